@@ -22,7 +22,8 @@ def verdict(config, call, error: BaseException):
     if found is None:
         return None
     from swarm_hook_core import faults
-    from swarm_hook_core.decision import Denial, Verdict
+    from swarm_hook_core.check import Verdict
+    from swarm_hook_core.check.denial import Denial
 
     why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
     may_write = _may_write(config, call)

@@ -1,10 +1,18 @@
 """Finds the files on the disk that a locked pattern covers, within bounds of time and number."""
 
+from __future__ import annotations
+
 import os
 import time
 
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 
 ENTRIES = 20_000  # of folders, that are looked at for one question
 SECONDS = 0.15
@@ -19,7 +27,7 @@ class Cover:
 
     __slots__ = ("held", "segments", "base", "folder", "fold")
 
-    def __init__(self, held):
+    def __init__(self, held: dict[str, Any]) -> None:
         self.held = held
         self.base = ""
         if isinstance(held.base, str):
@@ -47,7 +55,7 @@ class Cover:
             return False
         return wildmatch.covers(self.segments, key[len(start) :])
 
-    def places_at(self, key: str):
+    def places_at(self, key: str) -> Any:
         """Return the places in the pattern reached in the folder with this key (``wildmatch.step``); empty if nothing
         below can match.
         """
@@ -70,7 +78,7 @@ class Cover:
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
-def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
+def covered_below(starts: Any, most: int = ENTRIES, seconds: float = SECONDS) -> Iterator[Any]:
     """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
     `starts`: ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and the places in the pattern there. A
@@ -78,7 +86,7 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
     contents of ``.git`` are left out.
     """
     end, seen = time.monotonic() + seconds, 0
-    together: dict = {}
+    together: dict[str, Any] = {}
     for cover, folder, places in starts:
         together.setdefault(folder, []).append((cover, places))
     waiting = list(together.items())
@@ -108,7 +116,7 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
                     waiting.append((entry.path, deeper))
 
 
-def start_of(cover, root: str, keys):
+def start_of(cover: Any, root: str, keys: Any) -> Any:
     """Return the start for `covered_below` of the files that `cover` has below the folder `root` with these `keys`.
 
     None if it has nothing there.

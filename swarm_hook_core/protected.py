@@ -61,7 +61,7 @@ def denial_of(call, targets, effects):
         found, by = _in_effects(call, effects)
     if found is None:
         return None
-    from swarm_hook_core.decision import Denial
+    from swarm_hook_core.check.denial import Denial
     from swarm_hook_core.untrusted_text import command, named
 
     part = f" ({command(by)})" if by and found.path != by else ""

@@ -140,7 +140,9 @@ def _drop_unheard(core, event) -> None:
 def news_of_others(core, event):
     """The News of the changes of others that a session is told when it, or its turn, begins; None for none."""
     try:
-        trail = core.trail_of(ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
+        from swarm_hook_core.traces import trail_of
+
+        trail = trail_of(core.config, ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
         if trail is None or trail.is_alone():
             return None
         from swarm_hook_core.traces.news import News

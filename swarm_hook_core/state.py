@@ -117,43 +117,6 @@ def refuse_link(path: str) -> None:
         raise OSError(f"{path} is a symbolic link, which is not followed; if it is yours, set SWARM_DB_PATH to {real}")
 
 
-# How names and texts look that may concern what protects sessions from each other (``protected``).
-_SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.json", "_marketplaces.json",
-             "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip
-_WORDS = ("swarm-mcp", "swarm_mcp", "swarm-locks", ".swarm", "swarm.db", "swarm@", "SWARM_", "swarm-hooks", "hookspath",
-          "hooksPath", ".git/hooks", ".git/config", *_SETTINGS)  # fmt: skip
-_REMOVING = ("rm ", "mv ", "delete", "rmtree", "rm\t", "rename", "remove", "unlink")
-_PLACES = ("~", "HOME", ".local", ".config", ".claude", ".codex", "XDG_")
-
-
-def may_protect(path: str) -> bool:
-    """Whether absolute `path`, without links, may be one of the files that protect sessions from each other."""
-    if "swarm" in path or "/.git/" in path or path.endswith(_SETTINGS):
-        return True
-    return any(path.startswith(os.path.realpath(place)) for place in _chosen_places())
-
-
-def speaks_of_protection(text: str) -> bool:
-    """Whether a command's text may concern them. That costs a few looks through the text."""
-    if any(word in text for word in _WORDS):
-        return True
-    if any(word in text for word in _REMOVING) and (any(place in text for place in _PLACES) or _names_home(text)):
-        return True
-    return any(os.path.basename(place) in text for place in _chosen_places())
-
-
-def _names_home(text: str) -> bool:
-    """Return True if `text` has the home folder's path, and no ordinary name behind it: checkouts lie below it, too."""
-    home = os.path.expanduser("~").rstrip("/")
-    rests = text.split(home)[1:] if home else ()
-    return any(not (rest[:1] == "/" and rest[1:2].isalnum()) for rest in rests)
-
-
-def _chosen_places() -> list:
-    """Our folders and files whose names need not say that they are ours, as settings have chosen them."""
-    return [path for path in map(absolute_setting, ("SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_DB_PATH")) if path]
-
-
 def absolute_setting(variable: str) -> str:
     """The path in an environment variable; empty where it is not set.
 

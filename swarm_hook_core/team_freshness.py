@@ -10,6 +10,10 @@ from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.check import Writes
+
 KEPT_SECONDS = 86400  # of what sessions were told
 
 
@@ -31,38 +35,6 @@ class Stale:
         self.mark = mark
 
 
-def judge(core, call, effects, rows, verdict, now: float) -> None:
-    """Add to the `verdict` on a call that no lock denies what comes of its writing in a Stale tree.
-
-    That is a word, once a time without news, or where `strict` is on a denial. `effects`: as ``opaque_calls`` has them,
-    where somebody has looked. `rows`: as of `stale_trees`, read before the locks were looked at; what has become fresh
-    in between may have brought locks that nobody has looked at.
-    """
-    try:
-        stale = stale_trees(rows)
-        if stale and effects is None and call.tool not in core.config.write_tools:
-            from swarm_hook_core.opaque_calls import effects_of
-
-            effects = effects_of(call)
-        one = concern(stale, core.config, call, effects) if stale else None
-    except Exception as error:
-        from swarm_hook_core import fail_closed, faults
-
-        core.record_fault("team", error)
-        fail_closed.demand(core.config, call, f"what is known of the team's locks: {faults.describe(error)}")
-        return
-    if one is None:
-        return
-    from swarm_hook_core.settings import strict
-
-    if strict(core.config.env_prefix, call.folder):
-        from swarm_hook_core.decision import Denial
-
-        verdict.denial = Denial("", None, words(call.client_tool, one, now, True), certain=False)
-    elif core.is_asked or is_news(call, one):
-        verdict.notice = "\n".join(filter(None, (verdict.notice, words(call.client_tool, one, now, False))))
-
-
 def stale_trees(rows) -> list:
     """The Stale work trees on this machine, of the `rows` of ``LockReader.team_trees``. Nearly always none."""
     if not rows:
@@ -75,15 +47,11 @@ def stale_trees(rows) -> list:
     ]
 
 
-def concern(stale: list, config, call, effects):
-    """The first Stale tree that a call may write in, None for none.
-
-    `effects`: of a call that does not say which files it writes, None where it writes nothing.
-    """
-    if call.tool in config.write_tools:
-        from swarm_hook_core.targets import absolute_paths
-
-        places = absolute_paths(config, call.tool, call.input, call.folder)
+def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
+    """Return the first of these trees that a call may write in, or None."""
+    call, effects = writes.call, writes.effects
+    if writes.has_names:
+        places = writes.paths
     elif effects is None or not (effects.size or effects.runs):
         return None
     else:

@@ -13,7 +13,7 @@ def beside_locks(config, call, error: BaseException, driver=None):
     None where nobody holds a lock in its reach, or where that cannot be told either.
     """
     from swarm_hook_core import faults
-    from swarm_hook_core.decision import Verdict
+    from swarm_hook_core.check import Verdict
 
     try:
         session, locks = _locks_in_reach(config, call, driver)

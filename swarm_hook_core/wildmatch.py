@@ -6,6 +6,13 @@ ends in a slash covers everything in the folders it matches. Negated patterns (`
 ranges of code points, so that two patterns can be compared letter by letter.
 """
 
+from __future__ import annotations
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+
 LONGEST = 512  # characters: comparing two patterns takes as many steps as their lengths multiplied
 MAGIC = "*?["
 LONGEST_NAME = 255  # characters: no file system has longer names, so longer ones are not compared with wildcards
@@ -42,7 +49,7 @@ def literal_prefix(pattern: str) -> str:
     return "/".join(plain)
 
 
-def parsed(pattern: str, fold: bool = False) -> list:
+def parsed(pattern: str, fold: bool = False) -> list[Any]:
     """Return the pattern for `covers` and `overlap`. With `fold` letter case does not count. Raises PatternUnreadable.
 
     A list of segments: `DEEP`, a name, or a list of letters (as ranges) and `_STAR`.
@@ -55,7 +62,7 @@ def parsed(pattern: str, fold: bool = False) -> list:
     if not text.strip("/") or text.startswith("!") or "\0" in text:
         raise PatternUnreadable("names nothing" if not text.strip("/") else "is not one that covers files")
     anchored = "/" in text.rstrip("/")
-    segments: list = []
+    segments: list[Any] = []
     if not anchored:
         segments = [DEEP]
     for part in text.strip("/").split("/"):
@@ -88,7 +95,7 @@ def folded(text: str) -> str:
     return normalize("NFC", text).casefold()
 
 
-def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
+def of_path(path: str, fold: bool = False, deep: bool = False) -> list[Any]:
     """A path as a pattern; with `deep` that and all that is or may be under it."""
     text = path
     if fold:
@@ -96,7 +103,7 @@ def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
     return [part for part in text.split("/") if part] + [DEEP] * deep
 
 
-def covers(segments, path: str) -> bool:
+def covers(segments: list[Any], path: str) -> bool:
     """Return True if a parsed pattern covers relative `path`."""
     parts = [part for part in path.split("/") if part]
     last = segments[-1]
@@ -110,12 +117,12 @@ def covers(segments, path: str) -> bool:
     return len(segments) in places
 
 
-def beginning(segments) -> set:
+def beginning(segments: list[Any]) -> set[str]:
     """Return the places in a parsed pattern before the first name of a path, for `step`."""
     return _through(segments, (0,))
 
 
-def step(segments, places, name: str) -> set:
+def step(segments: list[Any], places: set[int], name: str) -> set[str]:
     """Return the places after one more name of the path: covered if ``len(segments)`` is among them, lost if empty."""
     after = set()
     for place in places:
@@ -129,12 +136,12 @@ def step(segments, places, name: str) -> set:
     return after
 
 
-def overlap(left, right) -> bool:
+def overlap(left: list[int], right: int) -> bool:
     """Return True if some path could be covered by both parsed patterns."""
     return _meet(left, right, DEEP, _segments_meet)
 
 
-def _through(segments, places) -> set:
+def _through(segments: list[Any], places: set[int] | tuple[int]) -> set[str]:
     """Return these places, and those after the deep parts there, since a deep part may be empty."""
     found = set()
     for place in places:
@@ -145,10 +152,10 @@ def _through(segments, places) -> set:
     return found
 
 
-def _segment(text: str, fold: bool):
+def _segment(text: str, fold: bool) -> list[tuple[tuple[Any, ...]] | None] | str:
     if not is_pattern(text) and "\\" not in text:
         return text
-    found: list = []
+    found: list[Any] = []
     at = 0
     while at < len(text):
         letter = text[at]
@@ -171,11 +178,11 @@ def _segment(text: str, fold: bool):
     return found
 
 
-def _class(text: str, at: int, fold: bool):
+def _class(text: str, at: int, fold: bool) -> Any:
     """Return the ranges of the class whose ``[`` stands before `at`, and its end."""
     negated = text[at : at + 1] in ("!", "^")
     at += negated
-    ranges: list = []
+    ranges: list[Any] = []
     first = True
     while at < len(text) and (first or text[at] != "]"):
         first = False
@@ -200,14 +207,14 @@ def _class(text: str, at: int, fold: bool):
     return (_complement(ranges) if negated else _intersection(ranges, _ANY)), at + 1
 
 
-def _letter(text: str, at: int):
+def _letter(text: str, at: int) -> Any:
     if text[at] == "\\" and at + 1 < len(text):
         return text[at + 1], at + 2
     return text[at], at + 1
 
 
-def _tidy(ranges) -> list:
-    found: list = []
+def _tidy(ranges: list[tuple[int, int | None]]) -> list[Any]:
+    found: list[Any] = []
     for low, high in sorted(ranges):
         if found and low <= found[-1][1] + 1:
             found[-1] = (found[-1][0], max(high, found[-1][1]))
@@ -216,7 +223,7 @@ def _tidy(ranges) -> list:
     return found
 
 
-def _complement(ranges) -> tuple:
+def _complement(ranges: list[tuple[int, int | None]]) -> tuple[Any, ...]:
     found, low = [], 1
     for first, last in _tidy([*ranges, (_SLASH, _SLASH)]):
         if first > low:
@@ -225,11 +232,11 @@ def _complement(ranges) -> tuple:
     return tuple(found + ([(low, _LAST)] if low <= _LAST else []))
 
 
-def _intersection(left, right) -> tuple:
+def _intersection(left: list[int], right: int) -> tuple[Any, ...]:
     return tuple((max(a[0], b[0]), min(a[1], b[1])) for a in left for b in right if max(a[0], b[0]) <= min(a[1], b[1]))
 
 
-def _fits(segment, text: str) -> bool:
+def _fits(segment: list[tuple[tuple[Any, ...]] | None] | str, text: str) -> bool:
     """Return True if a segment matches `text`. It backtracks to at most one star, as every wildcard matcher does."""
     if segment.__class__ is str:
         return segment == text
@@ -256,14 +263,14 @@ def _fits(segment, text: str) -> bool:
     return all(part is _STAR for part in segment[place:])
 
 
-def _has(ranges, code: int) -> bool:
+def _has(ranges: tuple[tuple[int, int]], code: int) -> bool:
     for low, high in ranges:  # noqa: SIM110 - the innermost loop of all; a generator takes twice as long
         if low <= code <= high:
             return True
     return False
 
 
-def _segments_meet(left, right) -> bool:
+def _segments_meet(left: list[int], right: int) -> bool:
     if left.__class__ is str:
         if right.__class__ is str:
             return left == right
@@ -273,11 +280,11 @@ def _segments_meet(left, right) -> bool:
     return _meet(left, right, _STAR, _have_common)
 
 
-def _have_common(left, right) -> bool:
+def _have_common(left: list[int], right: int) -> bool:
     return any(a[0] <= b[1] and b[0] <= a[1] for a in left for b in right)
 
 
-def _meet(left, right, many, single) -> bool:
+def _meet(left: list[int], right: int, many: bool, single: Any) -> bool:
     """Return True if two sequences can match the same: `many` in them is any number of parts, `single` compares two."""
     begin, i, j = 0, len(left), len(right)
     # The parts before the first `many`, and after the last, have one counterpart each: mostly that settles it.
@@ -292,7 +299,7 @@ def _meet(left, right, many, single) -> bool:
     return _found_way(left[begin:i], right[begin:j], many, single)
 
 
-def _found_way(left, right, many, single) -> bool:
+def _found_way(left: list[int], right: int, many: bool, single: Any) -> bool:
     seen = {(0, 0)}
     pending = [(0, 0)]
     while pending:

@@ -1,68 +1,27 @@
-"""Listings in pages: rows after a cursor, as many as an answer has room for.
+"""Pages of listings: rows after a cursor, as many as an answer has room for.
 
-A part of the store gives the rows of a listing one after the other, each with its cursor (`walk`); `page` takes what
-fits. A cursor is the place of a row in the listing's order, not a number of rows: it means the same while other rows
-come and go, and when its own row has gone.
+The store yields the rows of a listing one after the other, each with its cursor (``store.cursors``). `page` takes the
+rows that fit.
 """
 
 from __future__ import annotations
 
-from swarm_hook_core.json_text import dumps, loads
 from swarm_mcp.answer_size import ROWS_BYTES, sent, shortened
 from swarm_mcp.domain.page import Page
-from swarm_mcp.errors import UsageError
+from swarm_mcp.store.cursors import cursor, place_of
+
+__all__ = ["cursor", "page", "place_of"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     from swarm_mcp.answer_size import Measure
 
     R = TypeVar("R")
 
-BLOCK = 50  # rows that are read together
 MOST_LOOKED_AT = 5000  # rows in search of one page; what the viewer may not see counts
-LONGEST = 4000  # characters of a cursor: of what would be longer, the rest cannot be had
-
-
-def cursor(*place: object) -> str:
-    """Return the cursor for a place in a listing's order; empty where it would be absurdly long."""
-    text = dumps(list(place)).encode().hex()
-    return text if len(text) <= LONGEST else ""
-
-
-def place_of(text: str, kinds: Sequence[type]) -> list | None:
-    """Return the place that a cursor stands for, None for an empty one.
-
-    `kinds`: what each of its values is; ``object`` for anything. Raises UsageError where it is no cursor of such rows.
-    """
-    if not text:
-        return None
-    try:
-        place = loads(bytes.fromhex(text).decode())
-    except (ValueError, RecursionError):
-        place = None
-    if not isinstance(place, list) or len(place) != len(kinds) or not all(map(isinstance, place, kinds)):
-        raise UsageError(f"{text[:40]!r} is no place in this listing: `after` takes what an earlier answer had as next")
-    return place
-
-
-def walk(
-    after: str, kinds: Sequence[type], read: Callable[[list | None, int], list[R]], place: Callable[[R], Sequence]
-) -> Iterator[tuple[str, R]]:
-    """Yield the rows of a listing that follow the cursor `after` (empty: all of them), each with its own cursor.
-
-    `read(place, number)` gives the next rows behind a place (None: the first ones), `place` that of a row.
-    """
-    at = place_of(after, kinds)
-    while True:
-        rows = read(at, BLOCK)
-        for row in rows:
-            yield cursor(*place(row)), row
-        if len(rows) < BLOCK:
-            return
-        at = list(place(rows[-1]))
 
 
 def page(

@@ -1,5 +1,7 @@
 """The second layer for our own harnesses: they start a command inside its plan themselves."""
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -7,14 +9,21 @@ from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.kernel import plans
 from swarm_hook_core.kernel.planning import DIRECTLY, kept_out
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def inside(place: str, argv) -> "list[str]":
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.kernel.plans import Plan
+
+
+def inside(place: str, argv: Sequence[str]) -> list[str]:
     """Return the command line that runs `argv` with the paths of the plan in the file `place` read-only."""
     enter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "enter.py")
     return [sys.executable, "-E", "-s", "-S", enter, place, *argv]
 
 
-def plan_place(call, config) -> str:
+def plan_place(call: ToolCall, config: RuntimeConfig) -> str:
     """Return the path of a call's plan; the file need not exist."""
     from swarm_hook_core.kernel.planning import name_of_call
 
@@ -34,7 +43,7 @@ def keeps_out(command: str, folder: str) -> str:
     return min(kept_out(effects_of(command, folder).programs), default="")
 
 
-def plan_of_process(whose: "tuple[str, str, str]", folder: str, is_strict: bool, store: str):
+def plan_of_process(whose: tuple[str, str, str], folder: str, is_strict: bool, store: str) -> tuple[Plan | None, bool]:
     """Return ``(Plan or None, True if it names all locks)`` for a process that works in `folder`.
 
     `whose`: the session's runtime, its id, and its row in `store`.

@@ -8,9 +8,17 @@ A child makes the namespaces and stays in them, to keep the mounts in line with 
 joins them after all paths are held: an earlier failure changes nothing for the command.
 """
 
+from __future__ import annotations
+
 import _signal  # type: ignore[import-not-found]  # as signal, which takes a millisecond to import
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from swarm_hook_core.kernel.plans import Plan
 
 # Python ignores these signals, and the command would inherit that: it would get errors on a closed pipe instead of
 # ending.
@@ -18,7 +26,7 @@ _IGNORED = [_signal.SIGPIPE, _signal.SIGXFSZ]
 REFUSED = 126  # exit status of a strict command that was not started, as the locks could not be held
 
 
-def main(place: str, command: "list[str]") -> None:
+def main(place: str, command: list[str]) -> None:
     """Replace this process by `command`. Raises OSError if there is no such program."""
     try:
         from swarm_hook_core.kernel import plans
@@ -51,12 +59,12 @@ def main(place: str, command: "list[str]") -> None:
     os.execvp(command[0], command)
 
 
-def client_session(environment) -> str:
+def client_session(environment: Mapping[str, str]) -> str:
     """Return the client's session as a command sees it in its environment."""
     return f"{environment.get('CLAUDE_CODE_SESSION_ID', '')}/{environment.get('CODEX_THREAD_ID', '')}"
 
 
-def _entered(plan) -> str:
+def _entered(plan: Plan) -> str:
     """Enter a namespace in which the paths of `plan` are read-only; return "" or the reason of the failure."""
     try:
         # loaded before the fork, for both processes: it takes a fifth of the time
@@ -86,9 +94,11 @@ def _entered(plan) -> str:
         if word == "held":
             namespace.join(int(about))
             return ""
-        return "" if word == "nothing" else about or "the process that holds the files has ended"
+        if word == "nothing":
+            return ""
+        return about or "the process that holds the files has ended"
     except Exception as error:
-        return str(error)
+        return str(error)  # the caller prints it
 
 
 if __name__ == "__main__":

@@ -4,8 +4,14 @@ The system calls are made through ctypes, as hooks have only the standard librar
 user_namespaces(7), open_tree(2), mount_setattr(2), move_mount(2), umount(2), proc_pid_mountinfo(5).
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
 _RECURSIVE, _SLAVE = 0x4000, 0x80000
@@ -40,7 +46,7 @@ def enter() -> None:
 def join(pid: int) -> None:
     """Put this process into the namespaces of process `pid`. Raises OSError."""
     cwd = _folder_name()
-    opened: list = []
+    opened: list[int] = []
     try:
         # Open everything first: from within one namespace the other cannot be reached.
         here = _opened(".", opened)
@@ -62,7 +68,7 @@ def join(pid: int) -> None:
             os.close(handle)
 
 
-def _opened(path: str, opened: list, flags: int = getattr(os, "O_PATH", 0)) -> int:
+def _opened(path: str, opened: list[int], flags: int = getattr(os, "O_PATH", 0)) -> int:
     handle = os.open(path, flags | os.O_CLOEXEC)
     opened.append(handle)
     return handle
@@ -72,7 +78,7 @@ def _folder_name() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return ""
+        return ""  # the folder is gone
 
 
 def _mount_of(handle: int) -> str:
@@ -81,7 +87,7 @@ def _mount_of(handle: int) -> str:
         return next((line for line in file if line.startswith("mnt_id:")), "")
 
 
-def _kinds(pid: int):
+def _kinds(pid: int) -> Iterator[tuple[str, int]]:
     if os.stat(f"/proc/{pid}/ns/user").st_ino != os.stat("/proc/self/ns/user").st_ino:
         yield "user", _NEWUSER
     yield "mnt", _NEWNS
@@ -109,7 +115,7 @@ def release(path: bytes) -> None:
         raise _error("umount2", path)
 
 
-def mount_points(mountinfo: bytes) -> "set[bytes]":
+def mount_points(mountinfo: bytes) -> set[bytes]:
     """Return the mount points listed in the text of ``/proc/self/mountinfo``."""
     found = set()
     for line in mountinfo.splitlines():

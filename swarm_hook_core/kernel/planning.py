@@ -3,10 +3,19 @@
 Loaded when a shell call cannot be parsed and others hold locks in its reach.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.kernel import plans
 from swarm_hook_core.kernel.plans import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
+    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.shell.model import Effects
 
 # ways into the namespace, by client: RuntimeConfig.kernel
 SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"
@@ -22,7 +31,9 @@ OVER_SSH = frozenset(f"git {verb}" for verb in "clone fetch pull push ls-remote 
 OWN = frozenset(("swarm-mcp", "swarm-locks"))
 
 
-def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | None":
+def plan_of(
+    config: RuntimeConfig, call: ToolCall, session: Session, effects: Effects, peers: Peers, is_strict: bool
+) -> Plan | None:
     """Return the Plan of a call with these Effects, or None if the kernel holds nothing for it.
 
     A strict call gets a plan only if that holds all locks.
@@ -45,25 +56,29 @@ def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | N
     return Plan(*whose, text, is_strict, roots, paths, store_path())
 
 
-def leave(config, call, plan: Plan) -> str:
+def leave(config: RuntimeConfig, call: ToolCall, plan: Plan) -> str:
     """Write the plan for the call's shell. Return the file that the shell is to source, or "" if it looks for plans
     itself.
 
     Raises OSError.
     """
     entry = plans.leave(plan, name_of_call(config, call), alone=config.kernel != SHELL)
-    return entry if config.kernel == STATEMENT else ""
+    if config.kernel == STATEMENT:
+        return entry
+    return ""
 
 
-def name_of_call(config, call) -> str:
+def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
     """Return the name of a call's plan, the same before and after the call."""
     from swarm_hook_core.state import name_of
     from swarm_hook_core.watching.records import call_key
 
-    return name_of(call.id) if call.id else call_key(config.runtime_name, call)
+    if call.id:
+        return name_of(call.id)
+    return call_key(config.runtime_name, call)
 
 
-def _roots(call, effects) -> list:
+def _roots(call: ToolCall, effects: Effects) -> list[str]:
     """Return the folders in which the call may write: repositories around its own folder and around its guesses."""
     from swarm_hook_core.paths import git_root
 
@@ -71,7 +86,7 @@ def _roots(call, effects) -> list:
     return list(dict.fromkeys(git_root(folder) for folder in folders))[:8]
 
 
-def _may_enter(config, call, effects) -> bool:
+def _may_enter(config: RuntimeConfig, call: ToolCall, effects: Effects) -> bool:
     """Return True if the call's command works in a namespace and its client can be told to enter one."""
     if not call.session_id or os.name != "posix" or kept_out(effects.programs):
         return False
@@ -84,7 +99,7 @@ def _may_enter(config, call, effects) -> bool:
     return True
 
 
-def kept_out(programs: set) -> set:
+def kept_out(programs: set[str]) -> set[str]:
     """Return those of these programs that fail in this user's namespaces; root needs no user namespace."""
     return programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
 
@@ -92,7 +107,7 @@ def kept_out(programs: set) -> set:
 # ------------------------------------------------------------------------------ a session whose shells look themselves
 
 
-def wire(config, event) -> None:
+def wire(config: RuntimeConfig, event: SessionEvent) -> None:
     """Have the shells of a session look for plans, if its client lets a hook add text before each command.
 
     Claude Code puts the text of the file CLAUDE_ENV_FILE before each command of its shell, and leaves the command
@@ -124,4 +139,4 @@ def forget(session_id: str) -> None:
     try:
         os.remove(plans.wired_file(session_id))
     except OSError:
-        pass
+        pass  # never written

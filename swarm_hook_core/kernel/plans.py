@@ -7,9 +7,15 @@
 A session's folder exists only while it has plans. This module imports little: a command waits for it.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.state import name_of, open_private, read_private, state_dir, write_all, write_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MOST_PATHS = 1000
 LARGEST = 64 << 20  # bytes of a plan
@@ -53,7 +59,8 @@ class Plan:
     __slots__ = ("runtime", "session", "instance", "agent", "command", "is_strict", "roots", "paths", "store", "words")
 
     def __init__(
-        self, runtime, session, instance="", agent="", command="", is_strict=False, roots=(), paths=(), store=""
+        self, runtime: str, session: str, instance: str = "", agent: str = "", command: str = "",
+        is_strict: bool = False, roots: Iterable[str] = (), paths: Iterable[str] = (), store: str = "",
     ):  # fmt: skip
         self.runtime = runtime
         self.session = session
@@ -179,7 +186,7 @@ def drop_earlier(session_id: str, before: float) -> None:
             if os.lstat(os.path.join(folder, name)).st_mtime < before:
                 _drop(folder, name)
         except OSError:
-            continue
+            continue  # gone already
 
 
 def _drop(folder: str, name: str = "") -> None:
@@ -195,10 +202,10 @@ def _remove(folder: str, name: str) -> None:
     try:
         os.remove(os.path.join(folder, name))
     except OSError:
-        pass
+        pass  # removed with another call
 
 
-def load(path: str) -> "Plan | None":
+def load(path: str) -> Plan | None:
     """Return the plan in the file at `path`, or None."""
     data = _read(path)
     if data is None:
@@ -216,10 +223,12 @@ def load(path: str) -> "Plan | None":
             plan.roots.append(value)
         elif name == "path":
             plan.paths.append(value)
-    return plan if plan.session else None
+    if plan.session:
+        return plan
+    return None
 
 
-def chosen(place: str, text: str) -> "Plan | None":
+def chosen(place: str, text: str) -> Plan | None:
     """Return the plan at `place`, a file; in a folder of plans, the one for the command in the shell text `text`.
 
     A client quotes a command and puts words around it: Claude Code has its shell ``eval`` it. Several commands with the
@@ -229,7 +238,9 @@ def chosen(place: str, text: str) -> "Plan | None":
         return load(place)
     seen = print_of(text)
     # the text of a short command occurs inside many others
-    before = "eval" if "eval" in seen else ""
+    before = ""
+    if "eval" in seen:
+        before = "eval"
     plans = [plan for _, plan in _plans_in(place) if plan.command and before + plan.command in seen]
     longest = max((len(plan.command) for plan in plans), default=0)
     plans = [plan for plan in plans if len(plan.command) == longest]
@@ -243,12 +254,12 @@ def chosen(place: str, text: str) -> "Plan | None":
     return plan
 
 
-def _plans_in(folder: str) -> "list[tuple[str, Plan]]":
+def _plans_in(folder: str) -> list[tuple[str, Plan]]:
     """Return ``[(name, Plan)]`` for a folder."""
     try:
         names = sorted(name for name in os.listdir(folder) if not name.endswith((".sh", ".tmp")))
     except OSError:
-        return []
+        return []  # the session has no plans
     loaded = [(name, load(os.path.join(folder, name))) for name in names]
     return [(name, plan) for name, plan in loaded if plan is not None]
 
@@ -264,11 +275,11 @@ def print_of(text: str) -> str:
 _DROPPED = {ord(letter): None for letter in "'\"\\\0"}
 
 
-def _read(path: str) -> "bytes | None":
+def _read(path: str) -> bytes | None:
     try:
         return read_private(path, LARGEST)
     except OSError:
-        return None
+        return None  # missing, or not readable
 
 
 def _sweep() -> None:
@@ -286,18 +297,18 @@ def _sweep() -> None:
             try:
                 os.remove(mark)
             except OSError:
-                continue
+                continue  # gone already
 
 
-def _names(folder: str) -> list:
+def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
-        return []
+        return []  # missing
 
 
 def _is_older(path: str, before: float) -> bool:
     try:
         return os.lstat(path).st_mtime < before
     except OSError:
-        return False
+        return False  # gone already

@@ -3,6 +3,8 @@
 <state>/kernel/probe    ``<boot of the machine> <user> <why not, or empty>``
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -43,13 +45,15 @@ def mend(why: str) -> str:
     return next((what for mark, what in _MENDS if mark in why), "")
 
 
-def _known():
+def _known() -> str | None:
     try:
         text = read_private(os.path.join(kernel_dir(), "probe"), 2000).decode()
     except (OSError, ValueError):
-        return None
+        return None  # never tested
     mark = _mark() + " "
-    return text[len(mark) :].strip() if text.startswith(mark) else None
+    if text.startswith(mark):
+        return text[len(mark) :].strip()
+    return None
 
 
 def _mark() -> str:
@@ -65,7 +69,9 @@ def _tried() -> str:
     if sys.platform == "darwin":
         from swarm_hook_core.kernel.seatbelt import PROGRAM
 
-        return "" if os.path.exists(PROGRAM) else f"there is no {PROGRAM}"
+        if os.path.exists(PROGRAM):
+            return ""
+        return f"there is no {PROGRAM}"
     if not sys.platform.startswith("linux"):
         return f"not tried on {sys.platform}"
     from swarm_hook_core.kernel.plans import kernel_dir
@@ -124,7 +130,7 @@ def _status() -> str:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
-        return ""
+        return ""  # not on this kernel
 
 
 def _line(path: str) -> str:
@@ -132,4 +138,4 @@ def _line(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read(100).strip()
     except OSError:
-        return ""
+        return ""  # not on this kernel

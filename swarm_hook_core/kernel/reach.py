@@ -1,12 +1,21 @@
 """The paths that the kernel holds for a call: locks of other sessions within its reach."""
 
+from __future__ import annotations
+
 import os
 import time
 
 from swarm_hook_core.kernel.plans import MOST_PATHS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held, Peers, Session
+
+
+def paths_of(session: Session, peers: Peers, roots: Iterable[str]) -> tuple[list[str], bool]:
     """Return ``(absolute real paths, True if complete)`` of the locks of `peers` around the folders `roots`.
 
     A locked folder is one path. Missing files, and files that may come to match a pattern, cannot be held. Locks that
@@ -15,14 +24,14 @@ def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.watching.watched_files import files_of
 
-    locks: dict = {}
+    locks: dict[tuple[str, str, str], Held] = {}
     complete = True
     for root in roots:
         found, more = peers.first_around(all_keys(session, root, "/"), MOST_PATHS)
         complete = complete and not more
         locks.update(((held.file, held.instance_id, held.agent), held) for held in found)
-    paths: dict = {}
-    folders: dict = {}
+    paths: dict[str, None] = {}
+    folders: dict[str, str] = {}
     for held in locks.values():
         if held.mode == "shared" and _is_shared(held, peers):
             continue
@@ -39,7 +48,7 @@ def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
     return list(paths)[:MOST_PATHS], complete and len(paths) <= MOST_PATHS
 
 
-def _real(path: str, folders: dict) -> str:
+def _real(path: str, folders: dict[str, str]) -> str:
     """Return the real path of the file at `path`, or "" for a missing one.
 
     `folders` caches real paths of folders: thousands of locks mostly lie in few, and each path step costs a look at the
@@ -48,31 +57,37 @@ def _real(path: str, folders: dict) -> str:
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
         found = os.path.realpath(path)
-        return found if os.path.lexists(found) else ""
+        if os.path.lexists(found):
+            return found
+        return ""
     if folder not in folders:
         folders[folder] = os.path.realpath(folder)
     found = os.path.join(folders[folder], name)
     if os.path.islink(found):
         found = os.path.realpath(found)
-    return found if os.path.lexists(found) else ""
+    if os.path.lexists(found):
+        return found
+    return ""
 
 
-def _is_shared(held, peers) -> bool:
+def _is_shared(held: Held, peers: Peers) -> bool:
     """Return True if the session of `peers` has the same shared lock."""
     own = peers.reader.locks_on(list(held.names))
     return any(one.instance_id == peers.own_id and one.agent in ("", peers.own_agent) for one in own)
 
 
-def held_now(plan) -> "tuple[list[str], bool]":
+def held_now(plan: Plan) -> tuple[list[str], bool]:
     """Return the present result of `paths_of` for a plan's session. Raises the error that prevents it.
 
     A session that has ended is kept out by all locks.
     """
     session, peers = _asked(plan)
-    return paths_of(session, peers, plan.roots) if peers else ([], True)
+    if peers:
+        return paths_of(session, peers, plan.roots)
+    return ([], True)
 
 
-def still_held(plan) -> "set[str]":
+def still_held(plan: Plan) -> set[str]:
     """Return the paths still locked against a plan's session, perhaps with others. Raises as `held_now` does."""
     session, peers = _asked(plan)
     if not peers:
@@ -88,7 +103,7 @@ def still_held(plan) -> "set[str]":
     return found
 
 
-def _asked(plan):
+def _asked(plan: Plan) -> tuple[Session, Peers | None]:
     """Return ``(Session, Peers)`` of a plan's session; Peers is None without a store."""
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader

@@ -1,14 +1,23 @@
 """One line for the model after a call: writes that the kernel has refused."""
 
+from __future__ import annotations
+
 import os
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held
 
 # words of programs for such an error, in lower case
 MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")
 NAMED = 3
 
 
-def words_after(core, call) -> str:
+def words_after(core: HookCore, call: ToolCall) -> str:
     """Return the notice about a call whose plan the kernel has held, mostly "". The plan is removed.
 
     The plan of a command that goes on in the background stays: its shell may not have read it yet.
@@ -24,14 +33,16 @@ def words_after(core, call) -> str:
         if not call.goes_on:
             plans.drop(call.session_id, name)
         said = _text_of(call.response)
-        words = _words(core, plan, said) if _is_by_us(plan, said) else ""
+        words = ""
+        if _is_by_us(plan, said):
+            words = _words(core, plan, said)
         return "\n".join(filter(None, (plan.words, words)))
     except Exception as error:
         core.record_fault("kernel", error)
         return ""
 
 
-def _is_by_us(plan, said: str) -> bool:
+def _is_by_us(plan: Plan, said: str) -> bool:
     """Return True if the command's output suggests that a held path was refused.
 
     Clients' own sandboxes refuse with the same words, mostly for paths elsewhere.
@@ -43,14 +54,14 @@ def _is_by_us(plan, said: str) -> bool:
     return any(_may_be_ours(plan, line) for line in said.splitlines() if any(mark in line.lower() for mark in MARKS))
 
 
-def _may_be_ours(plan, line: str) -> bool:
+def _may_be_ours(plan: Plan, line: str) -> bool:
     import re
 
     named = re.findall(r"(?<![^\s'\"`=(\[])/[^\s'\"`:,)]+", line)
     return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
 
 
-def _text_of(response, levels: int = 4) -> str:
+def _text_of(response: object, levels: int = 4) -> str:
     """Return all text in a client's report about a call's end."""
     if isinstance(response, str):
         return response
@@ -61,7 +72,7 @@ def _text_of(response, levels: int = 4) -> str:
     return ""
 
 
-def _words(core, plan, said: str) -> str:
+def _words(core: HookCore, plan: Plan, said: str) -> str:
     from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
@@ -72,7 +83,7 @@ def _words(core, plan, said: str) -> str:
     paths = [path for path in plan.paths if os.path.basename(path) in said] or plan.paths
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     file = local_store()
-    locks: list = []
+    locks: list[Held] = []
     session = Session(plan.instance)
     if file:
         reader = StoreReader(file, core.driver)
@@ -81,7 +92,10 @@ def _words(core, plan, said: str) -> str:
         for path in paths[:NAMED]:
             locks += peers.over(keys_for(path, "/"))[:1]
     identity = token(session.label, "identity")
-    what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
+    if locks:
+        what = named(locks, identity, plan.instance)
+    else:
+        what = _named(paths[:NAMED])
     return (
         f"swarm: the kernel refused to let this command write files that other sessions have locked: {what}{more}. Its"
         " other effects are done. Do not write these files another way: work on something else, message the holder, or"
@@ -89,7 +103,7 @@ def _words(core, plan, said: str) -> str:
     )
 
 
-def _named(paths: list) -> str:
+def _named(paths: list[str]) -> str:
     from swarm_hook_core.untrusted_text import named
 
     return ", ".join(map(named, paths))

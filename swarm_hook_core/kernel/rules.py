@@ -5,9 +5,15 @@ Rules that ask or forbid hold in spite of the statement. The rules are Starlark,
 ``prefix_rule(pattern=["make", ["a", "b"]], decision="allow")``.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.kernel.plans import print_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LARGEST = 1 << 20
 
@@ -21,7 +27,7 @@ def may_allow(command: str, folder: str) -> bool:
     return any(_allows(file, seen) for file in files)
 
 
-def _places(folder: str):
+def _places(folder: str) -> Iterator[str]:
     """Yield the folders of rules: the machine's, the user's, and those of the projects around `folder`."""
     yield "/etc/codex/rules"
     yield os.path.join(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"), "rules")
@@ -33,11 +39,11 @@ def _places(folder: str):
         folder = above
 
 
-def _files(place: str) -> list:
+def _files(place: str) -> list[str]:
     try:
         return [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".rules")]
     except OSError:
-        return []
+        return []  # no rules there
 
 
 def _allows(file: str, seen: str) -> bool:
@@ -60,8 +66,8 @@ def _allows(file: str, seen: str) -> bool:
                     return True
         return False
     except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError):
-        return True
+        return True  # unreadable: it may allow the command
 
 
-def _is_rule(node) -> bool:
+def _is_rule(node: object) -> bool:
     return getattr(node, "id", "") == "prefix_rule"

@@ -5,17 +5,26 @@ hide it from them. Approvals and forbidding rules were seen to hold with such a 
 releases no statement is added.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
 from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+
 SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
 VERSION_SECONDS = 1.0
 
 
-def may_precede(config, call) -> bool:
+def may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
     """Return True if a statement may be put before this call's command."""
     command = shell_text(call.tool, call.input)
     if not isinstance(call.input, dict) or not isinstance(call.input.get("command"), str) or not command.strip():
@@ -29,12 +38,12 @@ def may_precede(config, call) -> bool:
     return not may_allow(command, call.folder)
 
 
-def preceded(tool_input: dict, entry: str) -> dict:
+def preceded(tool_input: dict[str, Any], entry: str) -> dict[str, Any]:
     """Return the input of a call with the statement before its command."""
     return {**tool_input, "command": f". {in_quotes(entry)}; {tool_input['command']}"}
 
 
-def without(payload: dict) -> dict:
+def without(payload: dict[str, Any]) -> dict[str, Any]:
     """Return `payload` with its command as it was before the statement was added; ``Dialect.amend`` of Codex.
 
     Only for a call that has ended: before that the command is all from the model, and all of it is checked.
@@ -58,20 +67,22 @@ def _shell() -> str:
     try:
         return os.path.basename(pwd.getpwuid(os.getuid()).pw_shell)
     except KeyError:
-        return os.path.basename(os.environ.get("SHELL", ""))
+        return os.path.basename(os.environ.get("SHELL", ""))  # a user without an account entry
 
 
-def client_version(config) -> str:
+def client_version(config: RuntimeConfig) -> str:
     """Return the release of the client that started this hook, or ""; asked once for each program file."""
     from swarm_hook_core.process import client_process
     from swarm_hook_core.state import read_private, write_private
 
     pid, _ = client_process(config.client_marks)
-    program = f"/proc/{pid}/exe" if os.path.isdir("/proc/self") else ""
+    program = ""
+    if os.path.isdir("/proc/self"):
+        program = f"/proc/{pid}/exe"
     try:
         state = os.stat(program)
     except OSError:
-        return ""
+        return ""  # the client has ended, or is not visible
     mark = f"{state.st_dev} {state.st_ino} {state.st_mtime_ns}"
     known = os.path.join(kernel_dir(), f"{config.runtime_name}-version")
     try:
@@ -79,10 +90,12 @@ def client_version(config) -> str:
         if told == mark:
             return version
     except (OSError, ValueError):
-        pass
+        pass  # not asked yet
     from swarm_hook_core.spawn import run
 
     said = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
-    version = said[-1] if said else ""
+    version = ""
+    if said:
+        version = said[-1]
     write_private(known, f"{mark}\n{version}")
     return version

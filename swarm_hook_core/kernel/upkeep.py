@@ -6,11 +6,17 @@ are polled. Files locked while the command runs are left alone: the locks may be
 that it starts.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import time
 
 from swarm_hook_core.kernel import namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.kernel.plans import Plan
 
 STORE_SECONDS = 0.25  # interval of looks at the store's files
 LOCKS_SECONDS = 1.0  # interval of looks at the locks: leases lapse and holders die without a change of the store
@@ -19,7 +25,7 @@ LOCKS_SECONDS = 1.0  # interval of looks at the locks: leases lapse and holders 
 REST, REST_AFTER_CHANGE = 100, 10
 
 
-def run(plan, command: int, ready: int) -> None:
+def run(plan: Plan, command: int, ready: int) -> None:
     """Hold the paths of `plan`, report to the file `ready`, and stay. Never returns.
 
     Reports: ``held <own pid>``, ``nothing``, or ``failed <why>``. `command`: the process that will join. It inherits no
@@ -30,7 +36,9 @@ def run(plan, command: int, ready: int) -> None:
         try:
             namespace.enter()
             held = _hold(plan)
-            said = f"held {os.getpid()}" if held else "nothing"
+            said = "nothing"
+            if held:
+                said = f"held {os.getpid()}"
         except OSError as error:
             held, said = [], f"failed {error.strerror or error}"
         _write(ready, said)
@@ -42,7 +50,7 @@ def run(plan, command: int, ready: int) -> None:
     os._exit(0)
 
 
-def _hold(plan) -> list:
+def _hold(plan: Plan) -> list[bytes]:
     """Make the paths of `plan` read-only; return those held. Raises OSError if the kernel cannot hold any.
 
     A path that is gone meanwhile is no failure. For a strict plan, each existing path must be held.
@@ -54,7 +62,7 @@ def _hold(plan) -> list:
             namespace.hold(raw)
             held.append(raw)
         except FileNotFoundError:
-            continue
+            continue  # gone meanwhile
         except OSError as error:
             failed = error
             if plan.is_strict or not held:
@@ -74,14 +82,14 @@ def _leave_files() -> None:
 
 
 class _Upkeep:
-    def __init__(self, plan, held: list, command: int):
+    def __init__(self, plan: Plan, held: list[bytes], command: int):
         self.plan = plan
         self.planned = list(held)
         self.held = set(held)
         self.poll = select.poll()
         self.mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self.poll.register(self.mounts, select.POLLPRI)
-        self.waited: dict = {}  # pidfd of a process in the namespace -> its pid
+        self.waited: dict[int, int] = {}  # pidfd of a process in the namespace -> its pid
         self._wait_for(command)
         self.looked = self.took = 0.0
         self.lacks = False  # True if a file to be held is missing
@@ -124,7 +132,7 @@ class _Upkeep:
                 try:
                     is_here = os.readlink(f"/proc/{name}/ns/mnt") == here
                 except OSError:
-                    continue
+                    continue  # it has ended, or belongs to another user
                 if is_here:
                     self._wait_for(int(name))
         return True
@@ -146,7 +154,10 @@ class _Upkeep:
     def _follow_locks(self) -> None:
         """Release paths that are no longer locked against this session; hold those again that are."""
         now, mark = time.monotonic(), _store_mark(self.plan)
-        rest = max(LOCKS_SECONDS, REST * self.took) if mark == self.mark else REST_AFTER_CHANGE * self.took
+        if mark == self.mark:
+            rest = max(LOCKS_SECONDS, REST * self.took)
+        else:
+            rest = REST_AFTER_CHANGE * self.took
         if now < self.looked + rest:
             return
         self.mark, spent = mark, time.process_time()
@@ -170,15 +181,15 @@ class _Upkeep:
         self._hold_again()
 
 
-def _wanted(plan) -> set:
+def _wanted(plan: Plan) -> set[bytes]:
     """The paths that this session is kept from now."""
     from swarm_hook_core.kernel import reach
 
     return {os.fsencode(path) for path in reach.still_held(plan)}
 
 
-def _store_mark(plan) -> tuple:
-    found: tuple = ()
+def _store_mark(plan: Plan) -> tuple[int | None, ...]:
+    found: tuple[int | None, ...] = ()
     for end in ("", "-wal"):
         try:
             state = os.stat(plan.store + end)
@@ -188,7 +199,7 @@ def _store_mark(plan) -> tuple:
     return found
 
 
-def _record(plan, error: BaseException) -> None:
+def _record(plan: Plan, error: BaseException) -> None:
     try:
         from swarm_hook_core import faults
 

@@ -1,8 +1,15 @@
 """Arguments of tool calls: the names of those with paths and commands, and their values."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 MOST_PATHS = 1000  # of one call
 
@@ -48,7 +55,7 @@ WHOLES = ("create", "write")  # editor commands that replace a file's whole cont
 LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # editor commands that only read
 
 
-def parsed(tool_input):
+def parsed(tool_input: object) -> dict[str, Any] | None:
     """Return the input as a dict, or None. Some transports give it as JSON text."""
     if isinstance(tool_input, str):
         from swarm_hook_core.json_text import loads_outer
@@ -56,20 +63,22 @@ def parsed(tool_input):
         try:
             tool_input = loads_outer(tool_input)
         except ValueError:
-            return None
-    return tool_input if isinstance(tool_input, dict) else None
+            return None  # not JSON
+    if isinstance(tool_input, dict):
+        return tool_input
+    return None
 
 
-def first(given: dict, selectors) -> str:
+def first(given: dict[str, Any], selectors: Iterable[str]) -> str:
     """Return the first text at `selectors`, or ""."""
     return next(iter(values(given, selectors)), "")
 
 
-def values(given: dict, selectors) -> list[str]:
+def values(given: dict[str, Any], selectors: Iterable[str]) -> list[str]:
     """Return the texts at `selectors` (``a``, ``a.b``, ``a[]``, ``a[].b``), without repeats."""
-    found: dict = {}
+    found: dict[str, None] = {}
     for selector in selectors:
-        reached: list = [given]
+        reached: list[Any] = [given]
         for name in selector.split("."):
             many = name.endswith("[]")
             reached = [one.get(name.removesuffix("[]")) for one in reached if isinstance(one, dict)]
@@ -86,11 +95,13 @@ def local(path: str) -> str:
     """Return `path` without ``file://`` and ``~``, or "" for an address of another kind."""
     path = path.strip()
     if path[:7].lower() == "file://":
-        rest = path[7:]
-        path = _decoded(rest[rest.find("/") :] if "/" in rest else "")
+        _host, slash, rest = path[7:].partition("/")
+        path = _decoded(slash + rest)
     elif "://" in path:
         return ""
-    return os.path.expanduser(path) if path.startswith("~") else path
+    if path.startswith("~"):
+        return os.path.expanduser(path)
+    return path
 
 
 def _decoded(text: str) -> str:
@@ -110,14 +121,18 @@ def _decoded(text: str) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def shell_text(command, args=()) -> str:
+def shell_text(command: object, args: object = ()) -> str:
     """Return a command as shell text. It is given as a text, a list of words, or a list of several commands."""
-    words = args if isinstance(args, list) and all(isinstance(one, str) for one in args) else []
+    words = []
+    if isinstance(args, list) and all(isinstance(one, str) for one in args):
+        words = args
     if isinstance(command, list):
         texts = [one for one in command if isinstance(one, str)]
         if len(texts) > 1 and all(" " in one for one in texts):
             return "\n".join(texts)
-        return " ".join(map(quoted, texts + words)) if len(texts) != 1 else texts[0]
+        if len(texts) != 1:
+            return " ".join(map(quoted, texts + words))
+        return texts[0]
     if not isinstance(command, str):
         return ""
     return " ".join([command, *map(quoted, words)])
@@ -135,17 +150,21 @@ def patched(text: str) -> list[tuple[str, str]]:
         try:
             return patch_changes(text)
         except ValueError:
-            return []
-    found: dict = {}
+            return []  # not a patch that can be parsed
+    found: dict[str, str] = {}
     before = ""
     for line in text.splitlines():
         if line.startswith("+++ ") and before.startswith("--- "):
             for name in (before, line):
                 path = name[4:].partition("\t")[0].strip().strip('"')
+                if path.startswith(("a/", "b/")):
+                    path = path[2:]
                 if path and path != "/dev/null":
-                    found.setdefault(path[2:] if path.startswith(("a/", "b/")) else path, EDIT)
+                    found.setdefault(path, EDIT)
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
-            how = REMOVE if line.startswith("rename from ") else EDIT
+            how = EDIT
+            if line.startswith("rename from "):
+                how = REMOVE
             found.setdefault(line.partition(" ")[2].partition(" ")[2].strip(), how)
         before = line
     return list(found.items())

@@ -102,8 +102,12 @@ def kind_of(tool: str) -> str:
     if name.startswith("git_"):
         from swarm_hook_core.mcp_writers.git import VERBS
 
-        return "git" if name[4:] in VERBS else ""
-    kind = "" if name in _READERS else _KIND_OF.get(name)
+        if name[4:] in VERBS:
+            return "git"
+        return ""
+    if name in _READERS:
+        return ""
+    kind = _KIND_OF.get(name)
     if kind is not None:
         return kind
     # Some servers put their own name before each tool's: filesystem_write_file.
@@ -111,8 +115,12 @@ def kind_of(tool: str) -> str:
     for start in range(1, min(len(words) - 1, 6)):
         kind = _KIND_OF.get("_".join(words[start:]))
         if kind is not None:
-            return "" if _ONLY_LOOKS.intersection(words[:start]) else kind
-    return "unknown" if _WRITING.intersection(words) and not _ONLY_LOOKS.intersection(words) else ""
+            if _ONLY_LOOKS.intersection(words[:start]):
+                return ""
+            return kind
+    if _WRITING.intersection(words) and not _ONLY_LOOKS.intersection(words):
+        return "unknown"
+    return ""
 
 
 def reads(tool: str) -> bool:
@@ -122,7 +130,10 @@ def reads(tool: str) -> bool:
 
 def is_own(tool: str) -> bool:
     """Return True for a tool of our own server; they write no files."""
-    server = tool[5:].partition("__")[0] if tool.startswith("mcp__") else tool
+    if tool.startswith("mcp__"):
+        server = tool[5:].partition("__")[0]
+    else:
+        server = tool
     return "swarm" in plain(server).split("_")
 
 

@@ -1,5 +1,7 @@
 """The effects of one call of a tool, by the tool's kind (see ``table``)."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
@@ -29,6 +31,13 @@ from swarm_hook_core.mcp_writers.table import plain, reads
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.settings import Writer
+    from swarm_hook_core.shell.model import Effects
+
 
 class ToolEffects:
     """The effects of one call, collected in `effects`.
@@ -36,31 +45,32 @@ class ToolEffects:
     Each ``as_<kind>`` returns them, or None if the call writes no files.
     """
 
-    def __init__(self, effects, tool: str, given: dict, folder: str):
+    def __init__(self, effects: Effects, tool: str, given: dict[str, Any], folder: str):
         self.effects = effects
         self.tool = tool
         self.by = tool.rpartition("__")[2] or tool
         self.given = given
         self.folder = folder
 
-    def as_chosen(self, writer):
+    def as_chosen(self, writer: Writer) -> Effects:
         """Return the effects that the user's own table gives."""
         if any(name in self.given and self.given[name] == value for name, value in writer.unless.items()):
             return self.effects
         for path in values(self.given, writer.paths):
             self._write(path)
         text = shell_text(self.given.get(writer.command)) if writer.command else ""
-        folders = (writer.folder,) if writer.folder else FOLDERS
-        return self._shell(text, first(self.given, folders)) if text else self.effects
+        if text:
+            return self._shell(text, first(self.given, (writer.folder,) if writer.folder else FOLDERS))
+        return self.effects
 
-    def as_whole(self):
+    def as_whole(self) -> Effects | None:
         appends = str(self.given.get("mode") or "").lower() in ("append", "a") or self.given.get("append") is True
         return self._file(EDIT if appends else REPLACE)
 
-    def as_file(self):
+    def as_file(self) -> Effects | None:
         return self._file(EDIT)
 
-    def _file(self, how: str):
+    def _file(self, how: str) -> Effects | None:
         found = values(self.given, PATHS)
         for path in found:
             self._write(path, how)
@@ -70,11 +80,11 @@ class ToolEffects:
             self._guess("a file that its arguments do not name")
         return self.effects
 
-    def as_output(self):
+    def as_output(self) -> Effects:
         self._write(first(self.given, (*OUTPUTS, *ARCHIVES)) or first(self.given, PATHS), REPLACE)
         return self._in_folders()
 
-    def as_named_output(self):
+    def as_named_output(self) -> Effects:
         """Return the effects of a tool with any other name, by its arguments' names; one that reads may also write
         them.
         """
@@ -84,11 +94,12 @@ class ToolEffects:
                 self._write(path, REPLACE)
             else:
                 self._perhaps(path)
-        for path in values(self.given, FILE_NAMES) if certain else ():
-            self._perhaps(path)
+        if certain:
+            for path in values(self.given, FILE_NAMES):
+                self._perhaps(path)
         return self._in_folders()
 
-    def _in_folders(self):
+    def _in_folders(self) -> Effects:
         for path in values(self.given, OUTPUT_FOLDERS):
             self._perhaps(path)
         return self.effects
@@ -97,27 +108,32 @@ class ToolEffects:
         for place in self._places(path):
             self.effects.add(Tree(place, self.by, _nobody_knows))
 
-    def as_tree(self):
+    def as_tree(self) -> Effects:
         """Return the effects of a tool that may change any file in a folder, by default in the whole checkout."""
         for path in values(self.given, PATHS) or self._roots():
             self._perhaps(path)
         return self.effects
 
-    def as_memory(self):
+    def as_memory(self) -> Effects:
         """Return the file of a memory of Serena's: ``.serena/memories/NAME.md`` in the project or the home folder."""
         for key in ("memory_name", "memory_file_name", "old_name", "new_name"):
             name = self.given.get(key)
             if isinstance(name, str) and name.strip():
-                folder = "~/.serena" if name.startswith("global/") else ".serena"
+                folder = ".serena"
+                if name.startswith("global/"):
+                    folder = "~/.serena"
                 path = f"{folder}/memories/{name.strip().removesuffix('.md')}.md"
-                self._remove(path) if key == "old_name" or self.by.startswith("delete") else self._write(path)
+                if key == "old_name" or self.by.startswith("delete"):
+                    self._remove(path)
+                else:
+                    self._write(path)
         return self.effects
 
-    def as_foreign(self):
+    def as_foreign(self) -> Effects:
         self._guess("a PowerShell command")
         return self.effects
 
-    def as_remove(self):
+    def as_remove(self) -> Effects | None:
         found = values(self.given, PATHS)
         if not found:
             return None  # a `delete` of something other than files
@@ -128,32 +144,32 @@ class ToolEffects:
             self._remove(path)
         return self.effects
 
-    def as_move(self):
+    def as_move(self) -> Effects | None:
         return self._transfer(moves=str(self.given.get("operation") or "").lower() != "copy")
 
-    def as_copy(self):
+    def as_copy(self) -> Effects | None:
         return self._transfer(moves=False)
 
-    def as_folder(self):
+    def as_folder(self) -> Effects:
         for path in values(self.given, PATHS):
             for place in self._places(path):
                 if not os.path.isdir(place):
                     self._write(place)
         return self.effects
 
-    def as_unpack(self):
+    def as_unpack(self) -> Effects:
         target = first(self.given, ("target_path", "targetPath", "output", "output_dir", "destination", "dest"))
         for place in self._places(target or os.path.dirname(first(self.given, ("zip_file", *PATHS)) or "") or "."):
             self._guess("files of an archive", place)
         return self.effects
 
-    def as_editor(self):
+    def as_editor(self) -> Effects | None:
         command = str(self.given.get("command") or self.given.get("action") or "").lower()
         if command in LOOKS:
             return self.effects
         return self._file(REPLACE if command in WHOLES else EDIT)
 
-    def as_notebook(self):
+    def as_notebook(self) -> Effects | None:
         found = values(self.given, PATHS)
         for path in found:
             self._write(path)
@@ -166,20 +182,20 @@ class ToolEffects:
             self._guess("code of a notebook")
         return self.effects
 
-    def as_symbol(self):
+    def as_symbol(self) -> Effects:
         for path in values(self.given, PATHS):
             self._write(path)
         root = next(iter(self._roots()))
         self._guess("references to a symbol, in any file", root)
         return self.effects
 
-    def as_unnamed(self):
+    def as_unnamed(self) -> Effects:
         self._guess("input to what runs already, or to what an editor has open")
         return self.effects
 
-    def as_patch(self):
+    def as_patch(self) -> Effects:
         text = first(self.given, ("input", "patch", "diff", "patch_text", "patchText", "content"))
-        for path, how in patched(text) if text else ():
+        for path, how in patched(text):
             self._write(path, how)
         for path in values(self.given, PATHS):
             self._write(path)
@@ -187,7 +203,7 @@ class ToolEffects:
             self._guess("a patch that cannot be read")
         return self.effects
 
-    def as_git(self):
+    def as_git(self) -> Effects:
         from swarm_hook_core.mcp_writers import git
 
         place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
@@ -196,12 +212,16 @@ class ToolEffects:
             self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
 
-    def as_shell(self):
+    def as_shell(self) -> Effects | None:
         command = next((self.given[name] for name in COMMANDS if self.given.get(name)), None)
-        text = shell_text(command, self.given.get("args")) if command else ""
-        return self._shell(text, first(self.given, FOLDERS)) if text else None
+        text = ""
+        if command:
+            text = shell_text(command, self.given.get("args"))
+        if text:
+            return self._shell(text, first(self.given, FOLDERS))
+        return None
 
-    def as_code(self):
+    def as_code(self) -> Effects:
         is_own = not self.tool.startswith("mcp__")  # a client's own tool runs code like a command
         text = first(self.given, ("code", "script", "source", "python_code"))
         language = str(self.given.get("language") or self.given.get("runtime") or "python").lower()
@@ -212,7 +232,7 @@ class ToolEffects:
             self._shell(f"python3 -c {quoted(text)}", "", known=is_own)
         return self.effects
 
-    def as_unknown(self):
+    def as_unknown(self) -> Effects | None:
         """Return the effects of an unknown tool with a name that suggests writing: it may write the files in its
         arguments.
         """
@@ -222,14 +242,16 @@ class ToolEffects:
         found = self.effects.writes or self.effects.trees
         return self.effects if found else None  # without paths it writes something else: an issue, a page
 
-    def _transfer(self, moves: bool):
+    def _transfer(self, moves: bool) -> Effects | None:
         sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
         if sources and targets and first(self.given, NAMES) == targets[0] and "/" not in targets[0]:
             targets = [os.path.join(os.path.dirname(sources[0]), targets[0])]  # a new name in the same folder
         if not sources or not targets:
             for path in values(self.given, (*SOURCES, *TARGETS)):
                 self._write(path)
-            return self.effects if self.effects.writes else None
+            if self.effects.writes:
+                return self.effects
+            return None
         for path in sources:
             if moves:
                 self._remove(path)
@@ -260,13 +282,15 @@ class ToolEffects:
     def _guess(self, why: str, folder: str = "") -> None:
         self.effects.add(Guess(why, folder, self.by))
 
-    def _shell(self, text: str, folder: str, known: bool = True):
+    def _shell(self, text: str, folder: str, known: bool = True) -> Effects:
         from swarm_hook_core.shell import effects_of
 
-        place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
+        place = None
+        if known:
+            place = os.path.normpath(os.path.join(self.folder, local(folder)))
         return self.take(effects_of(text, place))
 
-    def take(self, found):
+    def take(self, found: Effects) -> Effects:
         """Add other Effects to these, and return them."""
         for name in ("writes", "trees", "git", "guesses", "reads"):
             for item in getattr(found, name):

@@ -12,8 +12,20 @@ Loaded only when a peer holds a lock, so imports cost less here than in the modu
 for it: no ``typing``, ``dataclasses``, ``pathlib``, ``subprocess``.
 """
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def effects_of(command: str, folder: "str | None", environment=None, budget=None):
+    from swarm_hook_core.budget import Budget
+    from swarm_hook_core.shell.model import Effects
+
+
+def effects_of(
+    command: str,
+    folder: "str | None",
+    environment: "Mapping[str, str] | None" = None,
+    budget: "Budget | None" = None,
+) -> "Effects":
     """Return the Effects of shell text `command`, run in absolute `folder` (None: unknown).
 
     `environment`: variables the shell starts with (default: this process's). `budget`: the check's remaining time

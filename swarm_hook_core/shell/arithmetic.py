@@ -1,7 +1,15 @@
 """Shell arithmetic on numbers that are known."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.word_reader import NAME_LETTERS
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 LONGEST = 400  # characters of an expression
 _LARGEST = 1 << 63
@@ -45,7 +53,7 @@ class _Unknown(Exception):
     pass
 
 
-def computed(walk, scope, text: str) -> str:
+def computed(walk: Walk, scope: Scope, text: str) -> str:
     """The number that `text` (expanded) amounts to, as text; UNKNOWN where a part is not known, or it is no number."""
     if len(text) > LONGEST or "\0" in text:
         return UNKNOWN
@@ -56,7 +64,7 @@ def computed(walk, scope, text: str) -> str:
 
 
 class _Expression:
-    def __init__(self, walk, scope, text):
+    def __init__(self, walk: Walk, scope: Scope, text: str) -> None:
         self.walk = walk
         self.scope = scope
         self.tokens = _tokens(text)

@@ -1,12 +1,19 @@
 """The shell's own commands: they change its folder, its variables, or the next step."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
 from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, read, unset
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
 
-def set_words(walk, scope, words):
+
+def set_words(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """set."""
     rest = words[1:]
     while rest:
@@ -31,7 +38,7 @@ def set_words(walk, scope, words):
     return Stream("")
 
 
-def shift(walk, scope, words):
+def shift(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     by = "1"
     if len(words) > 1:
         by = words[1]
@@ -47,7 +54,7 @@ def shift(walk, scope, words):
     return Stream("")
 
 
-def set_options(walk, scope, words):
+def set_options(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """shopt, setopt, unsetopt."""
     unset_them = words[0] == "unsetopt" or "-u" in words[1:]
     for word in words[1:]:
@@ -61,7 +68,7 @@ def set_options(walk, scope, words):
     return Stream("")
 
 
-def alias(walk, scope, words):
+def alias(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     for word in words[1:]:
         name, mark, text = word.partition("=")
         if mark and is_known(word):
@@ -70,7 +77,7 @@ def alias(walk, scope, words):
     return Stream("")
 
 
-def unalias(walk, scope, words):
+def unalias(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     for word in words[1:]:
         scope.aliases.pop(word, None)
     if "-a" in words:
@@ -78,7 +85,7 @@ def unalias(walk, scope, words):
     return Stream("")
 
 
-def leave(walk, scope, words):
+def leave(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """exit, return, break, continue, logout."""
     scope.ended = "exit"
     if words[0] != "logout":
@@ -90,17 +97,17 @@ def leave(walk, scope, words):
     return Stream("")
 
 
-def succeed(walk, scope, words):
+def succeed(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     scope.status = True
     return Stream("")
 
 
-def fail(walk, scope, words):
+def fail(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     scope.status = False
     return Stream("")
 
 
-def test(walk, scope, words):
+def test(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     from swarm_hook_core.shell.conditions import answer
 
     if words[0] == "[" and words[-1] == "]":
@@ -111,12 +118,12 @@ def test(walk, scope, words):
     return Stream("")
 
 
-def evaluate(walk, scope, words):
+def evaluate(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     text = " ".join(words[2:] if words[1:2] == ["--"] else words[1:])
     return walk.evaluated(scope, text)
 
 
-def source(walk, scope, words):
+def source(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """source, and its short form."""
     if words[1:2] == ["--"]:
         operands = words[2:]
@@ -144,7 +151,7 @@ def source(walk, scope, words):
     return stream
 
 
-def past(walk, scope, words):
+def past(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """command, builtin, exec, noglob, nocorrect: the rest is the command, functions aside."""
     rest, name = words[1:], words[0]
     while rest and rest[0].startswith("-"):
@@ -171,7 +178,7 @@ def past(walk, scope, words):
     return stream
 
 
-def trap(walk, scope, words):
+def trap(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     operands = [word for word in words[1:] if word not in ("--", "-p", "-l")]
     if len(operands) > 1 and operands[0] not in ("-", "") and is_known(operands[0]):
         inside = scope.fork()
@@ -181,7 +188,7 @@ def trap(walk, scope, words):
     return Stream("")
 
 
-def let(walk, scope, words):
+def let(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     number = "0"
     for word in words[1:]:
         number = walk.computed(scope, word)
@@ -191,7 +198,7 @@ def let(walk, scope, words):
     return Stream("")
 
 
-def get_options(walk, scope, words):
+def get_options(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """getopts: the options are not followed, so its variables become unknown."""
     for name in (*words[2:3], "OPTARG", "OPTIND"):
         scope.variables[name] = UNKNOWN
@@ -199,12 +206,12 @@ def get_options(walk, scope, words):
     return Stream("")
 
 
-def nothing(walk, scope, words):
+def nothing(walk: Walk, scope: Scope, words: list[str]) -> None:
     scope.status = None
     return None
 
 
-def where(walk, scope, words):
+def where(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """pwd."""
     scope.status = True
     if scope.folder is not None:
@@ -212,7 +219,7 @@ def where(walk, scope, words):
     return None
 
 
-def change_folder(walk, scope, words):
+def change_folder(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """cd, pushd, popd, dirs."""
     name = words[0]
     options = [word for word in words[1:] if word != "-" and word[:1] == "-" and not word.strip("-LPen@")]
@@ -239,8 +246,7 @@ def change_folder(walk, scope, words):
         _go(walk, scope, None)
     elif target:
         where = absolute(scope.folder, target)
-        physical = where is not None and any("P" in option for option in options)
-        if physical:
+        if where is not None and any("P" in option for option in options):
             where = os.path.realpath(where)
         _go(walk, scope, where)
     else:
@@ -252,24 +258,23 @@ def change_folder(walk, scope, words):
     return None
 
 
-def _go(walk, scope, folder) -> None:
+def _go(walk: Walk, scope: Scope, folder: str | None) -> None:
     """Change to `folder` (None: unknown). The shell stays if the folder does not exist and no earlier command makes it.
 
     If the change may fail, the old folder stays possible.
     """
-    there = folder is not None and os.path.isdir(folder)
-    fresh = folder is not None and "XXXXXX" in folder  # made by `mktemp`
-    sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
-    scope.status = None
-    if sure:
-        scope.status = True
-    if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
-        scope.status, scope.tried = False, folder
-        return
-    came_from = scope.folder
+    came_from, scope.status = scope.folder, None
+    if folder is not None:
+        there = os.path.isdir(folder)
+        if not there and "XXXXXX" not in folder and walk.files.is_no_folder(folder):
+            scope.status, scope.tried = False, folder
+            return
+        # `mktemp` has made the folder of such a name.
+        if "XXXXXX" in folder or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder):
+            scope.status = True
+        elif came_from is not None and came_from != folder:
+            scope.if_failed = (came_from,)
     scope.previous, scope.folder = came_from, folder
-    if scope.status is None and folder is not None and came_from is not None and came_from != folder:
-        scope.if_failed = (came_from,)
 
 
 BUILTINS = {

@@ -1,9 +1,19 @@
 """One simple command, as the programs see it."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.model import Guess, Read, Stream, Tree, absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm_hook_core.shell.model import Admits, Found, Span
+    from swarm_hook_core.shell.walk import Walk
+
 
 LONGEST_BY = 80  # characters of a command that a denial quotes
 MANY = 100  # effects; beyond that many the clock is read for each
@@ -23,13 +33,15 @@ class Call:
 
     __slots__ = ("name", "words", "folder", "stdin", "output", "walk", "_by")
 
-    def __init__(self, walk, name, words, folder, stdin=None):
+    def __init__(
+        self, walk: Walk, name: str, words: list[str], folder: str | None, stdin: Stream | None = None
+    ) -> None:
         self.walk = walk
         self.name = name
         self.words = words
         self.folder = folder
         self.stdin = stdin
-        self.output = None
+        self.output: Stream | None = None
         self._by = ""
 
     @property
@@ -59,7 +71,7 @@ class Call:
         self._stay_in_time()
         self.walk.files.write(path, self.folder, self.by, how, keeps_text)
 
-    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
+    def tree(self, path: str, admits: Admits | None = None, how: str = EDIT) -> None:
         """Report that it writes or removes at and under the folder `path` (a word): all, or as `admits` says
         (``model.Tree``).
 
@@ -84,7 +96,7 @@ class Call:
         if len(self.walk.effects.writes) + len(self.walk.effects.trees) > MANY:
             self.walk.spend(0)
 
-    def guess(self, why: str, folder: "str | None" = None) -> None:
+    def guess(self, why: str, folder: str | None = None) -> None:
         """Report that it may write unnamed files: `why` in a few words, under `folder` (default: its own folder)."""
         if folder is None:
             where = self.folder
@@ -101,15 +113,15 @@ class Call:
         if why:
             self.guess(why)
 
-    def found(self, word: str):
+    def found(self, word: str) -> list[Found] | None:
         """Return the list of Founds that `word` as a whole stands for, or None."""
         return self.walk.found(word)
 
-    def says(self, text: "str | None" = None, found=None) -> None:
+    def says(self, text: str | None = None, found: Found | list[Found] | None = None) -> None:
         """Set the Stream that it prints."""
         self.output = Stream(text, found)
 
-    def shows(self, words, spans=(), since: str = "") -> None:
+    def shows(self, words: list[str], spans: Sequence[Span] = (), since: str = "") -> None:
         """Report that it prints the content of the files `words`; with no words, of its standard input.
 
         `spans`, `since`: the part it prints, as in ``model.Read``. If several files are cut together, the missing lines
@@ -124,14 +136,14 @@ class Call:
             if word and word != "-" and is_known(word) and (self.folder or word[0] == "/"):
                 walk.effects.add(Read(self.folder or "/", word, (*walk.scope.spans, *spans), since))
 
-    def run(self, words: "list[str]", stdin=None, folder: "str | None" = None) -> None:
+    def run(self, words: list[str], stdin: Stream | None = None, folder: str | None = None) -> None:
         """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""
         where = self.folder
         if folder is not None:
             where = absolute(self.folder, folder)
         self.output = self.walk.run(words, stdin, where)
 
-    def script(self, text: str, words: "list[str] | tuple[str, ...]" = (), stdin=None) -> None:
+    def script(self, text: str, words: Sequence[str] = (), stdin: Stream | None = None) -> None:
         """It runs shell text with positional parameters `words` (``$0`` first)."""
         if is_known(text):
             self.output = self.walk.nested(text, self.folder, list(words), stdin)
@@ -139,10 +151,10 @@ class Call:
             self.guess("a computed command")
 
 
-def _with_inside(found):
+def _with_inside(found: Found) -> Admits:
     """Return a predicate: a file was found, or lies in a folder that was found."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         answer = found.admits(path)
         while answer is not True and len(path) > len(found.root):
             path = os.path.dirname(path)

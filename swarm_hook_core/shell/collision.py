@@ -1,19 +1,31 @@
 """Compares the effects of a call with the locks of other sessions."""
 
+from __future__ import annotations
+
 import os
 import time
 
+from swarm_hook_core.check import Verdict
+from swarm_hook_core.check.denial import Denial
 from swarm_hook_core.collisions import all_keys, first_collision
-from swarm_hook_core.decision import Denial, Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Guess
 from swarm_hook_core.wording import holder, reason
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held, Peers
+    from swarm_hook_core.shell.model import Effects, GitCall, Tree
+
+
 GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders with locked patterns, all of a call's together
 FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
-FEW_GIT_CALLS = 4  # FEW_GIT_CALLS: the first git commands of a call are looked at however late it is
+FEW_GIT_CALLS = 4  # the first git commands of a call are looked at however late it is
 MOST_PLACES = 8  # in which guesses are looked up; others count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
@@ -21,7 +33,9 @@ LONGEST_WHY = 700  # characters of why a call may write
 NAMED = 3  # locks that the line for the model names
 
 
-def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool = False):
+def judge(
+    session: Any, tool: str, effects: Effects, cwd: str, peers: Peers, now: float, strict: bool = False
+) -> Verdict:
     """Return the Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
 
     A certain collision denies. A possible one denies only if `strict`; otherwise the call goes ahead with a notice, and
@@ -42,9 +56,9 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
     why = ""
     if possible:
         why = possible[0][1]
-    near: dict = {_mark(held): held for held, _why in possible}
-    roots: dict = {}  # many guesses are about one folder
-    looked_up: dict = {}
+    near: dict[tuple[str, str, str], Held] = {_mark(held): held for held, _why in possible}
+    roots: dict[str, str] = {}  # many guesses are about one folder
+    looked_up: dict[str, Sequence[Held]] = {}
     for guess in effects.guesses:
         folder = guess.folder or cwd
         if folder not in roots:
@@ -68,13 +82,15 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
     return Verdict(None, "", ())
 
 
-def _certain(session, effects, peers, last: float):
+def _certain(
+    session: Any, effects: Effects, peers: Peers, last: float
+) -> tuple[tuple[str, Held, str, bool] | None, list[tuple[Held, str]]]:
     """Return ``(path, held, by, within)`` of the first certain collision or None, and ``[(held, why)]`` of possible
     ones.
 
     Effects not looked at by `last` (this thread's processor time) become a guess of `effects`.
     """
-    possible: list = []
+    possible: list[tuple[Held, str]] = []
 
     def is_late(folder: str, by: str) -> bool:
         late = time.thread_time() > last
@@ -109,7 +125,7 @@ def _certain(session, effects, peers, last: float):
                 return (*met, tree.by, False), possible
             possible += unsure
     end = time.monotonic() + GIT_SECONDS
-    around: dict = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
+    around: dict[Any, Any] = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
     for number, call in enumerate(effects.git):
         if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
             break
@@ -123,7 +139,7 @@ def _certain(session, effects, peers, last: float):
     return None, possible
 
 
-def _in_tree(session, root: str, peers):
+def _in_tree(session: Any, root: str, peers: Peers) -> Iterator[tuple[str, Held]]:
     """``(path as seen from root, held)`` of each lock on `root`, below it, or on a folder over it."""
     roots = all_keys(session, root, "/")
     seen = set()
@@ -142,12 +158,12 @@ def _in_tree(session, root: str, peers):
             yield root, held
 
 
-def _mark(held) -> tuple:
+def _mark(held: Held) -> tuple[str, str, str]:
     """Return the lock's identity: several locks may share a file."""
     return held.file, held.instance_id, held.agent
 
 
-def _one_of(held, path: str) -> str:
+def _one_of(held: Held, path: str) -> str:
     # Keys without letter case have lost the spelling. A predicate may need it; the lock's own text has it.
     tail = held.file[-len(path) :]
     if len(tail) == len(path) and tail.casefold() == path.casefold():
@@ -155,7 +171,7 @@ def _one_of(held, path: str) -> str:
     return path
 
 
-def _meets(tree, path: str, whole: bool = True):
+def _meets(tree: Tree, path: str, whole: bool = True) -> str | None:
     """Return the path at (with `whole` also below) `path` that `tree` certainly writes; None if unsure; empty if it
     writes nothing there.
     """
@@ -176,7 +192,7 @@ def _meets(tree, path: str, whole: bool = True):
     return ""
 
 
-def _admits(tree, path: str):
+def _admits(tree: Tree, path: str) -> bool | None:
     """Ask `tree` about `path`. A failing predicate counts as unsure, so that the other effects are still judged."""
     try:
         return tree.admits(path)
@@ -191,7 +207,9 @@ def _fault(by: str, error: BaseException) -> None:
     faults.record("effects", "pre_tool_use", f"`{by}`: {faults.describe(error)}")
 
 
-def _met_by_patterns(tree, patterns, keys, seconds: float):
+def _met_by_patterns(
+    tree: Tree, patterns: list[Held], keys: list[str], seconds: float
+) -> tuple[tuple[str, Held] | None, list[tuple[Held, str]]]:
     """Return ``((path, held) or None, [(held, why)])``: a file that `tree` certainly writes and that one of `patterns`
     covers, and the locks it may meet.
 
@@ -200,7 +218,7 @@ def _met_by_patterns(tree, patterns, keys, seconds: float):
     from swarm_hook_core.pattern_match import ENTRIES, Cover, covered_below, start_of
 
     covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
-    unsure: dict = {}
+    unsure: dict[int, tuple[Held, str]] = {}
     starts = [start for cover in covers if (start := start_of(cover, tree.root, keys))]
     for path, cover in covered_below(starts, seconds=seconds):
         told = None
@@ -236,7 +254,7 @@ def _joined(key: str, rest: str) -> str:
     return key + rest
 
 
-def _files_below(folder: str):
+def _files_below(folder: str) -> Iterator[str]:
     waiting = [folder]
     while waiting:
         try:
@@ -250,7 +268,9 @@ def _files_below(folder: str):
             continue
 
 
-def _touched_by_git(session, call, peers, limit: int, seconds: float, around: dict):
+def _touched_by_git(
+    session: Any, call: GitCall, peers: Peers, limit: int, seconds: float, around: dict[str, Any]
+) -> tuple[tuple[str, Held, str] | None, list[tuple[Held, str]], bool]:
     """Return ``((path, held, by) or None, [(held, why)], more)`` of one git command and at most `limit` locks.
 
     `more`: there may be other locks, and asking about them is worthwhile.
@@ -274,7 +294,7 @@ def _touched_by_git(session, call, peers, limit: int, seconds: float, around: di
         locked = {_moved(file, root, session.root): held for file, held in locked.items()}
     if not found:
         return None, [], more
-    covers: list = []
+    covers: list[Cover] = []
     if patterns:
         from swarm_hook_core.pattern_match import Cover
 
@@ -308,12 +328,12 @@ def _moved(file: str, old: str, new: str) -> str:
     return new + rest
 
 
-def _around(session, folder: str, peers):
+def _around(session: Any, folder: str, peers: Any) -> Sequence[Held]:
     """Locks of others in the work tree around `folder`, and on folders over it."""
     return peers.around(all_keys(session, git_root(folder), "/"))
 
 
-def named(locks: list, identity: str, own_id: str) -> str:
+def named(locks: Sequence[Held], identity: str, own_id: str) -> str:
     """Name the locks and their holders in a line for the model; of many locks only some."""
     from swarm_hook_core import untrusted_text
 
@@ -331,7 +351,7 @@ def named(locks: list, identity: str, own_id: str) -> str:
     return ", ".join(some) + more
 
 
-def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
+def _notice(why: str, locks: Sequence[Held], identity: str, own_id: str) -> str:
     """Return one line for the model that names the locks nearby and their holders."""
     from swarm_hook_core import untrusted_text
 
@@ -342,7 +362,7 @@ def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
     )
 
 
-def _strictly(tool: str, why: str, held, identity: str, own_id: str) -> str:
+def _strictly(tool: str, why: str, held: Held, identity: str, own_id: str) -> str:
     from swarm_hook_core import untrusted_text
 
     who, note, ask = holder(held, identity, own_id)

@@ -1,5 +1,7 @@
 """A simple command: its assignments, its words; ``[[ ]]`` and ``(( ))``; redirections, of compound commands, too."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
@@ -8,11 +10,23 @@ from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.files import Commands
+    from swarm_hook_core.shell.model import Write
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test, Word
+    from swarm_hook_core.shell.walk import Walk
+
+
 _SCREENS = ("/dev/stdout", "/dev/stderr", "/dev/tty")
 _GOES_ON = (">>", "&>>", "<>")  # the file keeps its content
 
 
-def command(walk, scope, node):
+def command(walk: Walk, scope: Scope, node: Command) -> Stream | None:
     scope.predicate = False
     assignments: list[Assignment] = []
     for word in node.words:
@@ -42,7 +56,7 @@ def command(walk, scope, node):
         line += made_of
     if not words:  # `$empty`
         return redirected(walk, scope, node.redirects, "", lambda: Stream(""))
-    kept: dict = {}
+    kept: dict[str, Any] = {}
     for to in assignments:
         kept.setdefault(to.name, scope.variables.get(to.name))
         assign(walk, scope, to)
@@ -61,7 +75,7 @@ def command(walk, scope, node):
                 scope.variables[name] = held
 
 
-def calculation(walk, scope, node):
+def calculation(walk: Walk, scope: Scope, node: Arithmetic) -> Stream:
     """``(( ))``."""
     answer = number(walk, scope, node.word)
     scope.predicate = True
@@ -71,7 +85,7 @@ def calculation(walk, scope, node):
     return Stream("")
 
 
-def condition(walk, scope, node):
+def condition(walk: Walk, scope: Scope, node: Test) -> Stream:
     """``[[ ]]``."""
     from swarm_hook_core.shell.conditions import answer
 
@@ -87,7 +101,15 @@ def condition(walk, scope, node):
     return Stream("")
 
 
-def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=()):
+def redirected(
+    walk: Walk,
+    scope: Scope,
+    redirects: list[Redirect],
+    by: str,
+    work: Callable[[], Stream | None],
+    lasting: bool = False,
+    made_of: Commands = (),
+) -> Stream | None:
     """Run `work()` with `redirects` in place, and return the Stream that none of them catches.
 
     `made_of`: (folder, words) of the commands that its words are made of. They have run before a file is opened.
@@ -95,12 +117,13 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
     if not redirects:
         return work()
     kept, line = scope.stdin, scope.line
-    scope.line = line
-    if line is None:
-        scope.line = []
+    passed: list[tuple[str | None, list[str]]] = []
+    if line is not None:
+        passed = line
+    scope.line = passed
     caught, appends = None, False
     to_nowhere = False
-    replaced: list = []  # the Writes that replace a file's content
+    replaced: list[Write] = []  # the Writes that replace a file's content
     for one in redirects:
         kind = one.operator
         if kind in ("<<", "<<-"):
@@ -126,7 +149,7 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
         if kind == "<" or kind == "<&":
             if one.fd in ("", "0"):
                 scope.stdin = Input(walk.files.text_of(target, scope.folder))
-                scope.line.append((scope.folder, ["<", target]))
+                passed.append((scope.folder, ["<", target]))
             continue
         writes = len(walk.effects.writes)
         how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)))
@@ -144,7 +167,7 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
         scope.heard, scope.shown = heard, shown
         if not lasting:
             scope.stdin = kept
-        ran, scope.line = [*made_of, *scope.line], line
+        ran, scope.line = [*made_of, *passed], line
     for write in replaced if walk.files.made_of else ():
         if walk.files.goes_through(ran, absolute(write.folder, write.path)):
             write.how = EDIT
@@ -167,14 +190,14 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
     return stream
 
 
-def _target(walk, scope, word) -> str:
+def _target(walk: Walk, scope: Scope, word: Word) -> str:
     found = fields(walk, scope, word)
     if len(found) == 1:
         return found[0]
     return value(walk, scope, word)
 
 
-def _by(walk, by: str, kind: str, target: str) -> str:
+def _by(walk: Walk, by: str, kind: str, target: str) -> str:
     text = " ".join(f"{by} {kind} {walk.shown(target)}".split())
     if len(text) <= LONGEST_BY:
         return text

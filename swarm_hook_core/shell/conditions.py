@@ -1,9 +1,19 @@
 """Answers ``test``, ``[`` and ``[[`` without running anything, if possible."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.model import absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 MOST_WORDS = 60
 _NUMERIC = {
@@ -25,7 +35,7 @@ _OF_FILES = {
 }
 
 
-def answer(walk, scope, words: list[str], patterns=None):
+def answer(walk: Walk, scope: Scope, words: list[str], patterns: dict[int, str] | None = None) -> bool | None:
     """Return True, False, or None if unknown, for the condition `words` (``]`` is gone).
 
     `patterns`: place in `words` -> the shell pattern on the right side of ``==``, in ``[[``.
@@ -42,7 +52,7 @@ def answer(walk, scope, words: list[str], patterns=None):
 
 
 class _Condition:
-    def __init__(self, walk, scope, words, patterns):
+    def __init__(self, walk: Walk, scope: Scope, words: list[str], patterns: dict[int, str] | None) -> None:
         self.walk = walk
         self.scope = scope
         self.words = words
@@ -54,7 +64,7 @@ class _Condition:
             return self.words[self.at]
         return ""
 
-    def joined(self, operators, part, decides: bool):
+    def joined(self, operators: tuple[str, str], part: Callable[[], bool | None], decides: bool) -> bool | None:
         """`part`s between `operators`; one that is `decides` decides it all."""
         result = part()
         while self.peek() in operators:
@@ -68,13 +78,13 @@ class _Condition:
                 result = not decides
         return result
 
-    def either(self):
+    def either(self) -> bool | None:
         return self.joined(("-o", "||"), self.both, True)
 
-    def both(self):
+    def both(self) -> bool | None:
         return self.joined(("-a", "&&"), self.one, False)
 
-    def one(self):
+    def one(self) -> bool | None:
         left = len(self.words) - self.at
         word = self.peek()
         if left >= 3 and self.words[self.at + 1] in _COMPARED:
@@ -97,7 +107,7 @@ class _Condition:
             return bool(word)
         return None
 
-    def unary(self, operator: str, word: str):
+    def unary(self, operator: str, word: str) -> bool | None:
         if operator in ("-z", "-n"):
             if is_known(word):
                 return (not word) == (operator == "-z")
@@ -110,7 +120,7 @@ class _Condition:
             return None  # an earlier command may have made or removed it
         return _OF_FILES[operator](path)
 
-    def compared(self, left: str, operator: str, place: int):
+    def compared(self, left: str, operator: str, place: int) -> bool | None:
         right = self.words[place]
         if not is_known(left) or not is_known(right):
             return None

@@ -1,9 +1,21 @@
 """The files as a script has left them so far: their content, and if they may still exist."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.shell.walk import Walk
+
+    Commands = Iterable[tuple["str | None", list[str]]]
+
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
 DEEPEST_SOURCE = 3  # files that are made of one another, and in the end of the one that they are put in place of
@@ -20,14 +32,14 @@ class Files:
     links     absolute path of a link that this script made -> its absolute target
     """
 
-    def __init__(self, effects, unknowns):
+    def __init__(self, effects: Effects, unknowns: Walk) -> None:
         self.effects = effects
         self.unknowns = unknowns
-        self.contents: dict = {}
-        self.made_of: dict = {}
-        self.links: dict = {}
+        self.contents: dict[str, Stream | None] = {}
+        self.made_of: dict[str, list[tuple[str | None, list[str]]]] = {}
+        self.links: dict[str, str] = {}
 
-    def write(self, path: str, folder, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
+    def write(self, path: str, folder: str | None, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
         """Record that `path`, a word, is written, made or removed by a command in `folder`; `how`: see `change`."""
         if not path:
             return
@@ -59,16 +71,16 @@ class Files:
             if behind:
                 self.effects.add(Write("/", behind, by, how))
 
-    def _behind(self, whole: str, by: str):
+    def _behind(self, whole: str, by: str) -> str | None:
         """Return the target of absolute `whole` through a link that this script made, or None."""
         for link, target in self.links.items():
             if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
                 return os.path.normpath(target + whole[len(link) :])
         return None
 
-    def is_made_of(self, path, source, deepest: int = DEEPEST_SOURCE) -> bool:
+    def is_made_of(self, path: str | None, source: str | None, deepest: int = DEEPEST_SOURCE) -> bool:
         """Return True if this script has made the file at absolute `path` from the one at absolute `source`."""
-        if not deepest or not source:
+        if not deepest or not source or path is None:
             return False
         for folder, words in self.made_of.get(path, ()):
             if words[0] in _PRINT_WORDS:
@@ -79,7 +91,7 @@ class Files:
                     return True
         return False
 
-    def is_read_by(self, commands, path) -> bool:
+    def is_read_by(self, commands: Commands, path: str | None) -> bool:
         """Return True if one of `commands`, (folder, words) of each, names the file at `path` among its arguments."""
         return any(
             absolute(folder, word) == path
@@ -88,14 +100,14 @@ class Files:
             for word in words[1:]
         )
 
-    def goes_through(self, commands, path) -> bool:
+    def goes_through(self, commands: Commands, path: str | None) -> bool:
         """Return True if `commands`, (folder, words) of each, read a file that this script has made from the one at
         `path`.
         """
         named = (absolute(folder, word) for folder, words in commands for word in words[1:])
         return any(one in self.made_of and self.is_made_of(one, path) for one in named if one != path)
 
-    def text_of(self, path: str, folder=None):
+    def text_of(self, path: str, folder: str | None = None) -> Stream | None:
         """Return the Stream of file `path` as this script has written it, else as it is on the disk; or None."""
         whole = absolute(folder, path)
         if whole is None:

@@ -1,6 +1,14 @@
 """Shell patterns: matched against a text, and the names on the disk that one stands for, within bounds."""
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 MAGIC = frozenset("*?[")
 SIGNS = MAGIC | {"("}  # of a pattern, ``+(a|b)`` of extglob included
@@ -57,12 +65,12 @@ def match(text: str, pattern: str, extended: bool = False) -> bool:
     return matches(text, compiled(pattern, extended))
 
 
-def compiled(pattern: str, extended: bool = False, depth: int = 0) -> list:
+def compiled(pattern: str, extended: bool = False, depth: int = 0) -> list[Any]:
     """Return `pattern` as a list: a letter is itself, ``...`` any text, a function one letter, a tuple a group.
 
     `extended`: read ``@(a|b)`` and the like, as a shell with extglob (without extglob they are an error).
     """
-    items: list = []
+    items: list[Any] = []
     at, end = 0, len(pattern)
     while at < end:
         letter = pattern[at]
@@ -91,7 +99,7 @@ def _any_letter(_letter: str) -> bool:
     return True
 
 
-def _alternatives(pattern: str, at: int):
+def _alternatives(pattern: str, at: int) -> tuple[list[str], int]:
     """Return (alternatives, place behind ``)``) of the group whose parenthesis opens at `at`, or None."""
     parts, deep, first = [], 0, at + 1
     while at < len(pattern):
@@ -106,15 +114,15 @@ def _alternatives(pattern: str, at: int):
     return None
 
 
-def _letters(pattern: str, at: int):
+def _letters(pattern: str, at: int) -> tuple[Callable[..., Any], int] | None:
     """Return (function of a letter, place behind ``]``) of the class behind a ``[``, or None."""
     if pattern.find("]", at) < 0:
         return None
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
-    members: set = set()
-    ranges: list = []
-    classes: list = []
+    members: set[str] = set()
+    ranges: list[Any] = []
+    classes: list[Any] = []
     first = at
     while at < len(pattern):
         letter = pattern[at]
@@ -138,7 +146,7 @@ def _letters(pattern: str, at: int):
     return None
 
 
-def _is_among(letter: str, members, ranges, classes) -> bool:
+def _is_among(letter: str, members: set[str], ranges: list[Any], classes: list[Any]) -> bool:
     return (
         letter in members
         or any(low <= letter <= high for low, high in ranges)
@@ -146,20 +154,20 @@ def _is_among(letter: str, members, ranges, classes) -> bool:
     )
 
 
-def _takes(item, letter: str) -> bool:
+def _takes(item: Callable[..., Any] | str, letter: str) -> bool:
     if isinstance(item, str):
         return item == letter
     return item(letter)
 
 
-def matches(text: str, items: list) -> bool:
+def matches(text: str, items: list[Any]) -> bool:
     """Return True if the whole of `text` matches `compiled` items."""
     if any(isinstance(item, tuple) for item in items):
         return len(text) in _ends(text, 0, items, [MOST_TRIES])
     return _matches_plainly(text, items)
 
 
-def _matches_plainly(text: str, items: list) -> bool:
+def _matches_plainly(text: str, items: list[Any]) -> bool:
     """The same of items without groups."""
     at, item, star, kept = 0, 0, -1, 0
     count, end = len(items), len(text)
@@ -180,11 +188,11 @@ def _matches_plainly(text: str, items: list) -> bool:
     return item == count
 
 
-def _ends(text: str, at: int, items: list, left: list) -> set:
+def _ends(text: str, at: int, items: list[Any], left: list[Any]) -> set[str]:
     """Return the places up to which `items` can take `text` from `at` on; `left`: steps left."""
     places = {at}
     for item in items:
-        following: set = set()
+        following: set[str] = set()
         for place in places:
             left[0] -= 1
             if left[0] < 0:
@@ -199,10 +207,10 @@ def _ends(text: str, at: int, items: list, left: list) -> set:
     return places
 
 
-def _group_ends(text: str, at: int, group: tuple, left: list) -> set:
+def _group_ends(text: str, at: int, group: tuple[Any, ...], left: list[Any]) -> set[str]:
     kind, choices = group
 
-    def after(place: int) -> set:
+    def after(place: int) -> set[str]:
         return {end for choice in choices for end in _ends(text, place, choice, left)}
 
     found = after(at)
@@ -224,7 +232,7 @@ class _TooMany(Exception):
     """More than can be listed."""
 
 
-def expand(pattern: str, folder, options, spend):
+def expand(pattern: str, folder: str | None, options: set[str], spend: Callable[..., Any]) -> list[str]:
     """Return the names that `pattern` stands for in `folder`, sorted; None if there are too many to list.
 
     `options`: ``dotglob``, ``globstar``. `spend(steps)` is called with the work done.
@@ -241,13 +249,13 @@ def expand(pattern: str, folder, options, spend):
 
 
 class _Search:
-    def __init__(self, folder, options, spend):
+    def __init__(self, folder: str | None, options: set[str], spend: Callable[..., Any]) -> None:
         self.folder = folder
         self.options = options
         self.spend = spend
         self.looked = 0  # entries of folders
 
-    def names(self, parts: list) -> list:
+    def names(self, parts: list[Any]) -> list[Any]:
         found, magic = [""], False
         for place, part in enumerate(parts):
             last = place == len(parts) - 1
@@ -275,7 +283,7 @@ class _Search:
         if self.looked > MOST_ENTRIES:
             raise _TooMany
 
-    def entries(self, base: str, items: list, hidden: bool) -> list[str]:
+    def entries(self, base: str, items: list[Any], hidden: bool) -> list[str]:
         names = names_in(os.path.join(self.folder, base))
         self.look(len(names))
         grouped = any(isinstance(item, tuple) for item in items)
@@ -313,9 +321,9 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def admits(pattern: str, folder, options):
+def admits(pattern: str, folder: str | None, options: set[str] | tuple[str]) -> Callable[[str], bool | None]:
     """Return a predicate of absolute paths: `pattern`, seen from `folder`, would list them (see ``model.Tree``)."""
-    parts: list = []
+    parts: list[Any] = []
     for part in pattern.split("/"):
         if part != "**" or "globstar" not in options:
             parts.append(compiled(part, True))
@@ -329,7 +337,7 @@ def admits(pattern: str, folder, options):
     if pattern.startswith("/"):
         wanted = parts[1:]
 
-    def admit(path: str):
+    def admit(path: str) -> bool:
         if unsure:
             return None
         return path.startswith(base) and _are_admitted(path[len(base) :].split("/"), wanted)
@@ -337,7 +345,7 @@ def admits(pattern: str, folder, options):
     return admit
 
 
-def _are_admitted(names, wanted) -> bool:
+def _are_admitted(names: list[str], wanted: list[Any]) -> bool:
     if not wanted:
         return not names
     if wanted[0] is ...:

@@ -1,9 +1,22 @@
 """The effects of a command on files, as far as they can be known without running it."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.change import EDIT, REPLACE
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.walk import Walk
+
+    Admits = Callable[[str], "bool | None"]  # a predicate of absolute paths: True, False, or None if unknown
+    Span = tuple[Any, ...]  # see `spans`
+
 
 MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has more writes is a guess
 
@@ -36,20 +49,20 @@ class Effects:
         "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "runs", "budget",
     )  # fmt: skip
 
-    def __init__(self, budget=None):
+    def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
-        self.writes: list = []
-        self.trees: list = []
-        self.git: list = []
-        self.guesses: list = []
-        self.reads: list = []
-        self.texts: dict = {}
-        self.copied: dict = {}
-        self.programs: set = set()
-        self.deeds: list = []
+        self.writes: list[Write] = []
+        self.trees: list[Tree] = []
+        self.git: list[GitCall] = []
+        self.guesses: list[Guess] = []
+        self.reads: list[Read] = []
+        self.texts: dict[str, Stream | None] = {}
+        self.copied: dict[str, Stream] = {}
+        self.programs: set[str] = set()
+        self.deeds: list[tuple[list[str], str | None, str]] = []
         self.runs = False
 
-    def add_deed(self, words: list, folder, by: str) -> None:
+    def add_deed(self, words: list[str], folder: str | None, by: str) -> None:
         """Keep a command for ``protected``, up to `MOST`."""
         if len(self.deeds) < MOST:
             self.deeds.append((words, folder, by))
@@ -59,9 +72,9 @@ class Effects:
         """Return the number of effects found so far."""
         return len(self.writes) + len(self.trees) + len(self.git) + len(self.guesses)
 
-    def add(self, item) -> None:
+    def add(self, item: Write | Tree | GitCall | Guess | Read) -> None:
         """Append `item` to the list of its kind, up to `MOST`."""
-        kind = getattr(self, _LISTS[type(item)])
+        kind: list[Any] = getattr(self, _LISTS[type(item)])
         if len(kind) < MOST:
             kind.append(item)
         elif kind is not self.reads and (not self.guesses or self.guesses[-1].why != MORE):
@@ -73,7 +86,7 @@ class Write:
 
     __slots__ = ("folder", "path", "by", "how")
 
-    def __init__(self, folder, path, by, how=EDIT):
+    def __init__(self, folder: str, path: str, by: str, how: str = EDIT) -> None:
         self.folder = folder
         self.path = path
         self.by = by
@@ -90,7 +103,7 @@ class Read:
 
     __slots__ = ("folder", "path", "spans", "since")
 
-    def __init__(self, folder, path, spans=(), since=""):
+    def __init__(self, folder: str, path: str, spans: Sequence[Span] = (), since: str = "") -> None:
         self.folder = folder
         self.path = path
         self.spans = spans
@@ -106,10 +119,10 @@ class Tree:
 
     __slots__ = ("root", "by", "admits", "how", "is_whole")
 
-    def __init__(self, root, by, admits=None, how=EDIT):
+    def __init__(self, root: str, by: str, admits: Admits | None = None, how: str = EDIT) -> None:
         self.root = root
         self.by = by
-        self.admits = admits or _everything
+        self.admits: Admits = admits or _everything
         self.how = how
         self.is_whole = admits is None
 
@@ -128,7 +141,16 @@ class GitCall:
 
     __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside", "patch")
 
-    def __init__(self, folder, words, by, top=(), environment=None, found=None, after=False):
+    def __init__(
+        self,
+        folder: str,
+        words: list[str],
+        by: str,
+        top: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+        found: dict[str, list[Found]] | None = None,
+        after: bool = False,
+    ) -> None:
         self.folder = folder
         self.words = words
         self.by = by
@@ -138,7 +160,7 @@ class GitCall:
         self.after = after
         self.in_doubt = False
         self.aside = ""
-        self.patch = None
+        self.patch: tuple[list[str], list[Found]] | None = None
 
 
 class Guess:
@@ -146,7 +168,7 @@ class Guess:
 
     __slots__ = ("why", "folder", "by")
 
-    def __init__(self, why, folder, by=""):
+    def __init__(self, why: str, folder: str, by: str = "") -> None:
         self.why = why
         self.folder = folder
         self.by = by
@@ -161,12 +183,17 @@ class Stream:
 
     __slots__ = ("text", "found", "file", "packed")
 
-    def __init__(self, text=None, found=None, file=None, packed=None):
+    def __init__(
+        self,
+        text: str | None = None,
+        found: Found | list[Found] | None = None,
+        file: str | None = None,
+        packed: Admits | None = None,
+    ) -> None:
         self.text = text
-        if found is None or isinstance(found, list):
-            self.found: list | None = found
-        else:
-            self.found = [found]
+        if isinstance(found, Found):
+            found = [found]
+        self.found = found
         self.file = file
         self.packed = packed
 
@@ -179,9 +206,14 @@ class Found:
 
     __slots__ = ("root", "admits", "names")
 
-    def __init__(self, root, admits=None, names=None):
+    def __init__(
+        self,
+        root: str,
+        admits: Admits | None = None,
+        names: Callable[[], list[str] | None] | None = None,
+    ) -> None:
         self.root = root
-        self.admits = admits or _everything
+        self.admits: Admits = admits or _everything
         self.names = names
 
 
@@ -197,7 +229,7 @@ def is_known(text: str) -> bool:
     return "\0" not in text
 
 
-def absolute(folder, path: str):
+def absolute(folder: str | None, path: str) -> str | None:
     """Return `path` seen from `folder` (None: unknown), or None if that is unknown."""
     if not is_known(path) or (folder is None and not os.path.isabs(path)):
         return None
@@ -211,39 +243,39 @@ def _everything(_path: str) -> bool:
 _LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses", Read: "reads"}
 
 
-def joined(streams: list):
+def joined(streams: Iterable[Stream | None]) -> Stream | None:
     """Return the Stream of `streams` one after the other, or None if one of them is unknown."""
-    streams = [one for one in streams if one is None or one.text != ""]
-    if not streams:
-        return Stream("")
-    if len(streams) == 1 or None in streams:
-        if None in streams:
+    parts: list[Stream] = []
+    for one in streams:
+        if one is None:
             return None
-        return streams[0]
-    if all(one.text is not None for one in streams):
-        text = "".join(one.text for one in streams)
+        if one.text != "":
+            parts.append(one)
+    if len(parts) == 1:
+        return parts[0]
+    texts = [one.text for one in parts if one.text is not None]
+    if len(texts) == len(parts):
+        text = "".join(texts)
         if len(text) <= MOST_TEXT:
             return Stream(text)
         return None
-    founds: list = []
-    for one in streams:
+    founds: list[Found] = []
+    for one in parts:
         if one.found is None:
             return None
         founds += one.found
     return Stream(None, founds)
 
 
-def text_of(stream):
+def text_of(stream: Stream | None) -> str | None:
     """Return the text of `stream`, with a search's names listed; None if unknown."""
-    if stream is None or stream.text is not None or stream.found is None:
-        if stream is None:
-            return None
+    if stream is None:
+        return None
+    if stream.text is not None or stream.found is None:
         return stream.text
     names: list[str] = []
     for one in stream.found:
-        more = None
-        if one.names is not None:
-            more = one.names()
+        more = one.names and one.names()
         if more is None:
             return None
         names += more
@@ -259,21 +291,21 @@ class Input:
 
     __slots__ = ("stream", "has_nul", "_rest", "_was_read")
 
-    def __init__(self, stream, has_nul=True):
+    def __init__(self, stream: Stream | None, has_nul: bool = True) -> None:
         self.stream = stream
         self.has_nul = has_nul
-        self._rest = None
+        self._rest: str | None = None
         if stream is not None and stream.found is None:
             self._rest = stream.text
         self._was_read = False
 
-    def rest(self):
+    def rest(self) -> Stream | None:
         """Return the Stream that is left, or None if it is unknown."""
         if self.stream is None or self._rest is None or self._rest is self.stream.text:
             return self.stream
         return Stream(self._rest)
 
-    def line(self, walk, end: str = "\n"):
+    def line(self, walk: Walk, end: str = "\n") -> tuple[str, bool | None]:
         """Return (next line, or a mark for all found names; True if there is one, None if unknown).
 
         `end`: the letter that ends a line; empty: a zero byte.
@@ -291,7 +323,7 @@ class Input:
             names = (self.stream.text or "").splitlines()
             if names:
                 return walk.each_of(names), True
-            return walk.mark(self.stream.found), True
+            return walk.mark(self.stream.found or []), True
         if not self._rest:
             return "", False
         if end or self.has_nul:

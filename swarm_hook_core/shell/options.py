@@ -1,5 +1,7 @@
 """Splitting a program's arguments into options and operands, as getopt does."""
 
+from __future__ import annotations
+
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +15,7 @@ class Options:
 
     __slots__ = ("operands", "given")
 
-    def __init__(self, operands: "list[str]", given: "dict[str, list[str | None]]") -> None:
+    def __init__(self, operands: list[str], given: dict[str, list[str | None]]) -> None:
         self.operands = operands
         self.given = given
 
@@ -21,11 +23,11 @@ class Options:
         """Return True if one of these options was given."""
         return any(name in self.given for name in names)
 
-    def values(self, *names: str) -> "list[str]":
+    def values(self, *names: str) -> list[str]:
         """The values given to these options, in the order of `names`."""
         return [value for name in names for value in self.given.get(name, ()) if value is not None]
 
-    def value(self, *names: str) -> "str | None":
+    def value(self, *names: str) -> str | None:
         """Return the last value given to one of these options, or None."""
         found = self.values(*names)
         if found:
@@ -34,12 +36,12 @@ class Options:
 
 
 def split(
-    words: "Iterable[str]",
+    words: Iterable[str],
     short: str = "",
-    long: "Iterable[str]" = (),
+    long: Iterable[str] = (),
     optional: str = "",
     stop_early: int = 0,
-) -> "Options":
+) -> Options:
     """Split `words` (without the program's name) into options and operands.
 
     `short`: letters of short options with a value (``-o x``, ``-ox``). `optional`: letters of options with an attached
@@ -73,11 +75,11 @@ def split(
 
 
 def split_one_dash(
-    words: "Iterable[str]",
-    valued: "Iterable[str]",
-    known: "Iterable[str]" = (),
+    words: Iterable[str],
+    valued: Iterable[str],
+    known: Iterable[str] = (),
     most_take: bool = False,
-) -> "Options":
+) -> Options:
     """Split `words` of a program whose long options have one dash, so that letters are not put together (gcc, go).
 
     `valued`: options with a value, in the next word or behind ``=``; those of one letter also right behind it. `known`:

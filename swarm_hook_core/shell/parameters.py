@@ -1,26 +1,38 @@
 """Expands ``${...}``."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.syntax import Parameter
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Union
+
+    from swarm_hook_core.shell.syntax import Word
+    from swarm_hook_core.shell.words import Expansion
+
+    Value = Union[str, list[str], Word]
+
 
 LONGEST_MATCHED = 512  # characters of a value that is matched against a pattern at every place
 LONGEST_REPLACED = 128  # characters of a value that a pattern is looked for in
 
 
-def expanded(expansion, part: "Parameter"):
+def expanded(expansion: Expansion, part: Parameter) -> Value:
     """Return the meaning of `part`: a text; a list for ``${a[@]}`` and the like; or the Word that replaces it."""
     return _Expanded(expansion, part).result()
 
 
 class _Expanded:
-    def __init__(self, expansion, part: "Parameter"):
+    def __init__(self, expansion: Expansion, part: Parameter) -> None:
         self.words = expansion
         self.walk = expansion.walk
         self.scope = expansion.scope
         self.part = part
 
-    def result(self):
+    def result(self) -> Value:
         part, name, index, operator = self.part, self.part.name, self.part.index, self.part.operator
         if not name:
             return UNKNOWN
@@ -33,7 +45,7 @@ class _Expanded:
         held = self.held()
         # Not set here: a profile may set it (see `Scope.parameter`), but no element of an array.
         if held is not None:
-            plain = held
+            plain: str | list[str] | None = held
         elif index is not None:
             plain = ""
         else:
@@ -50,7 +62,7 @@ class _Expanded:
             return self.slice(plain)
         return [self.changed(one) for one in plain]
 
-    def held(self):
+    def held(self) -> str | list[str] | None:
         """Return the variable or its element: a text, a list, or None if it is not set."""
         name, index = self.part.name, self.part.index
         if index is None:
@@ -83,7 +95,7 @@ class _Expanded:
             return listed[place]
         return None
 
-    def length(self):
+    def length(self) -> str:
         held = self.held() or ""
         if isinstance(held, list):
             known = all(map(is_known, held))
@@ -93,7 +105,7 @@ class _Expanded:
             return str(len(held))
         return UNKNOWN
 
-    def indirect(self):
+    def indirect(self) -> Value:
         part = self.part
         if part.index is not None and part.index.raw in ("@", "*") and not part.operator:
             held = self.scope.variable(part.name)
@@ -105,7 +117,7 @@ class _Expanded:
             return UNKNOWN
         return self.scope.parameter(target, missing="")
 
-    def defaulted(self, held):
+    def defaulted(self, held: str | list[str] | None) -> Value:
         operator, argument = self.part.operator, self.part.argument
         empty = held is None or (operator.startswith(":") and held in ("", []))
         kind = operator[-1]
@@ -127,7 +139,7 @@ class _Expanded:
             return self.scope.variables[self.part.name]
         return argument
 
-    def slice(self, held: list):
+    def slice(self, held: list[str]) -> list[str]:
         part = self.part
         first = self.words.number(part.argument)
         length = ""

@@ -4,6 +4,11 @@ A plain command is one program of these tables with plain words, without anythin
 the one that walking the script would give.
 """
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_./,:+@%'\"")
 _DIGITS = frozenset("0123456789")
 LONGEST = 1000  # characters
@@ -13,14 +18,14 @@ _SHOW = frozenset("cat head tail nl sed".split())
 _GIT_LOOKS = frozenset("status log diff".split())
 
 
-def shown(text: str) -> "list | None":
+def shown(text: str) -> "list[tuple[str, tuple[Any, ...]]] | None":
     """Return ``(path as spelled, spans)`` of the files that a plain command shows, spans as in ``spans``.
 
     None if `text` is no plain command.
     """
     if len(text) > LONGEST or set(text) - _LETTERS or any(option in text for option in _MAY_WRITE):
         return None
-    words: list = text.split()
+    words: list[Any] = text.split()
     if "'" in text or '"' in text:
         words = [_without_quotes(word) for word in words]
     name = ""
@@ -51,7 +56,7 @@ def _without_quotes(word: str) -> "str | None":
     return word
 
 
-def _with_spans(name: str, words: list, files: list) -> list:
+def _with_spans(name: str, words: "list[str]", files: "list[str]") -> "list[tuple[str, tuple[Any, ...]]]":
     """Return each of `files` with the spans that the program shows of it."""
     if name in ("cat", "nl"):
         return [(file, ()) for file in files]
@@ -68,7 +73,7 @@ def _with_spans(name: str, words: list, files: list) -> list:
     return []
 
 
-def _after_options(name: str, words: list) -> "list | None":
+def _after_options(name: str, words: "list[str]") -> "list[str] | None":
     """Return the words after the common options; None if there are other options."""
     first = ""
     if words:

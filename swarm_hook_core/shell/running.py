@@ -1,5 +1,7 @@
 """Runs a command whose words are known: a function, a builtin, or a program."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -9,6 +11,16 @@ from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.statements import statement
 from swarm_hook_core.shell.word_reader import TooLong
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.model import Stream
+    from swarm_hook_core.shell.programs import Program
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 MOST_WORDS = 4000  # of a command that writes
 SECONDS_TO_LOAD = 0.008  # for loading one program; the Budget limits all of them
@@ -25,7 +37,7 @@ _NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
 
 
-def run(walk, scope, words: list[str]):
+def run(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     name = words[0]
     scope.status, scope.predicate = True if name in _NEVER_FAIL else None, name in _ASKS
     scope.tried, scope.if_failed = None, ()
@@ -54,7 +66,7 @@ def run(walk, scope, words: list[str]):
         return None
 
 
-def _function(walk, scope, words):
+def _function(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     body = scope.functions[words[0]]
     kept_words, kept_locals = scope.words, scope.locals
     scope.words, scope.locals = [kept_words[0], *words[1:]], {}
@@ -72,7 +84,7 @@ def _function(walk, scope, words):
     return stream
 
 
-def _program(walk, scope, words):
+def _program(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     name = words[0]
     if is_known(name):
         base = name.rpartition("/")[2]
@@ -128,7 +140,7 @@ def _program(walk, scope, words):
     return call.output
 
 
-def _note_program(walk, name: str, words) -> None:
+def _note_program(walk: Walk, name: str, words: list[str]) -> None:
     """Record that the program runs: some rules about whole commands go by their programs."""
     programs = walk.effects.programs
     programs.add(name)
@@ -139,7 +151,7 @@ def _note_program(walk, name: str, words) -> None:
         programs.update(f"git {word}" for word in words[at : at + 1])
 
 
-def _do(call, program) -> None:
+def _do(call: Call, program: Program) -> None:
     """Run the program's row; for an interpreter with an unread script, also take the outputs that its options name."""
     guesses = len(call.walk.effects.guesses)
     program.does(call)
@@ -147,16 +159,16 @@ def _do(call, program) -> None:
         _name_outputs(call, _after_script(call.words))
 
 
-def _after_script(words):
+def _after_script(words: list[str]) -> list[str]:
     """The arguments of the script that an interpreter is given."""
     at = next((at for at, word in enumerate(words) if word[:1] != "-"), len(words))
     return words[at + 1 :]
 
 
-def _name_outputs(call, words=None) -> None:
+def _name_outputs(call: Call, words: list[str] | None = None) -> None:
     """Call `undeclared.name_outputs`."""
 
-    def load():
+    def load() -> Callable[[Call, list[str] | None], None]:
         from swarm_hook_core.shell.programs.undeclared import name_outputs
 
         return name_outputs
@@ -164,16 +176,16 @@ def _name_outputs(call, words=None) -> None:
     call.walk.untimed(load)(call, words)
 
 
-def _is_a_script_called_so(name: str, program) -> bool:
+def _is_a_script_called_so(name: str, program: Program) -> bool:
     """Return True if `name` is a project file with the name of a read-only program: ``./info``."""
     reads = program.reads and not program.module
     return reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
 
 
-def _loaded(walk, name: str):
+def _loaded(walk: Walk, name: str) -> Program | None:
     """Return the Program `name`, or None."""
 
-    def load():
+    def load() -> Program | None:
         from swarm_hook_core.shell.programs import program
 
         return program(name)
@@ -181,7 +193,7 @@ def _loaded(walk, name: str):
     return walk.untimed(load)
 
 
-def _own_shell(walk, scope, text: str, words: list[str]):
+def _own_shell(walk: Walk, scope: Scope, text: str, words: list[str]) -> Stream | None:
     """A script file that is run."""
     inside = scope.fork()
     inside.words = list(words)
@@ -189,7 +201,7 @@ def _own_shell(walk, scope, text: str, words: list[str]):
     return walk.evaluated(inside, text)
 
 
-def _unknown(walk, scope, name: str) -> str:
+def _unknown(walk: Walk, scope: Scope, name: str) -> str:
     whole = None
     if "/" in name:
         whole = absolute(scope.folder, name)
@@ -198,7 +210,7 @@ def _unknown(walk, scope, name: str) -> str:
     return f"{walk.shown(name)} is not known"
 
 
-def _script_text(walk, scope, name: str, base: str):
+def _script_text(walk: Walk, scope: Scope, name: str, base: str) -> str | None:
     """Return the text of the shell script that command `name` runs, or None."""
     known = _loaded(walk, base)
     if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
@@ -213,7 +225,7 @@ def _script_text(walk, scope, name: str, base: str):
     return None
 
 
-def only_reads(walk, words) -> bool:
+def only_reads(walk: Walk, words: list[str]) -> bool:
     """Return True if the command writes nothing, so that its arguments and repetitions do not matter."""
     known = None
     if words:

@@ -1,6 +1,19 @@
 """The state of a shell at one point of a script: its folder, variables, functions, standard input."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Union
+
+    from swarm_hook_core.shell.model import Span
+    from swarm_hook_core.shell.syntax import Node
+
+    Variable = Union[str, list[str], dict[str, str], None]
+
 
 # Variables that a shell computes each time.
 _COMPUTED = frozenset(
@@ -11,7 +24,7 @@ _COMPUTED = frozenset(
 MOST_FOLDERS = 2  # where a shell may be as well; those beyond are forgotten
 
 
-def options_of(shell: str) -> set:
+def options_of(shell: str) -> set[str]:
     """Options that a shell of this name starts with. `zsh` is one here: it splits and matches no variables."""
     if shell == "zsh":
         return {"zsh", "globstar"}
@@ -43,31 +56,31 @@ class Scope:
         "shown", "spans", "line",
     )  # fmt: skip
 
-    def __init__(self, folder, words, environment):
+    def __init__(self, folder: str | None, words: list[str], environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.environment = environment
-        self.previous = None
-        self.stack: list = []
-        self.variables: dict = {}
-        self.functions: dict = {}
-        self.aliases: dict = {}
-        self.words: list = words
+        self.previous: str | None = None
+        self.stack: list[str | None] = []
+        self.variables: dict[str, Variable] = {}
+        self.functions: dict[str, Node] = {}
+        self.aliases: dict[str, str] = {}
+        self.words: list[str] = words
         self.stdin = Input(None)
         self.status: bool | None = True
         self.predicate = False
-        self.tried = None
-        self.if_failed: tuple = ()
-        self.elsewhere: tuple = ()
+        self.tried: str | None = None
+        self.if_failed: tuple[str | None, ...] = ()
+        self.elsewhere: tuple[str, ...] = ()
         self.ended = ""
-        self.options: set = set()
-        self.locals = None  # name -> value before, in a function
+        self.options: set[str] = set()
+        self.locals: dict[str, Variable] | None = None  # name -> value before, in a function
         self.heard = False
         self.shown = True
-        self.spans: tuple = ()
-        self.line: list | None = None
+        self.spans: tuple[Span, ...] = ()
+        self.line: list[tuple[str | None, list[str]]] | None = None
         self.last = ""  # last word of the last command
 
-    def variable(self, name: str):
+    def variable(self, name: str) -> Variable:
         """Return the value of variable `name`: text, list, dict, or None if it is not set as far as is known."""
         held = self.variables.get(name)
         if held is not None or name in self.variables:
@@ -80,7 +93,7 @@ class Scope:
             return UNKNOWN
         return self.environment.get(name)
 
-    def parameter(self, name: str, missing=UNKNOWN):
+    def parameter(self, name: str, missing: str | None = UNKNOWN) -> str | list[str] | None:
         """Return the text of ``$name``, or a list for ``$@``. `missing`: for unset names; a profile may set them."""
         if name.isdecimal():
             place = 99999
@@ -129,7 +142,7 @@ class Scope:
             return held
         return " \t\n"
 
-    def fork(self) -> "Scope":
+    def fork(self) -> Scope:
         """A shell that starts from this one's state and does not change it."""
         other = Scope(self.folder, self.words, self.environment)
         other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
@@ -140,7 +153,7 @@ class Scope:
         other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
 
-    def failed(self) -> "Scope":
+    def failed(self) -> Scope:
         """A shell as this one is if its last command failed."""
         other = self.fork()
         if self.if_failed:
@@ -148,19 +161,19 @@ class Scope:
             other.may_be_in(self.if_failed[1:])
         return other
 
-    def may_be_in(self, folders) -> None:
+    def may_be_in(self, folders: Iterable[str | None]) -> None:
         """The shell may be in these folders as well."""
         new = dict.fromkeys([*self.elsewhere, *folders])
         self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
 
-    def adopt(self, other: "Scope") -> None:
+    def adopt(self, other: Scope) -> None:
         """Go on from the state of `other`, but keep this shell's own `shown` and `spans`."""
         shown, spans = self.shown, self.spans
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
         self.shown, self.spans = shown, spans
 
-    def merge(self, others: list, mark_of_values) -> None:
+    def merge(self, others: list[Scope], mark_of_values: Callable[[list[str]], str]) -> None:
         """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
         live = [one for one in others if not one.ended]
         self.shown = self.shown and len(live) == len(others)  # the next command may not be reached
@@ -186,7 +199,7 @@ class Scope:
                 self.status = None
 
 
-def _either(one, another, mark_of_values):
+def _either(one: Variable, another: Variable, mark_of_values: Callable[[list[str]], str]) -> Variable:
     """Return a variable's value after two branches that leave `one` and `another` (None: unchanged)."""
     if one == another:
         return one

@@ -3,8 +3,18 @@
 It looks only at the words as they are written: it is called for each pipe and chain, and must cost nothing.
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Span
+    from swarm_hook_core.shell.syntax import Node
+
 
 # All that comes in at one end of a pipe comes out at the other.
 _PASS_ALL = frozenset("cat nl less more tee column fold expand".split())
@@ -16,9 +26,9 @@ _RARELY_FAIL = _PASS_ALL | frozenset(
 _GIT_LOOKS = frozenset("diff show log status blame".split())
 
 
-def shown_parts(parts) -> list:
+def shown_parts(parts: list[Node]) -> list[tuple[Span, ...] | None]:
     """Return, for each part of a pipe, the spans of its output that reach the end; None if unknown."""
-    shown: list = [()] * len(parts)
+    shown: list[Any] = [()] * len(parts)
     for at in range(len(parts) - 1, 0, -1):
         passed = None
         if shown[at] is not None:
@@ -31,7 +41,7 @@ def shown_parts(parts) -> list:
     return shown
 
 
-def _passed_on(part):
+def _passed_on(part: Node) -> tuple[Span, ...] | None:
     """Return the spans of its input that a command prints; None for all but the plainest commands."""
     if not isinstance(part, syntax.Command) or not part.words:
         return None
@@ -62,7 +72,7 @@ def _unquoted(raw: str) -> str:
     return raw
 
 
-def rarely_fails(node) -> bool:
+def rarely_fails(node: Node) -> bool:
     """Return True if the command behind this statement and `&&` is nearly always reached."""
     if isinstance(node, syntax.Pipeline):
         node = node.parts[-1]

@@ -4,11 +4,21 @@ A *span* is a part of a text: ``("lines", first, last)``, with a `last` of None 
 lines; ``("bytes", n)``, at most that many bytes. The module imports nothing, because `plain` uses it, too.
 """
 
+from __future__ import annotations
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Span
+
+
 _DIGITS = frozenset("0123456789")
 LONGEST = 9  # digits of a number
 
 
-def spans_of_head(name: str, words) -> tuple:
+def spans_of_head(name: str, words: list[str]) -> tuple[tuple[Span, ...] | None, list[str]]:
     """Return ``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None:
     unknown.
     """
@@ -37,14 +47,14 @@ def spans_of_head(name: str, words) -> tuple:
     return _counted(name, unit, count), files
 
 
-def _next(words: list) -> str:
+def _next(words: list[str]) -> str:
     """Take the next word, or an empty one."""
     if words:
         return words.pop(0)
     return ""
 
 
-def _counted(name: str, unit: str, count: str):
+def _counted(name: str, unit: str, count: str) -> tuple[Span, ...] | None:
     sign, number = "", count
     if count[:1] in ("+", "-"):
         sign, number = count[0], count[1:]
@@ -68,7 +78,7 @@ def _counted(name: str, unit: str, count: str):
     return (("last", value),)
 
 
-def spans_of_sed(words) -> tuple:
+def spans_of_sed(words: list[str]) -> tuple[tuple[Span, ...] | None, list[str]]:
     """Return ``(spans, files)`` that sed shows with these arguments; spans of None if it does more than choose lines.
 
     sed counts the lines of several files as if they were one.
@@ -95,7 +105,7 @@ def spans_of_sed(words) -> tuple:
     return _of_script(";".join(scripts), is_quiet), files
 
 
-def _of_script(script: str, is_quiet: bool):
+def _of_script(script: str, is_quiet: bool) -> tuple[Span, ...] | None:
     """The spans of lines that a script prints as they are: ``3,9p``, ``20q`` and several of them."""
     ranges, last = [], None
     for command in script.replace("\n", ";").replace(" ", "").split(";"):
@@ -135,9 +145,9 @@ def _is_number(text: str) -> bool:
     return 0 < len(text) <= LONGEST and not set(text) - _DIGITS
 
 
-def joined_lines(ranges) -> list:
+def joined_lines(ranges: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
     """Return these ``(first, last)`` sorted, with touching ones joined; a `last` of None means the end."""
-    found: list = []
+    found: list[Any] = []
     for first, last in sorted(ranges, key=lambda one: one[0]):
         before = None
         if found:
@@ -153,14 +163,16 @@ def joined_lines(ranges) -> list:
     return found
 
 
-def are_whole(spans, lines: int, size: int) -> bool:
+def are_whole(spans: Iterable[Span], lines: int, size: int) -> bool:
     """Return True if these spans show all of a text with this many `lines` and bytes (`size`)."""
     return all(_is_whole(span, lines, size) for span in spans)
 
 
-def _is_whole(span, lines: int, size: int) -> bool:
-    if span[0] == "lines":
-        return span[1] <= 1 and (span[2] is None or span[2] >= lines)
-    if span[0] == "last":
-        return span[1] >= lines
-    return span[1] >= size
+def _is_whole(span: Span, lines: int, size: int) -> bool:
+    kind: str = span[0]
+    first: int = span[1]
+    if kind == "lines":
+        return first <= 1 and (span[2] is None or span[2] >= lines)
+    if kind == "last":
+        return first >= lines
+    return first >= size

@@ -3,19 +3,42 @@
 Each takes the walk, the Scope that it changes and the statement, and returns the Stream that is printed, or None.
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell import globs, syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
 from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
 from swarm_hook_core.shell.showing import rarely_fails, shown_parts
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.syntax import (
+        Case,
+        Chain,
+        For,
+        Function,
+        If,
+        Negated,
+        Node,
+        Pipeline,
+        Redirected,
+        Subshell,
+        While,
+    )
+    from swarm_hook_core.shell.walk import Walk
+
+
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one
 DEEPEST = 60  # statements within each other
 
 
-def sequence(walk, scope, nodes):
+def sequence(walk: Walk, scope: Scope, nodes: list[Node]) -> Stream | None:
     """Statements one after the other."""
-    printed: list = []
+    printed: list[Any] = []
     before = None
     for node in nodes:
         if scope.ended:
@@ -29,7 +52,7 @@ def sequence(walk, scope, nodes):
     return joined(printed)
 
 
-def _in_each_folder(walk, scope, node):
+def _in_each_folder(walk: Walk, scope: Scope, node: Any) -> Stream | None:
     """Run the statement in the shell's likely folder, and record its possible effects in the other possible folders."""
     others, scope.elsewhere = scope.elsewhere, ()
     before = scope.fork()
@@ -43,7 +66,7 @@ def _in_each_folder(walk, scope, node):
     return stream
 
 
-def statement(walk, scope, node):
+def statement(walk: Walk, scope: Scope, node: Any) -> Stream | None:
     """Run one statement. Return the Stream it prints, or None if unknown."""
     if scope.elsewhere and not walk.doubts:
         return _in_each_folder(walk, scope, node)
@@ -51,7 +74,7 @@ def statement(walk, scope, node):
     return walk.within(scope, DEEPEST, _STATEMENTS[type(node)], node)
 
 
-def chain(walk, scope, node):
+def chain(walk: Walk, scope: Scope, node: Chain) -> Stream | None:
     printed = [statement(walk, scope, node.first)]
     left = node.first
     for operator, right in node.rest:
@@ -96,7 +119,7 @@ def chain(walk, scope, node):
     return joined(printed)
 
 
-def pipeline(walk, scope, node):
+def pipeline(walk: Walk, scope: Scope, node: Pipeline) -> Stream | None:
     stream = None
     shown = shown_parts(node.parts)
     line = []
@@ -114,21 +137,21 @@ def pipeline(walk, scope, node):
     return stream
 
 
-def subshell(walk, scope, node):
+def subshell(walk: Walk, scope: Scope, node: Subshell) -> Stream | None:
     inside = scope.fork()
     stream = sequence(walk, inside, node.body)
     scope.status, scope.predicate = inside.status, inside.predicate
     return stream
 
 
-def with_redirections(walk, scope, node):
+def with_redirections(walk: Walk, scope: Scope, node: Redirected) -> Stream | None:
     return redirected(walk, scope, node.redirects, "a block", lambda: statement(walk, scope, node.inner))
 
 
-def branches(walk, scope, node):
+def branches(walk: Walk, scope: Scope, node: If) -> Stream | None:
     """if, elif, else."""
-    printed: list = []
-    after: list = []
+    printed: list[Any] = []
+    after: list[Any] = []
     taken = False  # a branch that is certainly the one
     shown = scope.shown
     for asked, body in node.clauses:
@@ -156,7 +179,7 @@ def branches(walk, scope, node):
     return joined(printed)
 
 
-def cases(walk, scope, node):
+def cases(walk: Walk, scope: Scope, node: Case) -> Stream | None:
     subject = value(walk, scope, node.word)
     printed, after, sure, falls = [], [], False, False
     for patterns, body, goes_on in node.items:
@@ -182,7 +205,7 @@ def cases(walk, scope, node):
     return joined(printed)
 
 
-def each(walk, scope, node):
+def each(walk: Walk, scope: Scope, node: For) -> Stream | None:
     """for, select."""
     words: list[str] = []
     for word in node.words:
@@ -191,7 +214,7 @@ def each(walk, scope, node):
         rest = words[MOST_ROUNDS // 2 :]
         if all(map(is_known, rest)):
             words[MOST_ROUNDS // 2 :] = [walk.each_of(rest)]
-    printed: list = []
+    printed: list[Any] = []
     for text in words:
         scope.variables[node.name] = text
         printed.append(_round(walk, scope, node.body))
@@ -202,9 +225,9 @@ def each(walk, scope, node):
     return joined(printed)
 
 
-def rounds(walk, scope, node):
+def rounds(walk: Walk, scope: Scope, node: While) -> Stream | None:
     """while, until, and the counting for."""
-    printed: list = []
+    printed: list[Any] = []
     shown = scope.shown
     for _number in range(MOST_ROUNDS):
         sequence(walk, scope, node.condition)
@@ -238,12 +261,12 @@ def rounds(walk, scope, node):
     return joined(printed)
 
 
-def _round(walk, scope, body):
+def _round(walk: Walk, scope: Scope, body: list[Node]) -> Stream | None:
     walk.spend()
     return sequence(walk, scope, body)
 
 
-def _forget_changed(walk, before, scope) -> bool:
+def _forget_changed(walk: Walk, before: Scope, scope: Scope) -> bool:
     """Variables that a round of a loop has changed may hold anything in the next."""
     changed = [name for name in scope.variables if before.variables.get(name) != scope.variables[name]]
     for name in changed:
@@ -255,7 +278,7 @@ def _forget_changed(walk, before, scope) -> bool:
     return bool(changed)
 
 
-def _left_loop(walk, scope) -> bool:
+def _left_loop(walk: Walk, scope: Scope) -> bool:
     """Return True if the body ended in a way that ends the loop; `break` and `continue` end with it."""
     ended = scope.ended
     if ended in ("break", "continue"):
@@ -263,13 +286,13 @@ def _left_loop(walk, scope) -> bool:
     return ended not in ("", "continue")
 
 
-def define(walk, scope, node):
+def define(walk: Walk, scope: Scope, node: Function) -> Stream:
     scope.functions[node.name] = node.body
     scope.status = True
     return Stream("")
 
 
-def negated(walk, scope, node):
+def negated(walk: Walk, scope: Scope, node: Negated) -> Stream | None:
     stream = statement(walk, scope, node.inner)
     if scope.status is None:
         scope.status = None

@@ -4,7 +4,16 @@
 Only the project knows the files.
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 # Words of an option's or a variable's name. `--update-snapshots`, `-update`, `--snapshot-update`, `UPDATE_EXPECT`
 _OPTION_WORDS = frozenset(
@@ -47,7 +56,7 @@ _LOOKS = frozenset("check verify dry list status show display help plan diff val
 _ALWAYS = frozenset("fix update".split())  # check:fix, test:update
 
 
-def reason(call) -> str:
+def reason(call: Call) -> str:
     """Return why `call`, which runs the project's own code, may change files of the checkout; empty if nothing says
     so.
     """
@@ -67,7 +76,7 @@ def reason(call) -> str:
     return ""
 
 
-def _changing_task(call) -> str:
+def _changing_task(call: Call) -> str:
     """Return the first of a runner's tasks with a name that says it changes sources; empty if there is no such task."""
     before = ""
     for word in call.words:
@@ -118,7 +127,7 @@ def _changes_sources(program: str, task: str) -> bool:
     return bool(_ALWAYS.intersection(words)) or not _LOOKS.intersection(words)
 
 
-def _words(name: str) -> list:
+def _words(name: str) -> list[Any]:
     """Return the words of a name, in lower case: ``updateSnapshot``, ``db:migrate``, ``--force-regen``."""
     found, before = "", ""
     for letter in name:

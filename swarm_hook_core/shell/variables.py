@@ -1,5 +1,7 @@
 """Variables: assignments to them, to arrays and their elements; declare, unset, read, mapfile."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.parser import word_of
@@ -7,6 +9,14 @@ from swarm_hook_core.shell.syntax import Array, Word
 from swarm_hook_core.shell.word_reader import is_name
 from swarm_hook_core.shell.words import fields, value
 from swarm_hook_core.shell.words import number as number_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 DECLARERS = ("export", "local", "declare", "typeset", "readonly")
 
@@ -16,14 +26,14 @@ class Assignment:
 
     __slots__ = ("name", "index", "adds", "value")
 
-    def __init__(self, name: str, index: "Word | None", adds: bool, value: "Word") -> None:
+    def __init__(self, name: str, index: Word | None, adds: bool, value: Word) -> None:
         self.name = name
         self.index = index
         self.adds = adds
         self.value = value
 
 
-def assignment(word: "Word") -> "Assignment | None":
+def assignment(word: Word) -> Assignment | None:
     """Return `word` as an Assignment, or None."""
     left, mark, right = word.raw.partition("=")
     name, bracket, index = left.removesuffix("+").partition("[")
@@ -37,7 +47,7 @@ def assignment(word: "Word") -> "Assignment | None":
     return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", held)
 
 
-def assign(walk, scope, to: "Assignment") -> None:
+def assign(walk: Walk, scope: Scope, to: Assignment) -> None:
     name, adds = to.name, to.adds
     if to.index is not None:
         _assign_element(walk, scope, name, to.index, value(walk, scope, to.value), adds)
@@ -66,7 +76,7 @@ def assign(walk, scope, to: "Assignment") -> None:
         scope.variables[name] = text
 
 
-def _assign_element(walk, scope, name, index, text, adds) -> None:
+def _assign_element(walk: Walk, scope: Scope, name: str, index: Word, text: str, adds: bool) -> None:
     held = scope.variables.get(name)
     if isinstance(held, dict):
         key = value(walk, scope, index)
@@ -92,9 +102,11 @@ def _assign_element(walk, scope, name, index, text, adds) -> None:
     scope.variables[name] = listed
 
 
-def _items(walk, scope, words: "list[Word]", held):
+def _items(
+    walk: Walk, scope: Scope, words: list[Word], held: dict[str, Any] | list[str] | None
+) -> dict[str, str] | list[str]:
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
-    named: dict = {}
+    named: dict[str, Any] = {}
     if isinstance(held, dict):
         named = dict(held)
     listed: list[str] = []
@@ -113,7 +125,7 @@ def _items(walk, scope, words: "list[Word]", held):
     return listed
 
 
-def declare(walk, scope, words: "list[Word]") -> None:
+def declare(walk: Walk, scope: Scope, words: list[Word]) -> None:
     """export, local, declare, typeset, readonly."""
     name, local = words[0].raw, words[0].raw in ("local", "declare", "typeset") and scope.locals is not None
     associative = refers = False
@@ -144,13 +156,13 @@ def declare(walk, scope, words: "list[Word]") -> None:
     scope.status = True
 
 
-def declare_texts(walk, scope, words: list[str]):
+def declare_texts(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """The same where the command itself was computed: `command export x=1`."""
     declare(walk, scope, [Word(word, [word]) for word in words])
     return Stream("")
 
 
-def unset(walk, scope, words):
+def unset(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     functions = "-f" in words[1:]
     for word in words[1:]:
         if word.startswith("-"):
@@ -168,7 +180,7 @@ def unset(walk, scope, words):
     return Stream("")
 
 
-def read(walk, scope, words):
+def read(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     given = split(words[1:], short="adinNptu")
     names = [name for name in given.operands if is_known(name)]
     if given.value("-u") not in (None, "0"):
@@ -201,7 +213,7 @@ def read(walk, scope, words):
     return Stream("")
 
 
-def map_file(walk, scope, words):
+def map_file(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """mapfile, readarray."""
     given = split(words[1:], short="dnOsuCc")
     name = "MAPFILE"

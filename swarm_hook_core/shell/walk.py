@@ -4,6 +4,8 @@ A branch that may be taken is walked like one that is; the resulting states are 
 for each of them. Time and steps are bounded: the rest of the script then becomes a guess.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -21,6 +23,16 @@ from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from swarm_hook_core.shell.model import Admits, Stream
+
+    T = TypeVar("T")
+
+
 SECONDS = 0.008  # of the check's Budget
 SECONDS_TO_PARSE = 0.005  # of those, for a whole script; the part that was read in this time is walked
 SECONDS_TO_LIST = 0.012  # besides those, for listing the results of searches
@@ -37,7 +49,7 @@ class Walk(Unknowns):
     budget       the Budget of the effects; the walk may use it until `end`
     """
 
-    def __init__(self, effects: Effects, folder: "str | None", environment):
+    def __init__(self, effects: Effects, folder: str | None, environment: Mapping[str, str]) -> None:
         super().__init__()
         self.effects = effects
         self.budget = effects.budget
@@ -50,7 +62,7 @@ class Walk(Unknowns):
         self.doubts = 0  # nesting depth of parts without certain effects
         self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
-        self.met: set = set()  # programs met so far
+        self.met: set[str] = set()  # programs met so far
         self.end = self.budget.part(SECONDS)
         self.seconds_to_list = SECONDS_TO_LIST
 
@@ -65,7 +77,14 @@ class Walk(Unknowns):
         except Exception as error:
             self.not_understood(self.scope, error, "")
 
-    def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
+    def nested(
+        self,
+        text: str,
+        folder: str | None = None,
+        words: Sequence[str] = (),
+        stdin: Stream | None = None,
+        shell: str = "",
+    ) -> Stream | None:
         """Walk script `text` in a shell of its own (``bash -c``). Return the Stream it prints, or None.
 
         `shell`: its name, if it is a different shell than that of the script around it, without functions and aliases.
@@ -78,19 +97,19 @@ class Walk(Unknowns):
             scope.words = list(words)
         return self.evaluated(scope, text)
 
-    def found(self, word: str, folder=None):
+    def found(self, word: str, folder: str | None = None) -> list[Found] | None:
         """Call `Unknowns.found`, seen from the command's folder."""
         if folder is None:
             folder = self.scope.folder
         return super().found(word, folder)
 
-    def run(self, words: list[str], stdin=None, folder=None):
+    def run(self, words: list[str], stdin: Stream | None = None, folder: str | None = None) -> Stream | None:
         """Run the simple command `words`, already expanded. Return the Stream it prints, or None."""
         if words:
             return self.simple(self._inside(folder, stdin), words)
         return None
 
-    def _inside(self, folder, stdin):
+    def _inside(self, folder: str | None, stdin: Stream | None) -> Scope:
         """Return a shell in `folder` that reads `stdin` (None: this one's)."""
         scope = self.scope.fork()
         scope.folder = folder
@@ -98,16 +117,18 @@ class Walk(Unknowns):
             scope.stdin = Input(stdin)
         return scope
 
-    def only_reads(self, words) -> bool:
+    def only_reads(self, words: list[str]) -> bool:
         """Call `running.only_reads`, for programs."""
         return only_reads(self, words)
 
-    def simple(self, scope, words: list[str]):
+    def simple(self, scope: Scope, words: list[str]) -> Stream | None:
         """Run `words` in `scope`: a function, a builtin of the shell, or a program."""
         self.spend()
         return self.within(scope, DEEPEST_STATEMENT, run, words)
 
-    def within(self, scope, deepest: int, work, given):
+    def within(
+        self, scope: Scope, deepest: int, work: Callable[[Walk, Scope, T], Stream | None], given: Any
+    ) -> Stream | None:
         """Return ``work(self, scope, given)``, run a level deeper. Raises TooLong below level `deepest`."""
         before, self.scope = self.scope, scope
         self.depth += 1
@@ -129,7 +150,7 @@ class Walk(Unknowns):
             if time.thread_time() > self.end:
                 raise TooLong
 
-    def untimed(self, load):
+    def untimed(self, load: Callable[[], T]) -> T:
         """Return ``load()``. If it imports modules, its time is not held against the script."""
         before, modules = time.thread_time(), len(sys.modules)
         try:
@@ -146,7 +167,7 @@ class Walk(Unknowns):
         """Give back time that went partly into importing, up to a limit."""
         self.end += self.budget.forgive(seconds)
 
-    def in_doubt(self, work, *given) -> None:
+    def in_doubt(self, work: Callable[..., Any], *given: Any) -> None:
         """Do ``work(self, *given)``: all that it finds is only possible."""
         effects = self.effects
         writes, trees, git = len(effects.writes), len(effects.trees), len(effects.git)
@@ -155,31 +176,32 @@ class Walk(Unknowns):
             work(self, *given)
         finally:
             self.doubts -= 1
-            found = [(absolute(one.folder, one.path), one) for one in effects.writes[writes:]]
-            known = ()
-            if found:
-                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
             doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
-            doubted += [Tree(path, one.by, _possible_at(path), one.how) for path, one in found if path not in known]
+            if writes < len(effects.writes):
+                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
+                for write in effects.writes[writes:]:
+                    path = absolute(write.folder, write.path)
+                    if path is not None and path not in known:
+                        doubted.append(Tree(path, write.by, _possible_at(path), write.how))
             del effects.writes[writes:], effects.trees[trees:]
-            for one in doubted:
-                effects.add(one)
-            for one in effects.git[git:]:
-                one.in_doubt = True
+            for tree in doubted:
+                effects.add(tree)
+            for call in effects.git[git:]:
+                call.in_doubt = True
 
     # State that words need
 
-    def guess(self, scope, why: str, by: str) -> None:
+    def guess(self, scope: Scope, why: str, by: str) -> None:
         self.effects.add(Guess(why, scope.folder or "", by[:LONGEST_BY]))
 
-    def not_understood(self, scope, error: BaseException, by: str) -> None:
+    def not_understood(self, scope: Scope, error: BaseException, by: str) -> None:
         """A mistake of ours: a guess for the call, a fault for `doctor`."""
         from swarm_hook_core import faults
 
         faults.record("shell", "pre_tool_use", f"`{by[:LONGEST_BY]}`: {faults.describe(error)}")
         self.guess(scope, f"not understood ({type(error).__name__})", by)
 
-    def listed(self, scope, wanted: str) -> list[str]:
+    def listed(self, scope: Scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
         self.spend(2)
         names = globs.expand(wanted, scope.folder, scope.options, self.spend)
@@ -196,7 +218,7 @@ class Walk(Unknowns):
         root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
         return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
 
-    def _made(self, wanted: str, scope, names) -> list[str]:
+    def _made(self, wanted: str, scope: Scope, names: list[str]) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
@@ -208,7 +230,7 @@ class Walk(Unknowns):
             start = scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
-    def substituted(self, scope, script: Script) -> str:
+    def substituted(self, scope: Scope, script: Script) -> str:
         """Return the text of ``$(script)``; its effects count."""
         inside = scope.fork()
         inside.heard, inside.shown = True, False
@@ -225,7 +247,7 @@ class Walk(Unknowns):
             return UNKNOWN
         return self.mark(stream.found)
 
-    def process(self, scope, script: Script, writes: bool) -> str:
+    def process(self, scope: Scope, script: Script, writes: bool) -> str:
         """A path that stands for ``<(script)`` or ``>(script)``."""
         inside = scope.fork()
         inside.heard, inside.shown = not writes, False
@@ -236,18 +258,18 @@ class Walk(Unknowns):
             self.files.contents[path] = stream
         return path
 
-    def computed(self, scope, text: str) -> str:
+    def computed(self, scope: Scope, text: str) -> str:
         """The number that arithmetic `text` (expanded) amounts to, or UNKNOWN."""
         from swarm_hook_core.shell.arithmetic import computed
 
         return computed(self, scope, text)
 
-    def evaluated(self, scope, text: str):
+    def evaluated(self, scope: Scope, text: str) -> Stream | None:
         """Walk the script `text` in `scope`. Return the Stream it prints, or None."""
         end = min(self.end, time.thread_time() + SECONDS_TO_PARSE)
         return self.nested_in(scope, script_of(text, end))
 
-    def nested_in(self, scope, script: Script):
+    def nested_in(self, scope: Scope, script: Script) -> Stream | None:
         """Walk `script` in `scope`. Return the Stream it prints, or None."""
         self.spend(3)
         if script.broken:
@@ -258,10 +280,10 @@ class Walk(Unknowns):
         return stream
 
 
-def _possible_at(file: str):
+def _possible_at(file: str) -> Admits:
     """The predicate of a file that may be written."""
     return lambda path: None if path == file else False
 
 
-def _at_most_possible(admits):
+def _at_most_possible(admits: Admits) -> Admits:
     return lambda path: False if admits(path) is False else None

@@ -3,6 +3,8 @@
 `fields` returns the arguments that a word becomes, `value` the one text of an assignment or a redirection.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell import globs
@@ -11,6 +13,15 @@ from swarm_hook_core.shell.parameters import expanded
 from swarm_hook_core.shell.parser import document_of
 from swarm_hook_core.shell.syntax import Array, Calculation, Double, Literal, Node, Parameter, Substitution, Word
 from swarm_hook_core.shell.word_reader import NAME_LETTERS
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 MOST_FIELDS = 512  # of one word with braces
@@ -21,7 +32,7 @@ _BLANK = " \t\n"
 _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
 
 
-def fields(walk, scope, word: "Word") -> list[str]:
+def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
     """Return the arguments that `word` becomes: zero, one, or many."""
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
@@ -45,37 +56,37 @@ def fields(walk, scope, word: "Word") -> list[str]:
     return found
 
 
-def value(walk, scope, word: "Word") -> str:
+def value(walk: Walk, scope: Scope, word: Word) -> str:
     """The text that `word` becomes where nothing is split or matched against the disk."""
     if not _SPECIAL.intersection(word.raw):
         return word.raw
     return _text(walk, scope, with_home(scope, word.parts))
 
 
-def pattern(walk, scope, word: "Word") -> str:
+def pattern(walk: Walk, scope: Scope, word: Word) -> str:
     """Return `word` as a shell pattern: quoted parts are escaped."""
     out = _Fields()
     Expansion(walk, scope, out).put(word.parts)
     return "".join(map(_as_pattern, out.finish()[:1]))
 
 
-def document(walk, scope, body: str) -> str:
+def document(walk: Walk, scope: Scope, body: str) -> str:
     """Return the text of a here-document with an unquoted delimiter."""
     return _text(walk, scope, document_of(body), quoted=True)
 
 
-def number(walk, scope, word: "Word") -> str:
+def number(walk: Walk, scope: Scope, word: Word) -> str:
     """The number that the arithmetic `word` amounts to, or UNKNOWN."""
     return walk.computed(scope, _text(walk, scope, word.parts))
 
 
-def _text(walk, scope, parts: "list[str | Node]", quoted: bool = False) -> str:
+def _text(walk: Walk, scope: Scope, parts: list[str | Node], quoted: bool = False) -> str:
     out = _Fields()
     Expansion(walk, scope, out).put(parts, quoted)
     return out.text()
 
 
-def with_home(scope, parts: "list[str | Node]") -> "list[str | Node]":
+def with_home(scope: Scope, parts: list[str | Node]) -> list[str | Node]:
     """`parts` with a leading ``~`` (or one behind ``name=``) replaced by the folder."""
     first = None
     if parts:
@@ -107,14 +118,14 @@ class Expansion:
 
     __slots__ = ("walk", "scope", "out", "whole", "vanished")
 
-    def __init__(self, walk, scope, out):
+    def __init__(self, walk: Walk, scope: Scope, out: _Fields) -> None:
         self.walk = walk
         self.scope = scope
         self.out = out
         self.whole = "zsh" in scope.options and "shwordsplit" not in scope.options  # variables are not split
         self.vanished = False  # the last double quotes held a list of nothing
 
-    def put(self, parts, quoted: bool = False, splits: bool = False) -> None:
+    def put(self, parts: Sequence[str | Node], quoted: bool = False, splits: bool = False) -> None:
         """Put the texts of `parts`. `quoted`: they are in double quotes; `splits`: text in them is split, too."""
         out, walk, scope = self.out, self.walk, self.scope
         for part in parts:
@@ -141,7 +152,7 @@ class Expansion:
             elif isinstance(part, Array):
                 out.put("(" + " ".join(word.raw for word in part.words) + ")")
 
-    def put_parameter(self, part: "Parameter", quoted: bool) -> None:
+    def put_parameter(self, part: Parameter, quoted: bool) -> None:
         found = expanded(self, part)
         if isinstance(found, Word):  # of ``${x:-word}``
             parts = found.parts
@@ -153,7 +164,7 @@ class Expansion:
         else:
             self.add(found, quoted, whole=self.whole and part.flag != "=")
 
-    def add(self, found, quoted: bool, whole: bool = False) -> None:
+    def add(self, found: list[str] | str, quoted: bool, whole: bool = False) -> None:
         """Put `found`: a text, or a list for ``$@``. `whole`: it is not split if unquoted."""
         if isinstance(found, list):
             texts = found
@@ -168,13 +179,13 @@ class Expansion:
 
     # Methods for parameters
 
-    def value(self, word: "Word") -> str:
+    def value(self, word: Word) -> str:
         return value(self.walk, self.scope, word)
 
-    def pattern(self, word: "Word") -> str:
+    def pattern(self, word: Word) -> str:
         return pattern(self.walk, self.scope, word)
 
-    def number(self, word: "Word") -> str:
+    def number(self, word: Word) -> str:
         return number(self.walk, self.scope, word)
 
 
@@ -186,10 +197,10 @@ class _Fields:
 
     __slots__ = ("separators", "done", "open")
 
-    def __init__(self, separators=None):
+    def __init__(self, separators: str | None = None) -> None:
         self.separators = separators
-        self.done: list = []
-        self.open = None
+        self.done: list[list[tuple[str, bool]]] = []
+        self.open: list[tuple[str, bool]] | None = None
 
     def put(self, text: str, magic: bool = False) -> None:
         if self.open is None:
@@ -200,15 +211,15 @@ class _Fields:
     def next(self) -> None:
         if self.open is not None:
             self.done.append(self.open)
-            self.open = None
+            self.open: list[tuple[str, bool]] | None = None
 
     def put_split(self, text: str) -> None:
         """An unquoted expansion."""
-        piece = ""
-        if self.separators is None or not any(one in text for one in self.separators):
+        piece, separators = "", self.separators or ""
+        if not any(one in text for one in separators):
             piece, text = text, ""
         for letter in text:
-            if letter not in self.separators:
+            if letter not in separators:
                 piece += letter
                 continue
             if piece:
@@ -220,7 +231,7 @@ class _Fields:
         if piece:
             self.put(piece, True)
 
-    def put_list(self, texts: list, quoted: bool) -> None:
+    def put_list(self, texts: list[str], quoted: bool) -> None:
         """Put the texts of ``$@`` or ``${a[@]}``."""
         for place, text in enumerate(texts):
             if place:
@@ -233,29 +244,28 @@ class _Fields:
             else:
                 self.put_split(text)
 
-    def finish(self) -> list:
+    def finish(self) -> list[list[tuple[str, bool]]]:
         self.next()
         return self.done
 
     def text(self) -> str:
         """All as one text; UNKNOWN where it is too long."""
+        text = ""
         if self.open is not None:
-            text = "".join(text for text, _magic in self.finish()[0])
-        else:
-            text = ""
+            text = "".join(piece for piece, _magic in self.finish()[0])
         if len(text) <= LONGEST_VALUE:
             return text
         return UNKNOWN
 
 
-def _as_pattern(pieces) -> str:
+def _as_pattern(pieces: list[tuple[str, bool]]) -> str:
     return "".join(text if magic else globs.escaped(text) for text, magic in pieces)
 
 
 # Braces
 
 
-def braces(parts: "list[str | Node]") -> "list[list[str | Node]]":
+def braces(parts: list[str | Node]) -> list[list[str | Node]]:
     """The parts of a word with ``{a,b}`` and ``{1..3}`` in its text multiplied out, at most `MOST_FIELDS` of them."""
     items = [item for part in parts for item in (part if isinstance(part, str) else (part,))]
     if "{" in items:
@@ -268,8 +278,8 @@ def text_braces(text: str) -> list[str]:
     return ["".join(one) for one in _expanded(list(text))]
 
 
-def _expanded(items: list) -> list[list]:
-    done: list[list] = []
+def _expanded(items: list[Any]) -> list[list[Any]]:
+    done: list[list[Any]] = []
     left = [MOST_BRACE_STEPS]
     waiting = [(items, 0)]
     most = min(MOST_FIELDS, MOST_BRACE_LETTERS // (len(items) or 1))
@@ -284,7 +294,7 @@ def _expanded(items: list) -> list[list]:
     return done + [items for items, _start in reversed(waiting)]
 
 
-def _joined(items: list) -> "list[str | Node]":
+def _joined(items: list[Any]) -> list[str | Node]:
     """`items` with the letters that stand side by side put together; `$x{a,b}` is `$xa $xb`."""
     parts: list[str | Node] = []
     for item in items:
@@ -302,7 +312,7 @@ def _joined(items: list) -> "list[str | Node]":
     return parts
 
 
-def _first_group(items: list, at: int, left: list[int]):
+def _first_group(items: list[Any], at: int, left: list[int]) -> tuple[int, int, list[list[Any]]] | None:
     """Return (place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
     while left[0] > 0 and "{" in items[at:]:
         at = items.index("{", at)
@@ -313,7 +323,7 @@ def _first_group(items: list, at: int, left: list[int]):
     return None
 
 
-def _alternatives(items: list, at: int, left: list[int]):
+def _alternatives(items: list[Any], at: int, left: list[int]) -> tuple[int, list[list[Any]]] | None:
     """Return (place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
     first, deep, commas = at, 0, []
     while at < len(items) and left[0] > 0:
@@ -342,7 +352,7 @@ def _alternatives(items: list, at: int, left: list[int]):
     return None
 
 
-def _sequence(text: str) -> "list[str] | None":
+def _sequence(text: str) -> list[str] | None:
     """Return the members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
     parts = text.split("..")
     if len(parts) not in (2, 3) or any(len(part) > 9 for part in parts):

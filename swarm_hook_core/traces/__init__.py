@@ -39,6 +39,8 @@ another session has a journal in the same place:
     pruning     removal of old journals
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -49,6 +51,7 @@ from swarm_hook_core.state import (
     NotOrdinary,
     clear_place,
     config_path,
+    local_store,
     name_of,
     open_in_private,
     state_dir,
@@ -57,7 +60,15 @@ from swarm_hook_core.state import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces.others import Trace
+
+    Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
+    Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
 
 # Levels of protection; each one includes those before it.
 OFF, NOTICE, KEEP, TURN = LEVELS = ("off", "notice", "keep", "turn")
@@ -80,7 +91,7 @@ class Trail:
 
     - level: the level in force
     - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
-    - is_asked: True for a dry run (``asked``), in which nothing is written
+    - is_asked: True for a dry run (``asked``): nothing is written
     """
 
     is_asked = False
@@ -89,20 +100,19 @@ class Trail:
         "config", "call", "level", "own_name", "owners",
         "_places", "_lines", "_left", "_real", "_of_others", "_targets",
     )  # fmt: skip
-    _real: "Callable[[str], str] | None"
 
-    def __init__(self, config, call, level: str):
+    def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
         self.config = config
         self.call = call
         self.level = level
         self.own_name = journal_name(config.runtime_name, call.session_id)
-        self.owners: list = []
-        self._places: dict = {}  # folder -> place
-        self._lines: dict = {}  # place -> lines to append
-        self._left: list = []  # places with lines of this call
-        self._real = None  # from ``paths.real_paths``, once a path was resolved
-        self._targets: list | None = None  # result of `targets_of`
-        self._of_others: dict | None = None  # result of ``elsewhere.places_of_others``
+        self.owners: list[Owner] = []
+        self._places: dict[str, str] = {}  # folder -> place
+        self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
+        self._left: list[str] = []  # places with lines of this call
+        self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
+        self._targets: list[Target] | None = None  # result of `targets_of`
+        self._of_others: dict[str, list[str]] | None = None  # result of ``elsewhere.places_of_others``
 
     @property
     def is_by_turn(self) -> bool:
@@ -115,14 +125,13 @@ class Trail:
             self._places[folder] = place_of(folder)
         return self._places[folder]
 
-    def is_alone(self, paths=()) -> bool:
+    def is_alone(self, paths: Iterable[str] = ()) -> bool:
         """Return True if no other session has a journal for these files' folders or for the call's own."""
         folders = dict.fromkeys([self.call.folder, *map(os.path.dirname, paths)])
         return not any(others_in(place, self.own_name) for place in {self.place_of(folder) for folder in folders})
 
     def pass_over(self, error: OSError) -> None:
-        """Record that a journal cannot be read. Raises NotChecked if the user's settings deny what cannot be checked.
-        """
+        """Record that a journal cannot be read. Raises NotChecked if the settings deny unchecked calls."""
         from swarm_hook_core import fail_closed, faults
 
         if not self.is_asked:
@@ -138,61 +147,59 @@ class Trail:
         try:
             names = os.listdir(traces_dir())
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return False  # no session has a journal yet
         if not names or names == [own]:
             return False
         from swarm_hook_core.traces.elsewhere import could_lead
 
         return could_lead(self.call, self._places_of_others())
 
-    def places_with(self, root: str) -> dict:
-        """Return ``{place: folders in it}`` for everything at and below absolute `root`, nested repositories included.
-        """
+    def places_with(self, root: str) -> dict[str, list[str]]:
+        """Return ``{place: folders in it}`` at and below absolute `root`, nested repositories included."""
         from swarm_hook_core.traces.elsewhere import below
 
         own, inside = self.place_of(root), below(self._places_of_others(), root)
         return {**inside, own: [root, *inside.get(own, ())]}
 
-    def _places_of_others(self) -> dict:
+    def _places_of_others(self) -> dict[str, list[str]]:
         if self._of_others is None:
             from swarm_hook_core.traces.elsewhere import places_of_others
 
             self._of_others = places_of_others(self.own_name)
         return self._of_others
 
-    def note_alone(self, effects) -> bool:
+    def note_alone(self, effects: Effects | None) -> bool:
         """Collect the traces of the call and return True, if no other session has a journal where it writes.
 
         `effects`: effects of a shell or MCP call, or None if it was not parsed.
         """
         call = self.call
         if call.tool in self.config.write_tools:
-            spelled = self.config.extract_paths(call.input)[:MOST]
+            spelled = list(self.config.extract_paths(call.input))[:MOST]
             if self._real is None and len(spelled) <= FEW:
                 self._real = os.path.realpath
             paths = [self._resolved(call.folder, path) for path in spelled]
         else:
             paths = [target[1] for target in self.targets_of(effects)]
-        git_calls = effects.git if effects is not None else ()
-        read = [os.path.join(one.folder, one.path) for one in effects.reads] if effects is not None else ()
-        if not self.is_alone([*paths, *read, *(os.path.join(top, ".git") for top in _tops_of(git_calls))]):
+        if not self.is_alone([*paths, *_met_paths(effects)]):
             return False
-        places = [place for tree in effects.trees for place in self.places_with(tree.root)] if effects else ()
-        if any(others_in(place, self.own_name) for place in dict.fromkeys(places)):
-            return False
+        if effects is not None:
+            places = {place for tree in effects.trees for place in self.places_with(tree.root)}
+            if any(others_in(place, self.own_name) for place in places):
+                return False
         self.wrote(filter(None, paths))
         self.note_unnamed(effects)
-        if git_calls:
+        if effects is not None and effects.git:
             from swarm_hook_core.traces import stash_entries
 
-            stash_entries.note(git_calls, self)
-        if effects is not None and (effects.trees or git_calls):
+            stash_entries.note(effects.git, self)
+        if effects is not None and (effects.trees or effects.git):
             from swarm_hook_core.traces import clearing
 
             clearing.note(self, "clears", clearing.places_of(effects))
         return True
 
-    def targets_of(self, effects) -> list:
+    def targets_of(self, effects: Effects | None) -> list[Target]:
         """Return ``[(path as spelled, resolved path, how, by)]`` of the files that the call certainly writes.
 
         For a link that is removed or replaced, the resolved path is the link's own.
@@ -203,7 +210,7 @@ class Trail:
             self._targets = self._find_targets(effects)
         return self._targets
 
-    def _find_targets(self, effects) -> list:
+    def _find_targets(self, effects: Effects | None) -> list[Target]:
         from swarm_hook_core.targets import changes
 
         call = self.call
@@ -215,20 +222,19 @@ class Trail:
             if (resolved := self._resolved(folder, path, how == "remove" or by.partition(" ")[0] in _OF_LINKS))
         ]
 
-    def claims_of(self, effects) -> list:
+    def claims_of(self, effects: Effects | None) -> list[tuple[str, str]]:
         """Return ``[(key, absolute path)]`` of the files that the call certainly writes, as locks are stored."""
         from swarm_hook_core.paths import key_of
 
         return [(key_of(target[1]), target[1]) for target in self.targets_of(effects)[:MOST_CLAIMS]]
 
-    def wrote(self, paths) -> None:
-        """Collect a write of each of `paths`, which are resolved."""
+    def wrote(self, paths: Iterable[str]) -> None:
+        """Collect a write of each of the resolved `paths`."""
         for path in paths:
             self.note("wrote", path)
 
-    def looked_at(self, folder: str, path: str) -> list:
-        """Return the resolved path of the file `path` in `folder`, and the path of the link that leads to it, if any.
-        """
+    def looked_at(self, folder: str, path: str) -> list[str]:
+        """Return the resolved path of the file `path` in `folder`, and that of the link to it, if any."""
         found = (self._resolved(folder, path), self._resolved(folder, path, of_link=True))
         return [*dict.fromkeys(filter(None, found))]
 
@@ -250,7 +256,7 @@ class Trail:
                 return os.path.join(self._real(over), name)
             return self._real(whole)
         except ValueError:
-            return ""
+            return ""  # the text cannot be a path
 
     def note(self, kind: str, path: str, text: str = "", at_ns: int = 0) -> None:
         """Collect an entry about the file at resolved `path`. `text`: by default the file's present state."""
@@ -268,7 +274,9 @@ class Trail:
         """Collect the traces of a call of a session that is alone: its command as text, unparsed."""
         call, command = self.call, None
         if call.tool in SHELL_TOOLS:
-            given = call.input.get("command") if isinstance(call.input, dict) else None
+            given = None
+            if isinstance(call.input, dict):
+                given = call.input.get("command")
             if isinstance(given, str):
                 command = given
             else:  # few clients; slow to load
@@ -282,7 +290,7 @@ class Trail:
 
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
-    def note_unnamed(self, effects) -> None:
+    def note_unnamed(self, effects: Effects | None) -> None:
         """Collect writes beyond the named files: targets of ``git mv``, and the command's text if it writes whole
         folders.
 
@@ -323,7 +331,7 @@ class Trail:
         """Return the top folder of `place`, among those asked for by this call, or ""."""
         return next((os.path.realpath(_top(folder)[0]) for folder in self._places if self._places[folder] == place), "")
 
-    def _append(self, place: str, lines: list) -> None:
+    def _append(self, place: str, lines: list[bytes]) -> None:
         path = os.path.join(place, self.own_name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
@@ -338,7 +346,9 @@ class Trail:
                 lines = [own, *lines]
             write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
             if size > LIMIT_BYTES:
-                _begin_anew(path, handle)
+                from swarm_hook_core.traces import journal
+
+                journal.rotate(path, handle)
         finally:
             os.close(handle)
 
@@ -358,26 +368,23 @@ def level(prefix: str, folder: str) -> str:
         try:
             os.stat(config_path())
         except (OSError, ValueError):
-            return DEFAULT
+            return DEFAULT  # no settings file
     from swarm_hook_core.settings import auto
 
-    return auto(prefix, folder).value
+    return str(auto(prefix, folder).value)
 
 
-def _begin_anew(path: str, handle: int) -> None:
-    """Rename the journal at `path`, open as `handle`, to ``.1``, unless another call of the session did so just now."""
-    try:
-        import fcntl
-    except ImportError:
-        pass  # Windows: two calls at once may rename it twice
-    else:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # until the file is closed
-    try:
-        is_there = os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return
-    if is_there:
-        os.replace(path, path + ".1")
+def trail_of(config: RuntimeConfig, call: ToolCall) -> Trail | None:
+    """Return the Trail of a call; None if its checkout wants no traces.
+
+    So it is too without a store: nothing else says whose the traces are, and nobody would remove them.
+    """
+    if not call.session_id or not local_store():
+        return None
+    found = level(config.env_prefix, call.folder)
+    if found == OFF:
+        return None
+    return Trail(config, call, found)
 
 
 def traces_dir() -> str:
@@ -401,7 +408,7 @@ def place_of(folder: str) -> str:
     return _named(found)
 
 
-def _top(folder: str) -> tuple:
+def _top(folder: str) -> tuple[str, os.stat_result | None]:
     """Return ``(top of the work tree around absolute `folder`, stat of its .git)``.
 
     Outside of any work tree: ``(nearest existing folder, None)``.
@@ -432,18 +439,21 @@ def _nearest(folder: str) -> str:
     return found or "/"
 
 
-def _tops_of(git_calls) -> list:
-    """Return the work trees' top folders of these GitCalls."""
-    if not git_calls:
+def _met_paths(effects: Effects | None) -> list[str]:
+    """Return paths that a command reads, and one in each work tree of its git commands."""
+    if effects is None:
         return []
-    from swarm_hook_core.shell.programs.git.command_line import tree_of
+    paths = [os.path.join(read.folder, read.path) for read in effects.reads]
+    if effects.git:
+        from swarm_hook_core.shell.programs.git.command_line import tree_of
 
-    # Many commands of one call mostly name the same repository: ask once for each.
-    alike = {(one.folder, *one.top, *map(str, one.environment.items())): one for one in git_calls}
-    return [tree_of(git_call) or git_call.folder for git_call in alike.values()]
+        # Many commands of one call mostly name the same repository: ask once for each.
+        calls = {(one.folder, *one.top, *map(str, one.environment.items())): one for one in effects.git}
+        paths += [os.path.join(tree_of(call) or call.folder, ".git") for call in calls.values()]
+    return paths
 
 
-def _named(found) -> str:
+def _named(found: os.stat_result) -> str:
     return os.path.join(traces_dir(), f"{found.st_dev:x}.{found.st_ino:x}")
 
 
@@ -452,17 +462,17 @@ def journal_name(runtime: str, session_id: str) -> str:
     return f"{name_of(runtime)}.{name_of(session_id)}"
 
 
-def others_in(place: str, own_name: str) -> list:
+def others_in(place: str, own_name: str) -> list[str]:
     """Return the paths of all other sessions' journals in `place`."""
     try:
         names = os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return []  # no session has a journal there
     own = (own_name, own_name + ".1")
     return list({os.path.join(place, name.removesuffix(".1")) for name in names if name not in own})
 
 
-def line(kind: str, key: str, call, text: str = "", at_ns: int = 0) -> bytes:
+def line(kind: str, key: str, call: ToolCall, text: str = "", at_ns: int = 0) -> bytes:
     """Return one entry about `call`. `at_ns`: by default the present time."""
     return entry(at_ns or time.time_ns(), kind, call.agent, call.tool, key, text)
 
@@ -492,7 +502,7 @@ def state_of(path: str) -> str:
     try:
         there = os.lstat(path)
     except (OSError, ValueError):
-        return NO_FILE
+        return NO_FILE  # missing, or a path that cannot exist
     return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"
 
 
@@ -506,11 +516,13 @@ def _word(text: str) -> str:
     """Return `text` as one word of safe characters, ``-`` if it is empty."""
     if not text:
         return "-"
-    return text if not set(text) - _WORD else "".join(letter if letter in _WORD else "_" for letter in text)
+    if not set(text) - _WORD:
+        return text
+    return "".join(letter if letter in _WORD else "_" for letter in text)
 
 
-def keys_of(path: str) -> list:
-    """Return the keys under which the file at `path` is noted."""
+def keys_of(path: str) -> list[str]:
+    """Return the keys for entries about the file at `path`."""
     if not _IGNORES_CASE:
         return [path]
     from swarm_hook_core.paths import NO_CASE, keys_for

@@ -1,18 +1,26 @@
-"""Commits whose hooks put unstaged changes aside, or reset the work tree, while they run (``commit_hooks``).
+"""Commits with hooks that put unstaged changes aside, or reset the work tree, while they run (``commit_hooks``).
 
 Such a call notes the top of its work tree (``aside``) when it is let pass, and its end (``back``) afterwards, at the
 latest with its agent's next call. Writes of other sessions in that work tree meet the entry.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.traces import OFF, Trail, journal, journal_name, level, place_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.traces.journal import Entry
+
 LONGEST_SECONDS = 120  # longest commit; after that it keeps other sessions out no longer
 
 
-def open_in(data: bytes, now: float) -> list:
-    """Return the ``aside`` entries in the journal `data` whose calls are not over."""
+def open_in(data: bytes, now: float) -> list[Entry]:
+    """Return the ``aside`` entries in the journal `data` without an end."""
     if b" aside " not in data:
         return []
     found = []
@@ -25,15 +33,15 @@ def open_in(data: bytes, now: float) -> list:
     return found
 
 
-def note_end(own: bytes, trail, now: float) -> None:
+def note_end(own: bytes, trail: Trail, now: float) -> None:
     """Note in `trail` the end of the calls that the journal `own` lists as running, for the trail's agent."""
     for entry in open_in(own, now):
         if entry.agent == trail.call.agent:
             trail.note_at(entry.key, "back")
 
 
-def end(config, call, now: float) -> None:
-    """Note that `call`, which has ended, puts nothing aside any more. Raises OSError."""
+def end(config: RuntimeConfig, call: ToolCall, now: float) -> None:
+    """Note the end of `call`: it puts nothing aside any more. Raises OSError."""
     place = place_of(call.folder)
     own = journal.read(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
     if open_in(own, now):

@@ -1,15 +1,26 @@
 """Claims for one call: it makes its own, and finds those of others as locks.
 
-    claimed = Claimed(runtime, call, reader, now_ns)
-    claimed.claim([(key, file), ...])     first: from then on other sessions are kept out
-    claimed.on(keys), claimed.under(...)  then, beside the store's locks
-    claimed.take_back()                   after a denial
+claimed = Claimed(runtime, call, reader, now_ns)
+claimed.claim([(key, file), ...])     first: from then on other sessions are kept out
+claimed.on(keys), claimed.under(...)  then, beside the store's locks
+claimed.take_back()                   after a denial
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core.traces import claims
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Any
+
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.traces.claims import Claim
 
 NOTE = "editing it in this turn"
 
@@ -17,17 +28,17 @@ NOTE = "editing it in this turn"
 class Claimed:
     """The claims around `call`, a ToolCall of the runtime with this name; `reader`: the store's LockReader."""
 
-    def __init__(self, runtime: str, call, reader, now_ns: int):
+    def __init__(self, runtime: str, call: ToolCall, reader: LockReader, now_ns: int):
         self.runtime = runtime
         self.call = call
         self.reader = reader
         self.now_ns = now_ns
-        self.own: list = []
-        self._met: list = []
-        self._others: list | None = None  # all claims of others, read once and before the store
-        self._holders: dict = {}
+        self.own: list[Claim] = []
+        self._met: list[Claim] = []
+        self._others: list[Claim] | None = None  # all claims of others, read once and before the store
+        self._holders: dict[tuple[str, str], tuple[str, str, Any] | None] = {}
 
-    def claim(self, targets) -> None:
+    def claim(self, targets: list[tuple[str, str]]) -> None:
         """Claim these files, pairs of key and absolute path, for the session of this call. Raises OSError.
 
         A file that another session has claimed stays theirs; `on` reports it even if that claim ends meanwhile. Folders
@@ -55,34 +66,34 @@ class Claimed:
         """Return True if another session has any claim; those of departed sessions count."""
         return bool(self._all())
 
-    def on(self, keys) -> list:
+    def on(self, keys: Collection[str]) -> list[Held]:
         """Return a Held for each claim of others on a file with one of these keys, void ones too."""
         met = {one.key: one for one in self._met if one.key in keys}
         met.update((one.key, one) for one in claims.others(*self._who(), keys, self.now_ns))
         return self._as_locks(met.values())
 
-    def under(self, folders) -> list:
+    def under(self, folders: Iterable[str]) -> list[Held]:
         """Return a Held for each claim of others on files below the folders with these keys."""
         return self._as_locks(claims.below(self._all(), folders))
 
-    def _all(self) -> list:
+    def _all(self) -> list[Claim]:
         if self._others is None:
             self._others = claims.all_of_others(*self._who(), self.now_ns)
         return self._others
 
-    def _who(self) -> "tuple[str, str, str]":
+    def _who(self) -> tuple[str, str, str]:
         return self.runtime, self.call.session_id, self.call.agent
 
-    def _as_locks(self, found) -> list:
+    def _as_locks(self, found: Iterable[Claim]) -> list[Held]:
         return [held for claim in found if (held := held_of(claim, self._holder(claim)))]
 
-    def _holder(self, claim):
+    def _holder(self, claim: Claim) -> tuple[str, str, Any] | None:
         who = claim.runtime, claim.session_id
         if who not in self._holders:
             self._holders[who] = self.reader.holder(*who)
         return self._holders[who]
 
-    def _is_void(self, claim) -> bool:
+    def _is_void(self, claim: Claim) -> bool:
         """Return True if the claim's session has departed, or was never in the store."""
         found = self._holder(claim)
         if found is None:
@@ -93,7 +104,7 @@ class Claimed:
         return departed(found[2], self.now_ns / 10**9, host_id())
 
 
-def held_of(claim, holder):
+def held_of(claim: Claim, holder: tuple[str, str, Any] | None) -> Held | None:
     """Return the claim as a lock. None if `holder`, the result of ``LockReader.holder``, is None."""
     if holder is None:
         return None

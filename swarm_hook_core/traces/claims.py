@@ -11,6 +11,8 @@ Existing claims are removed or replaced under a file lock on the state folder, a
 of the holders' clocks. A claim is void `HOLD_SECONDS` after its last write.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -25,6 +27,10 @@ from swarm_hook_core.state import (
     state_dir,
     write_all,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from this age on others may be about to replace the claim
@@ -48,7 +54,19 @@ class Claim:
 
     __slots__ = (*_WORDS, "at", "written", "path", "is_new")
 
-    def __init__(self, key, file, runtime, session_id, agent="", tool="", at=0, written=0, path="", is_new=False):
+    def __init__(
+        self,
+        key: str,
+        file: str,
+        runtime: str,
+        session_id: str,
+        agent: str = "",
+        tool: str = "",
+        at: int = 0,
+        written: int = 0,
+        path: str = "",
+        is_new: bool = False,
+    ):
         self.key = key
         self.file = file
         self.runtime = runtime
@@ -69,7 +87,16 @@ class Claim:
         return not self.session_id or abs(now_ns - self.written) > HOLD_SECONDS * 10**9
 
 
-def make(key, file, runtime, session_id, agent, tool, now_ns, is_void=None):
+def make(
+    key: str,
+    file: str,
+    runtime: str,
+    session_id: str,
+    agent: str,
+    tool: str,
+    now_ns: int,
+    is_void: Callable[[Claim], bool] | None = None,
+) -> Claim:
     """Make or renew the caller's claim on the file with `key`; return the claim that is in force afterwards.
 
     That is another session's claim if it was first. `is_void(claim)`: True if another's claim no longer counts although
@@ -99,7 +126,7 @@ def make(key, file, runtime, session_id, agent, tool, now_ns, is_void=None):
     raise OSError(f"the claim on {file} changed all the time")
 
 
-def take_back(claim) -> None:
+def take_back(claim: Claim) -> None:
     """Remove a claim that the caller has just made, after its call was denied. Raises OSError.
 
     A claim that was there before, or that another call of the session has renewed meanwhile, stays.
@@ -108,7 +135,7 @@ def take_back(claim) -> None:
         drop([claim])
 
 
-def drop(gone) -> list:
+def drop(gone: list[Claim]) -> list[Claim]:
     """Remove those of the claims `gone` that are unchanged on disk; return the others. Raises OSError."""
     left = []
     with _Alone():
@@ -121,7 +148,7 @@ def drop(gone) -> list:
     return left
 
 
-def others(runtime, session_id, agent, keys, now_ns) -> list:
+def others(runtime: str, session_id: str, agent: str, keys: Iterable[str], now_ns: int) -> list[Claim]:
     """Return the claims on files with any of `keys` that keep this agent out, also those of departed sessions."""
     names = set(_names())
     if not names:
@@ -130,22 +157,22 @@ def others(runtime, session_id, agent, keys, now_ns) -> list:
     return _keeping_out(filter(None, found), runtime, session_id, agent, now_ns)
 
 
-def all_of_others(runtime, session_id, agent, now_ns) -> list:
+def all_of_others(runtime: str, session_id: str, agent: str, now_ns: int) -> list[Claim]:
     """Return the claims on any file that keep this agent out. Reads every claim."""
     return _keeping_out(standing(), runtime, session_id, agent, now_ns)
 
 
-def below(found, folders) -> list:
+def below(found: Iterable[Claim], folders: Iterable[str]) -> list[Claim]:
     """Return those of the claims `found` on files below the folders with these keys."""
     starts = tuple(folder.rstrip("/") + "/" for folder in folders)
     return [one for one in found if one.key.startswith(starts)]
 
 
-def _keeping_out(found, runtime, session_id, agent, now_ns) -> list:
+def _keeping_out(found: Iterable[Claim], runtime: str, session_id: str, agent: str, now_ns: int) -> list[Claim]:
     return [one for one in found if not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent)]
 
 
-def standing() -> list:
+def standing() -> list[Claim]:
     """Return all claims, void ones too."""
     found = []
     for name in _names():
@@ -156,7 +183,7 @@ def standing() -> list:
     return [one for one in found if one is not None]
 
 
-def end(runtime, session_id, agent=None, before_ns=None) -> list:
+def end(runtime: str, session_id: str, agent: str | None = None, before_ns: int | None = None) -> list[Claim]:
     """End a turn: remove the claims of this `agent` (None: of the session and all its agents); return those removed.
 
     `before_ns`: the turn's end; later writes belong to the next turn. Raises OSError.
@@ -164,12 +191,16 @@ def end(runtime, session_id, agent=None, before_ns=None) -> list:
     if not has_claims():
         return []
     mine = [one for one in standing() if is_ended(one, runtime, session_id, agent, before_ns)]
-    left = drop(mine) if mine else []
+    left = []
+    if mine:
+        left = drop(mine)
     sweep()
     return [one for one in mine if one not in left]
 
 
-def is_ended(claim, runtime, session_id, agent=None, before_ns=None) -> bool:
+def is_ended(
+    claim: Claim, runtime: str, session_id: str, agent: str | None = None, before_ns: int | None = None
+) -> bool:
     """Return True if the end of a turn, with the arguments of `end`, ends this claim."""
     if (claim.runtime, claim.session_id) != (runtime, session_id) or agent not in (None, claim.agent):
         return False
@@ -205,23 +236,23 @@ def _path_of(key: str) -> str:
     return os.path.join(claims_dir(), _name_of(key))
 
 
-def _entries() -> list:
+def _entries() -> list[str]:
     try:
         return os.listdir(claims_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return []  # no claims yet
 
 
-def _names() -> list:
+def _names() -> list[str]:
     return [name for name in _entries() if not name.startswith(".")]
 
 
-def _read(path: str):
+def _read(path: str) -> Claim | None:
     """Return the claim on `path`, or None. A file that is not a valid claim counts as unowned."""
     try:
         handle = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
-        return None
+        return None  # no claim on that file
     try:
         text = os.read(handle, _LONGEST).decode("utf-8", "replace")
         written = os.fstat(handle).st_mtime_ns
@@ -231,24 +262,25 @@ def _read(path: str):
         told = loads(text)
     except (ValueError, RecursionError):
         told = None
-    facts = {name: told.get(name) for name in (*_WORDS, "at")} if isinstance(told, dict) else {}
-    at = facts.pop("at", None)
-    if isinstance(at, int) and all(isinstance(word, str) for word in facts.values()):
-        return Claim(**facts, at=at, written=written, path=path)
+    facts = told if isinstance(told, dict) else {}
+    words, at = [word for name in _WORDS if isinstance(word := facts.get(name), str)], facts.get("at")
+    if isinstance(at, int) and len(words) == len(_WORDS):
+        key, file, runtime, session_id, agent, tool = words
+        return Claim(key, file, runtime, session_id, agent, tool, at, written, path)
     return Claim("", "", "", "", written=written, path=path)
 
 
-def _claim_at(path: str):
+def _claim_at(path: str) -> Claim | None:
     """Return the claim on `path`, or None. A folder or link there counts as unowned, so that the next claim replaces
     it.
     """
     try:
         return _read(path)
     except NotOrdinary:
-        return Claim("", "", "", "", path=path)
+        return Claim("", "", "", "", path=path)  # counts as unowned
 
 
-def _put(claim) -> bool:
+def _put(claim: Claim) -> bool:
     """Put a claim in its place; return False if another one is there."""
     scratch = os.path.join(claims_dir(), f".{os.urandom(8).hex()}.tmp")
     facts = {name: getattr(claim, name) for name in (*_WORDS, "at")}
@@ -261,18 +293,18 @@ def _put(claim) -> bool:
         os.utime(scratch, ns=(claim.at, claim.at))
         os.link(scratch, claim.path)
     except FileExistsError:
-        return False
+        return False  # another session was first
     finally:
         _remove(scratch)
     return True
 
 
-def _renew(standing, own) -> bool:
+def _renew(standing: Claim, own: Claim) -> bool:
     """Set the time of the holder's last write; return True if the claim still exists after that."""
     try:
         os.utime(standing.path, ns=(own.at, own.at))
     except FileNotFoundError:
-        return False
+        return False  # removed by another process just now
     standing.written = own.at
     again = _read(standing.path)
     return again is not None and _is_own(again, own)
@@ -286,15 +318,15 @@ def _remove(path: str) -> None:
         return  # removed by another process, or a folder that was moved away
 
 
-def _same(one, other) -> bool:
+def _same(one: Claim, other: Claim) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in (*_WORDS, "at", "written"))
 
 
-def _is_own(claim, own) -> bool:
+def _is_own(claim: Claim, own: Claim) -> bool:
     return claim.is_of(own.runtime, own.session_id, own.agent)
 
 
-def _gives_way(claim, own, is_void) -> bool:
+def _gives_way(claim: Claim, own: Claim, is_void: Callable[[Claim], bool] | None) -> bool:
     """Return True if `own` may replace `claim`: the caller's own, void, or rejected by `is_void`."""
     return _is_own(claim, own) or claim.is_over(own.at) or bool(is_void and is_void(claim))
 
@@ -302,12 +334,12 @@ def _gives_way(claim, own, is_void) -> bool:
 class _Alone:
     """Exclusive access to existing claims, by a file lock. Raises OSError if it cannot be had in time."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._handle = -1
         try:
             import fcntl
         except ImportError:
-            return
+            return  # Windows: without file locks
         end = time.monotonic() + _PATIENCE
         self._handle = os.open(state_dir(), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         while True:
@@ -320,6 +352,6 @@ class _Alone:
                     raise
             time.sleep(_PAUSE)
 
-    def __exit__(self, *_exception):
+    def __exit__(self, *_exception: object) -> None:
         if self._handle >= 0:
             os.close(self._handle)

@@ -1,7 +1,15 @@
-"""Questions to git: which files are committed, or unchanged since the last commit."""
+"""Questions to git: is a file committed, or unchanged since the last commit?"""
+
+from __future__ import annotations
 
 import os
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.traces.others import Trace
 
 SECONDS = 0.5  # for each question
 MOST_QUESTIONS = 3  # Slow questions per call: a client waits for the check.
@@ -10,22 +18,24 @@ MOST_QUESTIONS = 3  # Slow questions per call: a client waits for the check.
 class Committed:
     """Git's answers for one call; each path and each folder is asked about once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.left = SECONDS * MOST_QUESTIONS
-        self._paths: dict = {}  # path -> True if it is as committed
-        self._changed: dict = {}  # folder -> uncommitted paths below it, None if git was too slow
+        self._paths: dict[str, bool] = {}  # path -> True if it is as committed
+        self._changed: dict[
+            str, list[str] | None
+        ] = {}  # folder -> uncommitted paths below it, None if git was too slow
 
-    def left_of(self, traces) -> list:
-        """Return those of `traces` whose files have uncommitted changes, as far as git can say."""
+    def left_of(self, traces: list[Trace]) -> list[Trace]:
+        """Return the traces on files with uncommitted changes, as far as git can say."""
         self._ask([trace.path for trace in traces])
         return [trace for trace in traces if not self._paths[trace.path]]
 
-    def left_of_paths(self, paths) -> list:
+    def left_of_paths(self, paths: list[str]) -> list[str]:
         """Return those of `paths` that have uncommitted changes, as far as git can say."""
         self._ask(paths)
         return [path for path in paths if not self._paths[path]]
 
-    def changed_below(self, root: str):
+    def changed_below(self, root: str) -> list[str] | None:
         """Return the uncommitted paths at and below `root`, without ignored ones. None if git was too slow."""
         if root not in self._changed:
             self._changed[root] = []
@@ -37,17 +47,17 @@ class Committed:
                     self._changed[root] = changed_in(top, root, seconds)
         return self._changed[root]
 
-    def without_committed_since(self, traces) -> list:
-        """Return those of `traces` whose files were not committed after the trace.
+    def without_committed_since(self, traces: list[Trace]) -> list[Trace]:
+        """Return the traces without a later commit of their files.
 
-        A later commit contains the trace's change, so what is uncommitted now came after it.
+        A later commit contains the trace's change, so the present uncommitted change came after it.
         """
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
-        tops: dict = {}
+        tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
-        committed: set = set()
+        committed: set[str] = set()
         for top, some in tops.items():
             if not top:
                 continue
@@ -66,15 +76,15 @@ class Committed:
             )
         return [trace for trace in traces if trace.path not in committed]
 
-    def unpushed_of(self, traces) -> list:
+    def unpushed_of(self, traces: list[Trace]) -> list[Trace]:
         """Return those of `traces` whose changes are uncommitted, or in commits that no remote has. Ignored files are
         left out.
         """
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
-        found: list = []
-        tops: dict = {}
+        found: list[Trace] = []
+        tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
         for top, some in tops.items():
@@ -93,9 +103,9 @@ class Committed:
             found += [one for one in some if names[id(one)] in known and (id(one) in open_ or names[id(one)] in ahead)]
         return found
 
-    def _ask(self, paths) -> None:
-        """Ask git which of `paths` are as committed. Without an answer they count as uncommitted."""
-        asked: dict = {}
+    def _ask(self, paths: Iterable[str]) -> None:
+        """Ask git about `paths`: are they as committed? Without an answer they count as uncommitted."""
+        asked: dict[str, list[str]] = {}
         for path in paths:
             if path not in self._paths:
                 self._paths[path] = False
@@ -117,7 +127,7 @@ class _Asking:
         self._began = time.monotonic()
         return max(0.0, min(SECONDS, self._committed.left))
 
-    def __exit__(self, *_failed) -> None:
+    def __exit__(self, *_failed: object) -> None:
         self._committed.left -= time.monotonic() - self._began
 
 
@@ -126,10 +136,11 @@ def _top_of(path: str) -> str:
     from swarm_hook_core.repository import tree_over
 
     tree = tree_over(os.path.dirname(path))
-    return tree.top if tree is not None else ""
+    top: str = tree.top if tree is not None else ""
+    return top
 
 
-def _as_committed(top: str, paths, seconds: float) -> list:
+def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:
     """Return those of `paths`, in work tree `top`, that are tracked and as in the last commit."""
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
@@ -139,5 +150,5 @@ def _as_committed(top: str, paths, seconds: float) -> list:
         changed = set(repository.against("HEAD", list(inside)))
         tracked = set(repository.tracked(list(inside)))
     except (NoAnswer, Refused):
-        return []
+        return []  # no answer, or no commit yet: counts as uncommitted
     return [path for name, path in inside.items() if name in tracked and name not in changed]

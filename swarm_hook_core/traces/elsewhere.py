@@ -6,10 +6,18 @@ names of those repositories, for variables and other things known only at run ti
 patterns.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.traces import journal, others_in, traces_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from swarm_hook_core.hooks import ToolCall
 
 MARKS = ("..", "~", "$", "`")  # parts of names that are not literal, or that lead out of the folder
 PATTERN = "*?[{"
@@ -19,16 +27,16 @@ _QUOTES = str.maketrans("", "", "\\\"'")
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-/")
 
 
-def places_of_others(own_name: str) -> dict:
+def places_of_others(own_name: str) -> dict[str, list[str]]:
     """Return ``{place: top folders of its work trees}`` of all places with journals of others than `own_name`.
 
     The list is empty if no journal names a folder.
     """
-    found: dict = {}
+    found: dict[str, list[str]] = {}
     try:
         names = os.listdir(traces_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return found  # no session has a journal yet
     for name in names:
         place = os.path.join(traces_dir(), name)
         others = others_in(place, own_name)
@@ -38,7 +46,7 @@ def places_of_others(own_name: str) -> dict:
     return found
 
 
-def could_lead(call, places) -> bool:
+def could_lead(call: ToolCall, places: dict[str, list[str]]) -> bool:
     """Return True if `call`, which names no files, may reach one of `places`, a result of `places_of_others`."""
     if not places:
         return False
@@ -53,16 +61,15 @@ def could_lead(call, places) -> bool:
     return _names_one(shell_text(call.tool, call.input).translate(_QUOTES).lower(), own, folders)
 
 
-def below(places, root: str) -> dict:
+def below(places: dict[str, list[str]], root: str) -> dict[str, list[str]]:
     """Return those of `places` with folders below absolute `root`, and only these folders."""
     root = os.path.realpath(root)
     inside = {place: [top for top in tops if top != root and _is_in(top, root)] for place, tops in places.items()}
     return {place: tops for place, tops in inside.items() if tops}
 
 
-def _names_one(text: str, own, folders) -> bool:
-    """Return True if `text`, in lower case and without quotes, may name one of `folders`, seen from the folders `own`.
-    """
+def _names_one(text: str, own: Collection[str], folders: list[str]) -> bool:
+    """Return True if `text`, in lower case without quotes, may name one of `folders`, seen from `own`."""
     if any(mark in text for mark in MARKS) or _goes_home(text):
         return True
     if any(os.path.basename(folder).lower() in text for folder in folders):
@@ -95,12 +102,14 @@ def _has_ended(text: str, path: str) -> bool:
     return False
 
 
-def _trees_of(folder: str) -> list:
+def _trees_of(folder: str) -> list[str]:
     """Return the tops of all work trees of the clone around `folder`, or the folder itself outside of any."""
     from swarm_hook_core.repository import tree_at, trees_beside
 
     tree = tree_at(folder)
-    return trees_beside(tree) if tree is not None else [folder]
+    if tree is not None:
+        return trees_beside(tree)
+    return [folder]
 
 
 def _is_in(path: str, folder: str) -> bool:

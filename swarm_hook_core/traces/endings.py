@@ -5,12 +5,19 @@ turn, and the end of a call for which another session was denied. Such a call is
 says so. The folder exists only while a call is awaited, so most calls load nothing at their end.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
-from swarm_hook_core.traces import journal_name, seen, traces_dir
-from swarm_hook_core.traces import line as entry_line
+from swarm_hook_core.traces import entry as new_entry
+from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
 
 TAIL = 8192  # bytes at a journal's end that are searched for open calls
 AGE_SECONDS = 3600  # age at which an awaited end is given up
@@ -22,7 +29,7 @@ def await_end(name: str) -> None:
     os.close(open_private(os.path.join(awaited_dir(), name), os.O_WRONLY | os.O_CREAT))
 
 
-def call_is_over(core, call) -> None:
+def call_is_over(core: HookCore, call: ToolCall) -> None:
     """Note the files of a call that has ended as it left them, if another session awaits its end."""
     if not call.session_id or call.goes_on:
         return
@@ -30,13 +37,16 @@ def call_is_over(core, call) -> None:
     if not os.path.lexists(awaited):
         _forget_old(time.time())
         return
-    trail = core.trail_of(call)
+    trail = trail_of(core.config, call)
     if trail is None:
         return
     from swarm_hook_core.opaque_calls import effects_of
     from swarm_hook_core.traces import journal
 
-    effects = None if call.tool in core.config.write_tools else effects_of(call)
+    if call.tool in core.config.write_tools:
+        effects = None
+    else:
+        effects = effects_of(call)
     paths = {target[1] for target in trail.targets_of(effects)}
     places = {trail.place_of(os.path.dirname(path)) for path in paths}
     noted = [
@@ -48,7 +58,7 @@ def call_is_over(core, call) -> None:
     _forget(awaited)
 
 
-def turn_is_over(core, event) -> None:
+def turn_is_over(core: HookCore, event: SessionEvent) -> None:
     """Note the end of all calls of a session, or of its sub-agent, if one was let pass lately."""
     if not event.session_id:
         return
@@ -56,30 +66,21 @@ def turn_is_over(core, event) -> None:
     try:
         places = os.listdir(traces_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return  # no session has a journal yet
     for place in places:
         path = os.path.join(traces_dir(), place, name)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
         except (FileNotFoundError, NotADirectoryError):
-            continue
+            continue  # the session has no journal there
         try:
             size = os.fstat(handle).st_size
             os.lseek(handle, max(size - TAIL, 0), os.SEEK_SET)
             if _has_open_calls(os.read(handle, TAIL), event.agent, at_ns):
-                os.write(handle, b"\n" + entry_line("over", event.cwd or "/", _Ending(event.agent)))
+                os.write(handle, b"\n" + new_entry(at_ns, "over", event.agent, "", event.cwd or "/"))
         finally:
             os.close(handle)
     _forget(os.path.join(awaited_dir(), name))
-
-
-class _Ending:
-    """The call named by an entry about the end of a turn."""
-
-    tool = ""
-
-    def __init__(self, agent: str):
-        self.agent = agent
 
 
 def _has_open_calls(data: bytes, agent: str, at_ns: int) -> bool:
@@ -109,11 +110,11 @@ def _forget_old(now: float) -> None:
     try:
         names = os.listdir(awaited_dir())
     except OSError:
-        return
+        return  # no end is awaited
     for name in names:
         path = os.path.join(awaited_dir(), name)
         try:
             if os.lstat(path).st_mtime < now - AGE_SECONDS:
                 _forget(path)
         except OSError:
-            continue
+            continue  # removed by another hook just now

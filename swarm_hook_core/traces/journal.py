@@ -1,4 +1,4 @@
-"""Journals: the files in which sessions note their writes and looks. A ``Trail`` writes them, this module reads them.
+"""Journals: each session's notes of its writes and looks. A ``Trail`` writes them, this module reads them.
 
     <state folder>/traces/<place>/<runtime>.<session>      and its older part, ``.1`` appended
 
@@ -33,10 +33,16 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
 Entries are searched for by their key in the raw bytes. Entries about other files are never parsed.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import escaped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
 
 DAY_SECONDS = 86400  # traces older than that are ignored
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
@@ -56,7 +62,7 @@ class Entry:
         at_ns, kind, agent, tool = head.decode("ascii", "replace").split(" ")
         self.at_ns = int(at_ns)
         self.kind = kind
-        self.agent = "" if agent == "-" else agent
+        self.agent = agent if agent != "-" else ""
         self.tool = tool
         self.key = _unescaped(key)
         self.text = _unescaped(rest[0]) if rest else ""
@@ -73,14 +79,32 @@ def read(path: str) -> bytes:
         try:
             parts.append(_read(file, LARGEST))
         except FileNotFoundError:
-            continue
+            continue  # never rotated, or removed just now
     return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining a single part would copy it
 
 
-def owner_of(data: bytes) -> tuple:
+def rotate(path: str, handle: int) -> None:
+    """Rename the journal at `path`, open as `handle`, to ``.1``, unless another call of the session did so just now."""
+    try:
+        import fcntl
+    except ImportError:
+        pass  # Windows: two calls at once may rename it twice
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # until the file is closed
+    try:
+        is_there = os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return  # renamed just now, or removed
+    if is_there:
+        os.replace(path, path + ".1")
+
+
+def owner_of(data: bytes) -> tuple[str, str]:
     """Return ``(runtime, session id)`` of the journal's session, empty strings if the first line is missing."""
     first = _first(data)
-    return (first.tool, first.key) if first is not None else ("", "")
+    if first is not None:
+        return (first.tool, first.key)
+    return ("", "")
 
 
 def folder_of(path: str) -> str:
@@ -92,7 +116,7 @@ def folder_of(path: str) -> str:
         try:
             first = _first(_read(file, HEAD))
         except (FileNotFoundError, NotOrdinary):
-            continue
+            continue  # missing, or not a file
         if first is not None:
             return first.text
     return ""
@@ -124,29 +148,31 @@ def as_seen_in(top: str, data: bytes) -> bytes:
         if not os.path.samestat(os.stat(first.text), os.stat(top)):
             return data
     except (OSError, ValueError):
-        return data
+        return data  # one of the folders is gone
     theirs, ours = b"\0" + escaped(first.text), b"\0" + escaped(top)
     for end in (b"/", b"\0", b"\n"):
         data = data.replace(theirs + end, ours + end)
     return data
 
 
-def _first(data: bytes):
+def _first(data: bytes) -> Entry | None:
     """Return the Entry of the first line, or None."""
     start = data.find(b" session ")
-    return _entry_around(data, start) if start >= 0 else None
+    if start >= 0:
+        return _entry_around(data, start)
+    return None
 
 
-def _entry_around(data: bytes, place: int):
+def _entry_around(data: bytes, place: int) -> Entry | None:
     """Return the Entry of the line around index `place`, or None for a torn line."""
     begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
     try:
         return Entry(data[begin : close if close >= 0 else len(data)])
     except ValueError:
-        return None
+        return None  # torn, or cut off
 
 
-def newest_lines(data: bytes, kinds) -> dict:
+def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:
     """Return ``{key: line}`` with the newest entry of `kinds` for each path in `data`, both as raw bytes."""
     found, starts = {}, tuple(f"{kind} ".encode() for kind in kinds)
     for raw in data.split(b"\n"):
@@ -156,12 +182,12 @@ def newest_lines(data: bytes, kinds) -> dict:
     return found
 
 
-def newest(data: bytes, key: str, kinds):
+def newest(data: bytes, key: str, kinds: Collection[str]) -> Entry | None:
     """Return the newest Entry of `kinds` about the path with this key, or None."""
     return next(newest_first(data, key, kinds), None)
 
 
-def newest_first(data: bytes, key: str, kinds):
+def newest_first(data: bytes, key: str, kinds: Collection[str]) -> Iterator[Entry]:
     """Yield the entries of `kinds` about the path with this key, the newest first."""
     wanted, end = b"\0" + escaped(key), len(data)
     while True:
@@ -176,7 +202,7 @@ def newest_first(data: bytes, key: str, kinds):
         end = found
 
 
-def newest_of(data: bytes, kind: str):
+def newest_of(data: bytes, kind: str) -> Iterator[Entry]:
     """Yield all entries of this kind, the newest first."""
     mark, end = f" {kind} ".encode(), len(data)
     while (found := data.rfind(mark, 0, end)) >= 0:
@@ -186,7 +212,7 @@ def newest_of(data: bytes, kind: str):
         end = data.rfind(b"\n", 0, found) + 1
 
 
-def entries_below(data: bytes, folder: str, kinds) -> list:
+def entries_below(data: bytes, folder: str, kinds: Collection[str]) -> list[Entry]:
     """Return the newest entry of `kinds` for each path below the folder with this key, sorted newest first."""
     wanted, found = b"\0" + escaped(folder.rstrip("/")) + b"/", {}
     place = data.find(wanted)
@@ -195,11 +221,13 @@ def entries_below(data: bytes, folder: str, kinds) -> list:
         if entry is not None and entry.kind in kinds:
             found[entry.key] = entry
         close = data.find(b"\n", place)
-        place = data.find(wanted, close) if close >= 0 else -1
+        place = -1
+        if close >= 0:
+            place = data.find(wanted, close)
     return sorted(found.values(), key=lambda entry: -entry.at_ns)
 
 
-def newest_below(data: bytes, folder: str, kinds, most: int) -> list:
+def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) -> list[Entry]:
     """Return the newest entry of `kinds` for each path at or below the folder with this key, at most `most`, newest
     first.
 

@@ -1,5 +1,7 @@
 """Narrower forms of git commands that would affect others' uncommitted changes: the same for one's own files."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import is_known
@@ -24,7 +26,7 @@ _FORMS = {
 }
 
 
-def way(words, changed, new, folder: str) -> str:
+def way(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
     """Return a sentence with the command to run instead of ``git <words>``, or "".
 
     `changed`, `new`: the session's own files in question (absolute), tracked and untracked. They are named relative to
@@ -45,17 +47,21 @@ def way(words, changed, new, folder: str) -> str:
     return ""
 
 
-def _narrow(words, changed, new, folder: str) -> str:
+def _narrow(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
     form, form_for_new = _FORMS.get(words[0], (None, None))
     files = [*(changed if form else ()), *(new if form_for_new else ())]
     chosen = (form_for_new if new and form_for_new else form) or ""
-    return chosen.format(files=_named(files, folder)) if files else ""
+    if files:
+        return chosen.format(files=_named(files, folder))
+    return ""
 
 
-def _refusing(words) -> str:
+def _refusing(words: list[str]) -> str:
     """Return a command of the same purpose with which git itself refuses to touch uncommitted changes, or ""."""
     options = options_of(words)
-    target = options.operands[0] if options.operands and is_known(options.operands[0]) else ""
+    target = ""
+    if options.operands and is_known(options.operands[0]):
+        target = options.operands[0]
     if not target or "--" in words:
         return ""
     from shlex import quote
@@ -67,7 +73,7 @@ def _refusing(words) -> str:
     return ""
 
 
-def _named(files, folder: str) -> str:
+def _named(files: list[str], folder: str) -> str:
     from shlex import quote
 
     from swarm_hook_core.untrusted_text import cut

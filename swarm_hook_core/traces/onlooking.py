@@ -3,11 +3,17 @@
 Only the coordinator loads this.
 """
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 from swarm_hook_core import faults
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class OnlookersTrail(Trail):
@@ -19,7 +25,8 @@ class OnlookersTrail(Trail):
     __slots__ = ("_reader", "_part")
 
     def __init__(self, reader: str, part: str, folder: str, level: str, runtime: str = "", session_id: str = ""):
-        Trail.__init__(self, SimpleNamespace(runtime_name=runtime), ToolCall(part, {}, session_id, folder), level)
+        config: Any = SimpleNamespace(runtime_name=runtime)  # the only field that a Trail without a client needs
+        Trail.__init__(self, config, ToolCall(part, {}, session_id, folder), level)
         self._reader = reader
         self._part = part
 

@@ -1,10 +1,25 @@
-"""One other session's journal, read for one call, with the store's facts about that session."""
+"""The journals that one call reads: its session's own, and those of other sessions in the same place.
+
+``meetings`` asks them. An OthersJournal also knows what the store says about its session.
+"""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE
-from swarm_hook_core.traces import NO_FILE, escaped, journal, seen, state_of
+from swarm_hook_core.state import NotOrdinary
+from swarm_hook_core.traces import NO_FILE, escaped, journal, others_in, seen, state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.unread import Reading, UnreadCommands
 
 PENDING_SECONDS = 5  # longest check of a call; a hook that was killed adds no further entry
 OVERDUE_SECONDS = 120  # longest time from a check to the write, if no entry tells the end of the call
@@ -21,7 +36,16 @@ class Trace:
 
     __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
 
-    def __init__(self, path, held, at_ns, tool, is_pending=False, is_checked=False, journal=""):
+    def __init__(
+        self,
+        path: str,
+        held: Held,
+        at_ns: int,
+        tool: str,
+        is_pending: bool = False,
+        is_checked: bool = False,
+        journal: str = "",
+    ):
         self.is_checked = is_checked
         self.journal = journal
         self.path = path
@@ -40,20 +64,20 @@ class OthersJournal:
     __slots__ = ("data", "name", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
                  "_clearings")  # fmt: skip
 
-    def __init__(self, data: bytes, reading, reader, now: float, name: str = ""):
+    def __init__(self, data: bytes, reading: Callable[[], Reading], reader: LockReader, now: float, name: str = ""):
         self.data = data
         self.name = name
         self._reading = reading
-        self._commands: object = None  # None: not asked yet
+        self._commands: UnreadCommands | None = None
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
-        self._lines: dict | None = None  # each key's newest write, once they were listed
-        self._writer: tuple | None = ()  # (): not asked yet
-        self._purpose = None
-        self._clearings: list | None = None  # result of `_cleared_since`
+        self._lines: dict[bytes, bytes] | None = None  # each key's newest write, once they were listed
+        self._writer: tuple[str, str] | tuple[()] | None = ()  # (): not asked yet
+        self._purpose: str | None = None
+        self._clearings: list[tuple[Entry, str, str]] | None = None  # result of `_cleared_since`
 
-    def writes_on(self, keys) -> list:
+    def writes_on(self, keys: Collection[str]) -> list[Entry]:
         """Return the newest writes of one file with these `keys`, including those by unparsed commands."""
         self._asked += 1
         if self._asked <= FEW_FILES:
@@ -67,39 +91,45 @@ class OthersJournal:
             entries = [entry for key, line in lines for entry in self._writes_at(key, line)]
         return entries + self.commands_that_wrote(keys)
 
-    def _writes_at(self, key: str, line: bytes) -> list:
+    def _writes_at(self, key: str, line: bytes) -> list[Entry]:
         """Return the same as `_writes_of`, where `line` holds the newest entry about the path."""
         try:
             newest = journal.Entry(line)
         except ValueError:
             return self._writes_of(key)  # torn
-        return [newest] if newest.kind == "wrote" else self._writes_of(key)
+        if newest.kind == "wrote":
+            return [newest]
+        return self._writes_of(key)
 
-    def _writes_of(self, key: str) -> list:
+    def _writes_of(self, key: str) -> list[Entry]:
         """Return the newest write of the path with this key, and the one that is being checked."""
         newest = journal.newest(self.data, key, WRITES)
         if newest is None or newest.kind == "wrote":
-            return [newest] if newest else []
+            if newest:
+                return [newest]
+            return []
         before = journal.newest(self.data, key, ("wrote",))
         return [entry for entry in (newest, before) if entry and entry.kind != "wont"]
 
-    def commands_that_wrote(self, keys) -> list:
+    def commands_that_wrote(self, keys: Collection[str]) -> list[Entry]:
         """Return the entries of the newest unparsed commands that wrote a file with one of these keys."""
         commands = self._unread()
-        return commands.that_wrote(keys) if commands is not None else []
+        if commands is not None:
+            return commands.that_wrote(keys)
+        return []
 
     @property
     def has_commands(self) -> bool:
         """Return True if the journal holds unparsed commands."""
         return self._unread() is not None
 
-    def writes_below(self, root: str) -> list:
+    def writes_below(self, root: str) -> list[Entry]:
         """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
         own = journal.newest(self.data, root, ("wrote",))
         entries = journal.entries_below(self.data, root, ("wrote",))
         return [entry for entry in ([own, *entries] if own else entries) if entry.key.startswith("/")]
 
-    def lately_below(self, root: str, most: int):
+    def lately_below(self, root: str, most: int) -> Iterator[tuple[str, Entry]]:
         """Yield ``(path, entry)`` of the newest writes at and below `root`, including those by unparsed commands."""
         for entry in journal.newest_below(self.data, root, ("wrote",), most):
             if entry.key.startswith("/"):
@@ -108,13 +138,14 @@ class OthersJournal:
         if commands is not None:
             yield from commands.lately_below(root)
 
-    def commands_lately_below(self, root: str) -> list:
-        """Return ``(path, entry)`` of files at and below `root` that unparsed commands of the last day name and wrote.
-        """
+    def commands_lately_below(self, root: str) -> list[tuple[str, Entry]]:
+        """Return ``[(path, entry)]`` of files below `root` that unparsed commands of the last day wrote."""
         commands, since = self._unread(), self._now - journal.DAY_SECONDS
-        return list(commands.written_below(root, int(since * 1e9))) if commands is not None else []
+        if commands is not None:
+            return list(commands.written_below(root, int(since * 1e9)))
+        return []
 
-    def pending_below(self, root: str) -> list:
+    def pending_below(self, root: str) -> list[tuple[str, Entry]]:
         """Return ``[(path, entry)]`` of pending writes at and below absolute `root`."""
         own = journal.newest(self.data, root, WRITES)
         entries = [*journal.entries_below(self.data, root, WRITES), *([own] if own else ())]
@@ -124,7 +155,7 @@ class OthersJournal:
             pending += commands.written_below(root, int((self._now - PENDING_SECONDS) * 1e9))
         return [(path, entry) for path, entry in pending if self.is_pending(path, entry)]
 
-    def clearing_of(self, keys, since_ns: int):
+    def clearing_of(self, keys: Collection[str], since_ns: int) -> tuple[Entry, str, str] | None:
         """Return ``(entry, deed, place)`` of a call since `since_ns` that clears the folder of the file with these
         keys.
 
@@ -137,7 +168,7 @@ class OthersJournal:
                 return entry, deed, place.removeprefix(NO_CASE)
         return None
 
-    def _cleared_since(self, since_ns: int) -> list:
+    def _cleared_since(self, since_ns: int) -> list[tuple[Entry, str, str]]:
         found = []
         for entry in journal.newest_of(self.data, "clears"):
             if entry.at_ns < since_ns:
@@ -148,7 +179,7 @@ class OthersJournal:
         commands = self._unread()
         return found + (commands.cleared_since(since_ns) if commands is not None else [])
 
-    def made(self, path: str, newest):
+    def made(self, path: str, newest: Entry) -> Entry | None:
         """Return `newest`, or the last entry before it whose write was really made; None if there is none.
 
         A write that was let pass may have failed, or a person may have refused it: then the file's state is unchanged.
@@ -159,27 +190,31 @@ class OthersJournal:
         if newest.kind == "will":
             return None
         if newest.kind != "wrote":  # an unparsed command, noted without the files' states
-            return newest if _is_since(state, newest) else None
+            if _is_since(state, newest):
+                return newest
+            return None
         if newest.text != state:
             return newest
         earlier = journal.newest_first(self.data, newest.key, ("wrote",))
         return next((entry for entry in earlier if entry.text != state), None)
 
-    def far_on(self, keys):
+    def far_on(self, keys: list[str]) -> Trace | None:
         """Return the Trace of a write of the file with these keys on another machine, or None."""
         if b" far " not in self.data:
             return None
         found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
-        return self.trace(keys[0], found[0]) if found else None
+        if found:
+            return self.trace(keys[0], found[0])
+        return None
 
-    def far_below(self, root: str) -> list:
+    def far_below(self, root: str) -> list[Trace]:
         """Return the Traces of writes on other machines at and below absolute `root`."""
         if b" far " not in self.data:
             return []
         entries = journal.entries_below(self.data, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
-    def is_pending(self, path: str, newest, alike=None) -> bool:
+    def is_pending(self, path: str, newest: Entry, alike: Callable[[Entry], bool] | None = None) -> bool:
         """Return True if `newest`, a write of the file at `path`, is being checked, or was let pass but not made yet.
 
         `alike(entry)`: True if the file's change since may come from another write.
@@ -196,11 +231,11 @@ class OthersJournal:
             is_made = newest.text != state and not (alike is not None and alike(newest))
         return not is_made and not self.ended_ns(newest)
 
-    def ended_ns(self, entry) -> int:
+    def ended_ns(self, entry: Entry) -> int:
         """Return the end of the entry's call; see ``seen.ended_ns``."""
         return seen.ended_ns(self.data, entry)
 
-    def trace(self, path: str, entry, is_pending: bool = False):
+    def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`; None if it is older than a day or its session is
         gone.
 
@@ -218,13 +253,13 @@ class OthersJournal:
         return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will", self.name)
 
     @property
-    def writer(self):
+    def writer(self) -> tuple[str, str] | None:
         """``(instance id, label)`` of the journal's session, None if that has ended."""
         if self._writer == ():
             self._writer = self._living()
-        return self._writer
+        return self._writer or None
 
-    def _living(self):
+    def _living(self) -> tuple[str, str] | None:
         found = self._reader.holder(*journal.owner_of(self.data))
         if found is None:
             return None
@@ -232,25 +267,102 @@ class OthersJournal:
         from swarm_hook_core.process import host_id
 
         instance_id, label, evidence = found
-        return None if departed(evidence, self._now, host_id()) else (instance_id, label)
+        if departed(evidence, self._now, host_id()):
+            return None
+        return (instance_id, label)
 
-    def _unread(self):
+    def _unread(self) -> UnreadCommands | None:
         """Return the UnreadCommands of the journal, or None."""
-        if self._commands is None:
-            self._commands = False
-            if b" ran " in self.data:
-                from swarm_hook_core.traces.unread import UnreadCommands
+        if self._commands is None and b" ran " in self.data:
+            from swarm_hook_core.traces.unread import UnreadCommands
 
-                self._commands = UnreadCommands(self.data, self._reading())
-        return self._commands or None
+            self._commands = UnreadCommands(self.data, self._reading())
+        return self._commands
 
 
-def is_in(keys, place: str) -> bool:
+class Journals:
+    """The journals around the call of `trail`, each read once until `forget`.
+
+    `reader`: the store's LockReader; `reading()`: the Reading that parses commands.
+    """
+
+    def __init__(self, trail: Trail, reader: LockReader, now: float, reading: Callable[[], Reading]):
+        self._trail = trail
+        self._reader = reader
+        self._now = now
+        self._reading = reading
+        self._own: dict[str, bytes] = {}  # place -> the session's own entries
+        self._others: dict[str, list[OthersJournal]] = {}  # place -> the other sessions' journals
+        self._quiet: dict[str, bool] = {}  # place -> True if no write there can be pending
+
+    def own(self, folder: str) -> bytes:
+        """Return the session's own journal in the place of absolute `folder`."""
+        place = self._trail.place_of(folder)
+        if place not in self._own:
+            own = self._entries_of(os.path.join(place, self._trail.own_name))
+            self._own[place] = journal.as_seen_in(self._trail.top_of(place), own)
+        return self._own[place]
+
+    def of_others(self, place: str) -> list[OthersJournal]:
+        """Return the journal of each other session in `place`."""
+        if place not in self._others:
+            top = self._trail.top_of(place)
+            self._others[place] = [
+                OthersJournal(
+                    journal.as_seen_in(top, data), self._reading, self._reader, self._now, os.path.basename(path)
+                )
+                for path in others_in(place, self._trail.own_name)
+                if (data := self._entries_of(path))
+            ]
+        return self._others[place]
+
+    def forget(self, place: str) -> None:
+        """Have the other sessions' journals in `place` read again."""
+        self._others.pop(place, None)
+
+    def stamps(self, place: str, file: str = "") -> list[str]:
+        """Return a list that changes when another session adds an entry in `place`, or changes `file`."""
+        files = others_in(place, self._trail.own_name)
+        if file:
+            files.append(file)
+        return [state_of(path) for path in files]
+
+    def is_quiet(self, place: str) -> bool:
+        """Return True if no other session has added an entry in `place` lately: no write there is pending."""
+        if place not in self._quiet:
+            self._quiet[place] = not self.has_changed_within(place, OVERDUE_SECONDS)
+        return self._quiet[place]
+
+    def has_changed_within(self, place: str, seconds: float) -> bool:
+        """Return True if another session has added an entry in `place` within the last `seconds`."""
+        return any(_age(path, self._now) < seconds for path in others_in(place, self._trail.own_name))
+
+    def _entries_of(self, path: str) -> bytes:
+        """Return the journal at `path`, b"" for a folder, link or pipe there: one bad file must not hide the others.
+
+        Raises NotChecked, see ``Trail.pass_over``.
+        """
+        try:
+            return journal.read(path)
+        except NotOrdinary as error:
+            self._trail.pass_over(error)
+            return b""
+
+
+def _age(path: str, now: float) -> float:
+    """Return the seconds since the file at `path` was changed, infinity for a missing file."""
+    try:
+        return now - os.stat(path).st_mtime
+    except OSError:
+        return float("inf")  # removed just now
+
+
+def is_in(keys: Collection[str], place: str) -> bool:
     """Return True if the file with these keys is at or in the place with this key."""
     start = place.rstrip("/") + "/"
     return any((key + "/").startswith(start) for key in keys)
 
 
-def _is_since(state: str, entry) -> bool:
+def _is_since(state: str, entry: Entry) -> bool:
     """Return True if a file in that `state` was changed after `entry` was noted."""
     return int(state.partition(" ")[0]) >= entry.at_ns - journal.SLACK_NS

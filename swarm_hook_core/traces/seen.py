@@ -7,9 +7,19 @@ example when a person was asked. The exception is the session's own write: the s
 session's next call (``is``).
 """
 
+from __future__ import annotations
+
 import time
 
 from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.others import Trace
 
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # for a call whose client gives no ids
@@ -18,7 +28,9 @@ _CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds of entries that a call 
 OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
 
 
-def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
+def has_seen(
+    own: bytes, path: str, keys: Collection[str], entry: Entry, ended_ns: Callable[[], int] | None = None
+) -> bool:
     """Return True if the session with the journal `own` has seen the change that another's write, `entry`, made.
 
     `keys`: keys of the file's path. `ended_ns()`: the end of that write's call, 0 if unknown.
@@ -37,11 +49,13 @@ def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
     if last.text != state:
         return state == NO_FILE
     # A file's times do not change within a tick: a write after the look may have left the same state.
-    age_ns = last.at_ns - int(state.partition(" ")[0]) if state != NO_FILE else -1
+    age_ns = -1
+    if state != NO_FILE:
+        age_ns = last.at_ns - int(state.partition(" ")[0])
     return entry.at_ns <= last.at_ns or not 0 <= age_ns < journal.SLACK_NS
 
 
-def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
+def is_own(own: bytes, path: str, keys: Collection[str], since_ns: int) -> bool:
     """Return True if the session itself has written the file after `since_ns`, and the file is as it left it."""
     last = _newest(own, keys, ("wrote",))
     return (
@@ -52,13 +66,13 @@ def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
     )
 
 
-def has_met(own: bytes, keys, entry) -> bool:
+def has_met(own: bytes, keys: Collection[str], entry: Entry) -> bool:
     """Return True if the session was told of `entry`, or has written the file with these `keys` since."""
     last = _newest(own, keys, ("wrote", "met"))
     return last is not None and last.at_ns >= entry.at_ns
 
 
-def wrote_alike(own: bytes, keys, entry) -> bool:
+def wrote_alike(own: bytes, keys: Collection[str], entry: Entry) -> bool:
     """Return True if the session was let write the file while it was in the same state as noted in `entry`.
 
     Then either of the two writes may have changed the file, unless the session's own call was over before.
@@ -67,7 +81,7 @@ def wrote_alike(own: bytes, keys, entry) -> bool:
     return any(_is_alike(entry, one) and not 0 < ended_ns(own, one) < entry.at_ns for one in wrote)
 
 
-def ended_ns(data: bytes, entry) -> int:
+def ended_ns(data: bytes, entry: Entry) -> int:
     """Return the time at which the call of `entry` had ended, by later entries of the journal `data`; 0 if unknown.
 
     Its end is certain after the session's next call (``is``, ``over``) and after the end of its turn (``over``). A
@@ -97,7 +111,7 @@ def times_denied(own: bytes, key: str, call_id: str, since_ns: int) -> int:
 
     The call with the id `call_id` is not counted: two processes may answer one call.
     """
-    ids: set = set()
+    ids: set[str] = set()
     for number, entry in enumerate(journal.newest_first(own, key, ("met", *KNOWN))):
         if entry.kind != "met" or entry.at_ns < since_ns:
             break
@@ -106,17 +120,17 @@ def times_denied(own: bytes, key: str, call_id: str, since_ns: int) -> int:
     return len(ids)
 
 
-def _is_alike(entry, own) -> bool:
+def _is_alike(entry: Entry, own: Entry) -> bool:
     return entry.kind == own.kind == "wrote" and entry.text == own.text
 
 
-def is_untold(own: bytes, path: str, trace) -> bool:
+def is_untold(own: bytes, path: str, trace: Trace) -> bool:
     """Return True if the session was not told of that write in a list either."""
     told = journal.newest(own, path, ("told",))
     return told is None or told.at_ns < trace.at_ns
 
 
-def note_what_was_left(own: bytes, trail, only=None) -> bool:
+def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = None) -> bool:
     """Note in `trail` the states that the session's last writes have left, where not noted before: their calls are
     over.
 
@@ -146,7 +160,7 @@ def has_open_command(own: bytes, agent: str) -> bool:
     return False
 
 
-def open_writes(own: bytes) -> list:
+def open_writes(own: bytes) -> list[Entry]:
     """Return the session's last writes whose result is not noted yet."""
     found, noted = [], set()
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
@@ -165,7 +179,7 @@ def open_writes(own: bytes) -> list:
     return found
 
 
-def _is_as_left(own: bytes, path: str, keys, last) -> bool:
+def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bool:
     """Return True if the file is as this session's own write, the entry `last`, has left it."""
     left = _newest(own, keys, ("is",))
     if left is None or left.at_ns < last.at_ns:
@@ -175,12 +189,12 @@ def _is_as_left(own: bytes, path: str, keys, last) -> bool:
     return not difference(parse(left.text), path)[0]
 
 
-def _last_known(own: bytes, key: str, state: str):
+def _last_known(own: bytes, key: str, state: str) -> Entry | None:
     """Return the newest entry of KNOWN, skipping writes that were never made: they change no knowledge."""
     entries = journal.newest_first(own, key, KNOWN)
     return next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None)
 
 
-def _newest(own: bytes, keys, kinds):
+def _newest(own: bytes, keys: Collection[str], kinds: Collection[str]) -> Entry | None:
     found = [entry for key in keys if (entry := journal.newest(own, key, kinds))]
     return max(found, key=lambda entry: entry.at_ns, default=None)

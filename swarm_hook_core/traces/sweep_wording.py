@@ -1,18 +1,25 @@
 """Denials and notices about git commands that would discard or take along others' uncommitted changes."""
 
+from __future__ import annotations
+
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.traces.wording import changed_by
+from swarm_hook_core.traces.wording import and_more, changed_by
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration, holder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.traces.others import Trace
+
 LATE = (
-    "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own files,"
-    " if there are any."
+    "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own"
+    " files, if there are any."
 )
 NAMED = 3  # files of one session, and sessions, that are named
 
 
-def denial(tool: str, by: str, deed: str, traces, way: str, identity: str, now: float) -> str:
+def denial(tool: str, by: str, deed: str, traces: list[Trace], way: str, identity: str, now: float) -> str:
     """Return the denial of a command that affects others' work: whose, a narrower command, and the way past it.
 
     `deed`: the command's effect on the files of `traces`, a verb; `way`: a sentence or "".
@@ -27,30 +34,32 @@ def denial(tool: str, by: str, deed: str, traces, way: str, identity: str, now: 
     )
 
 
-def line(by: str, deed: str, traces, way: str, identity: str, now: float, may: bool = False) -> str:
+def line(by: str, deed: str, traces: list[Trace], way: str, identity: str, now: float, may: bool = False) -> str:
     """Return the notice about a call that goes ahead. `may`: the effect is not certain."""
     verb, _, rest = deed.partition(" ")
-    does = f"may {deed}" if may else f"{verb}{'es' if verb.endswith('h') else 's'} {rest}".rstrip()
+    if may:
+        does = f"may {deed}"
+    else:
+        does = f"{verb}{'es' if verb.endswith('h') else 's'} {rest}".rstrip()
     whose = changed(traces, identity, now)
     return _joined(f"swarm: {command(by)} {does} others' uncommitted changes: {whose}.", way)
 
 
-def changed(traces, identity: str, now: float) -> str:
+def changed(traces: list[Trace], identity: str, now: float) -> str:
     """Return the files with their sessions: a few of each, then the number of the rest."""
-    writers: dict = {}
+    writers: dict[tuple[str, str], list[Trace]] = {}
     for trace in traces:
         writers.setdefault((trace.held.instance_id, trace.held.agent), []).append(trace)
     parts = []
     for some in list(writers.values())[:NAMED]:
         files = ", ".join(named(trace.path) for trace in some[:NAMED])
-        more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
         newest = max(some, key=lambda trace: trace.at_ns)
-        parts.append(f"{files}{more} (by {changed_by(newest, identity, now)})")
+        parts.append(f"{files}{and_more(len(some) - NAMED)} (by {changed_by(newest, identity, now)})")
     rest = sum(len(some) for some in list(writers.values())[NAMED:])
     return "; ".join(parts) + (f"; and {rest} more of other sessions" if rest else "")
 
 
-def asked_of(held, identity: str) -> str:
+def asked_of(held: Held, identity: str) -> str:
     """Return how to reach the session that `held` names."""
     if not same_circle(identity, token(held.label, "identity")):
         return "ask the person running theirs"
@@ -61,7 +70,9 @@ def _joined(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity: str, now: float) -> str:
+def stash_denial(
+    tool: str, by: str, verb: str, first: tuple[int, Held, float], more: int, own: list[int], identity: str, now: float
+) -> str:
     """Return the denial of a command that would take another session's entry out of the stash.
 
     `first`: its number, a Held of its session, and its time; `more`: number of further such entries; `own`: numbers of
@@ -76,7 +87,7 @@ def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity:
     )
 
 
-def stash_line(by: str, first, more: int, own, identity: str, now: float) -> str:
+def stash_line(by: str, first: tuple[int, Held, float], more: int, own: list[int], identity: str, now: float) -> str:
     """Return the notice about a stash command that goes ahead."""
     told = _entries(first, more, identity, now)
     return _joined(f"swarm: {command(by)} uses another session's stash entry: {told}.", _own_entries(own))
@@ -85,13 +96,12 @@ def stash_line(by: str, first, more: int, own, identity: str, now: float) -> str
 TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away"}
 
 
-def _entries(first, more: int, identity: str, now: float) -> str:
+def _entries(first: tuple[int, Held, float], more: int, identity: str, now: float) -> str:
     number, held, made = first
     who = holder(held, identity)[0]
-    rest = f" and {more} more" if more else ""
-    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){rest}"
+    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){and_more(more)}"
 
 
-def _own_entries(own) -> str:
+def _own_entries(own: list[int]) -> str:
     names = ", ".join(f"stash@{{{number}}}" for number in own[:NAMED])
     return f"Yours: {names}, by the numbers of now." if own else ""

@@ -3,10 +3,12 @@
 Commands that git itself would refuse are let pass (``shell/programs/git/uncommitted``).
 """
 
+from __future__ import annotations
+
 import os
 import time
 
-from swarm_hook_core.decision import Denial, Loss
+from swarm_hook_core.check.denial import Denial, Loss
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
@@ -15,13 +17,25 @@ from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
 from swarm_hook_core.wording import way_past_hooks
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import Session
+    from swarm_hook_core.shell.model import Effects, GitCall
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.others import Trace
+
 SECONDS = 0.5  # for all git commands of one call
 MOST_CALLS = 50  # git commands of one call
 
 
-def judge(session, call, effects, meetings, trail, now: float):
-    """Return ``(Denial or None, words for the model)`` for the git commands of a call; entries to note go to `trail`.
-    """
+def judge(
+    session: Session, call: ToolCall, effects: Effects, meetings: Meetings, trail: Trail, now: float
+) -> tuple[Denial | None, str]:
+    """Return ``(Denial or None, words for the model)`` for the git commands of a call; entries go to `trail`."""
     writes_too = bool(effects.writes or effects.trees or effects.guesses)
     sweeps = Sweeps(session, call, meetings, trail, now, writes_too)
     lines = []
@@ -47,23 +61,25 @@ class Sweeps:
     that puts changes aside there during a command.
     """
 
-    def __init__(self, session, call, meetings, trail, now: float, writes_too: bool):
+    def __init__(
+        self, session: Session, call: ToolCall, meetings: Meetings, trail: Trail, now: float, writes_too: bool
+    ):
         self.call = call
         self.meetings = meetings
         self.level = trail.level
         self.now = now
         self.identity = token(session.label, "identity")
-        self.stashed_in: list = []
-        self.put_aside: dict = {}
+        self.stashed_in: list[str] = []
+        self.put_aside: dict[str, str] = {}
         self._has_begun = writes_too  # True if the files may differ by now from those on disk
         self._end = time.monotonic() + SECONDS
-        self._fresh: dict = {}  # file or folder -> others' fresh traces at and below it
-        self._near: list = []  # traces that the present command may affect
-        self._words: list = []  # the present command, aliases expanded
-        self._staged: dict = {}  # path -> trace, staged by an earlier command of the call
-        self._committed: dict = {}  # path -> trace, committed by an earlier one
+        self._fresh: dict[str, list[Trace]] = {}  # file or folder -> others' fresh traces at and below it
+        self._near: list[Trace] = []  # traces that the present command may affect
+        self._words: list[str] = []  # the present command, aliases expanded
+        self._staged: dict[str, Trace] = {}  # path -> trace, staged by an earlier command of the call
+        self._committed: dict[str, Trace] = {}  # path -> trace, committed by an earlier one
 
-    def of(self, git_call):
+    def of(self, git_call: GitCall) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, line for the model)`` for the next command. Raises NoAnswer if git is too slow."""
         self._near, self._words = [], []
         words = touched_files.without_aliases(git_call, self.left())
@@ -101,7 +117,7 @@ class Sweeps:
             return self._said(git_call, words, taken, deed_of(words), self.level == TURN)
         return None, ""
 
-    def of_late(self, git_call):
+    def of_late(self, git_call: GitCall) -> tuple[Denial | None, str]:
         """Return the same as `of`, after git was too slow: decide by the command's words and the others' traces.
 
         If the words do not say that the command means one of their files, the model is told that it may.
@@ -125,7 +141,7 @@ class Sweeps:
         """Return the seconds left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
-    def _hooks_of(self, git_call, words, hook: str) -> str:
+    def _hooks_of(self, git_call: GitCall, words: list[str], hook: str) -> str:
         """Return the name of the hook manager that puts unstaged changes aside during this `hook`, or ""."""
         from swarm_hook_core.shell.programs.git import commit_hooks
         from swarm_hook_core.shell.programs.git.repository import Repository
@@ -138,13 +154,13 @@ class Sweeps:
         try:
             return commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
         except NoAnswer:
-            return ""
+            return ""  # too slow: assume none of them
 
-    def _met(self, git_call):
+    def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
         """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it stages or
         commits.
         """
-        fresh: dict = {}
+        fresh: dict[str, Trace] = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
                 began = time.monotonic()
@@ -157,7 +173,7 @@ class Sweeps:
         lost, taken = uncommitted.swept(git_call, list(fresh), self.left())
         return [fresh[path] for path in lost], [fresh[path] for path in taken]
 
-    def _go_on(self, words, taken) -> None:
+    def _go_on(self, words: list[str], taken: list[Trace]) -> None:
         """Assume that the command has run, for the commands after it."""
         if words[0] in ("add", "stage", "apply"):
             self._staged.update((trace.path, trace) for trace in taken)
@@ -165,13 +181,17 @@ class Sweeps:
             self._committed.update(self._staged)
             self._committed.update((trace.path, trace) for trace in taken)
 
-    def _said(self, git_call, words, traces, deed: str, denies: bool, is_late: bool = False):
+    def _said(
+        self, git_call: GitCall, words: list[str], traces: list[Trace], deed: str, denies: bool, is_late: bool = False
+    ) -> tuple[Denial | None, str]:
         from swarm_hook_core.traces import sweep_wording
 
         if git_call.aside and deed == "put aside":
             way = way_past_hooks(git_call.aside)
+        elif is_late:
+            way = sweep_wording.LATE
         else:
-            way = sweep_wording.LATE if is_late else self._way(git_call, words, {trace.path for trace in traces})
+            way = self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
             first, also = traces[0], [trace.path for trace in traces[1:]]
@@ -180,13 +200,15 @@ class Sweeps:
         may = git_call.in_doubt
         return None, sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)
 
-    def _way(self, git_call, words, theirs) -> str:
+    def _way(self, git_call: GitCall, words: list[str], theirs: Collection[str]) -> str:
         """Return the advice for the model: a narrower command."""
         from swarm_hook_core.traces import narrow_forms
 
         top = tree_of(git_call)
         is_here = top == work_tree(self.call.folder)  # elsewhere the files' relative names would be wrong
-        own = [path for path in self.meetings.own_below(top) if path not in theirs] if top and is_here else []
+        own = []
+        if top and is_here:
+            own = [path for path in self.meetings.own_below(top) if path not in theirs]
         try:
             lost, taken = uncommitted.swept(git_call, own, self.left()) if own else ([], [])
         except NoAnswer:
@@ -197,14 +219,14 @@ class Sweeps:
         return narrow_forms.way(words, changed, new, folder)
 
 
-def went_on_with(meetings, trace) -> bool:
+def went_on_with(meetings: Meetings, trace: Trace) -> bool:
     """Return True if this session has written the file of `trace` since: it knows the change."""
-    own = meetings.own_entries(os.path.dirname(trace.path))
+    own = meetings.journals.own(os.path.dirname(trace.path))
     last = journal.newest(own, trace.path, ("wrote",))
     return last is not None and last.at_ns > trace.at_ns
 
 
-def deed_of(words) -> str:
+def deed_of(words: list[str]) -> str:
     """Return the verb for the effect of ``git <words>`` on uncommitted changes."""
     verb, goes_on = words[0], any(word in ("--abort", "--skip", "--continue") for word in words)
     if verb == "stash" or (verb in ("rebase", "merge", "pull") and not goes_on):
@@ -213,4 +235,6 @@ def deed_of(words) -> str:
         return "stage"
     if verb == "commit" or "--continue" in words:
         return "commit"
-    return "move" if verb == "mv" and not {"-f", "--force"}.intersection(words) else "throw away"
+    if verb == "mv" and not {"-f", "--force"}.intersection(words):
+        return "move"
+    return "throw away"

@@ -7,6 +7,8 @@ the transcript at its line number.
 The transcript is read only when a call meets another session's change, from its end, up to the sizes in `TAILS`.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -14,7 +16,11 @@ from swarm_hook_core.state import open_private, read_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
 
     Look = tuple[str, object, object, int]
 
@@ -35,7 +41,7 @@ class Form:
     of_agent  ``(path of the session's transcript, agent) -> path`` of the sub-agent's transcript
     """
 
-    def __init__(self, looks: "Callable[[dict], Iterable[Look]]", of_agent: "Callable[[str, str], str]"):
+    def __init__(self, looks: Callable[[dict[str, Any]], Iterable[Look]], of_agent: Callable[[str, str], str]):
         self.looks = looks
         self.of_agent = of_agent
 
@@ -43,11 +49,14 @@ class Form:
 class Transcript:
     """The transcript of the session, or of the sub-agent, that makes `call`."""
 
-    def __init__(self, config, call):
+    def __init__(self, config: RuntimeConfig, call: ToolCall):
         self._form = FORMS[config.transcript]
         self._folder = call.folder
         self._is_agent = bool(call.agent)
-        self._path = self._form.of_agent(call.transcript, call.agent) if call.agent else call.transcript
+        if call.agent:
+            self._path = self._form.of_agent(call.transcript, call.agent)
+        else:
+            self._path = call.transcript
         self._spent = 0.0
 
     def has_shown(self, path: str, resolved: str) -> bool:
@@ -61,11 +70,11 @@ class Transcript:
         try:
             return self._is_shown({os.path.basename(path), os.path.basename(resolved)}, resolved, begun + PATIENCE)
         except (OSError, ValueError):
-            return False
+            return False  # in doubt it was not shown
         finally:
             self._spent += time.monotonic() - begun
 
-    def _is_shown(self, names, resolved: str, end: float) -> bool:
+    def _is_shown(self, names: Collection[str], resolved: str, end: float) -> bool:
         """Do the work of `has_shown`; wait until `end` for a missing result. Raises OSError, ValueError."""
         lines = _lines(_regular(resolved, LARGEST))
         while True:
@@ -74,7 +83,7 @@ class Transcript:
                 return is_shown
             time.sleep(PAUSE)
 
-    def _search(self, names, resolved: str, lines: list) -> tuple:
+    def _search(self, names: Collection[str], resolved: str, lines: list[str]) -> tuple[bool, bool]:
         """Return ``(file was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
         is_awaited = False
         for size in TAILS:
@@ -97,12 +106,12 @@ class Transcript:
                 break
         return False, is_awaited
 
-    def _looks(self, data: bytes, names, resolved: str) -> "Iterator[tuple[str, str | None, int]]":
+    def _looks(self, data: bytes, names: Collection[str], resolved: str) -> Iterator[tuple[str, str | None, int]]:
         """Yield ``(call, text, first line)`` of the reads of the file in `data`; the text of a call is None."""
-        found: dict = {}
+        found: dict[int, bytes] = {}
         for mark in {mark for name in names for mark in _spellings(name)}:
             found.update(_lines_with(mark, data))
-        of_file: dict = {}
+        of_file: dict[str, None] = {}
         for place in sorted(found):
             for call, path, text, first in self._parsed(found[place]):
                 if not (isinstance(path, str) and isinstance(call, str) and self._leads_to(path, resolved)):
@@ -118,7 +127,7 @@ class Transcript:
                     if path is None and call == made and isinstance(text, str):
                         yield call, text, first
 
-    def _parsed(self, raw: bytes) -> list:
+    def _parsed(self, raw: bytes) -> list[Look]:
         from swarm_hook_core.json_text import loads_object
 
         try:
@@ -133,19 +142,21 @@ class Transcript:
         try:
             return os.path.realpath(os.path.join(self._folder, path)) == resolved
         except ValueError:
-            return False
+            return False  # the text cannot be a path
 
 
-def _of_blocks(entry: dict) -> "Iterator[Look]":
+def _of_blocks(entry: dict[str, Any]) -> Iterator[Look]:
     """Yield the looks in one entry of a transcript with content blocks (Anthropic's API)."""
-    told = entry.get("toolUseResult")
-    attached = entry["attachment"].get("content") if isinstance(entry.get("attachment"), dict) else None
-    for holder in (told, attached):
+    attached = entry.get("attachment")
+    if isinstance(attached, dict):
+        attached = attached.get("content")
+    for holder in (entry.get("toolUseResult"), attached):
         if isinstance(holder, dict):
             file = holder.get("file", holder)  # results of writes have the text at the top
             if "filePath" in file and isinstance(file.get("content"), str):
                 yield "", file["filePath"], file["content"], file.get("startLine", 1)
-    blocks = entry["message"]["content"] if isinstance(entry.get("message"), dict) else ()
+    message = entry.get("message")
+    blocks = message["content"] if isinstance(message, dict) else ()
     for block in blocks if isinstance(blocks, list) else ():
         if block.get("type") == "tool_use" and block.get("name") == "Read":
             yield block["id"], block["input"].get("file_path"), None, 0
@@ -153,7 +164,7 @@ def _of_blocks(entry: dict) -> "Iterator[Look]":
             yield block["tool_use_id"], None, *_numbered("" if block.get("is_error") else block.get("content"))
 
 
-def _numbered(content: object) -> tuple:
+def _numbered(content: object) -> tuple[str, int]:
     """Return ``(text, first line)`` of a result with numbered lines; ("", 0) without numbers."""
     if isinstance(content, list):
         content = "\n".join(block["text"] for block in content if block.get("type") == "text")
@@ -168,7 +179,7 @@ def _numbered(content: object) -> tuple:
     return "\n".join(lines), first
 
 
-def _of_parts(entry: dict) -> "Iterator[Look]":
+def _of_parts(entry: dict[str, Any]) -> Iterator[Look]:
     """Yield the looks in one entry of a transcript with parts (Google's API)."""
     for part in entry["message"]["parts"] if isinstance(entry.get("message"), dict) else ():
         made, answered = part.get("functionCall"), part.get("functionResponse")
@@ -178,7 +189,7 @@ def _of_parts(entry: dict) -> "Iterator[Look]":
             yield answered["id"], None, *_paged(answered["response"].get("output"))
 
 
-def _paged(output: object) -> tuple:
+def _paged(output: object) -> tuple[str, int]:
     """Return ``(text, first line)`` of a shown file: whole, or one page under a heading."""
     if not isinstance(output, str):
         return "", 0
@@ -201,24 +212,26 @@ def _agent_of_parts(path: str, agent: str) -> str:
 FORMS = {"blocks": Form(_of_blocks, _agent_of_blocks), "parts": Form(_of_parts, _agent_of_parts)}
 
 
-def _lines_with(mark: bytes, data: bytes) -> "Iterator[tuple[int, bytes]]":
+def _lines_with(mark: bytes, data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield ``(index, line)`` of each line that contains `mark`."""
     place = data.find(mark)
     while place >= 0:
         begin, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
         yield begin, data[begin : end if end >= 0 else len(data)]
-        place = data.find(mark, end) if end >= 0 else -1
+        place = -1
+        if end >= 0:
+            place = data.find(mark, end)
 
 
-def _spellings(name: str) -> list:
+def _spellings(name: str) -> list[bytes]:
     """Return the spellings of `name` in JSON."""
-    from swarm_hook_core.json_text import quote
+    from swarm_hook_core.json_text import dumps
 
     plain = name.replace("\\", "\\\\").replace('"', '\\"')
-    return [plain.encode("utf-8", "surrogatepass"), quote(name)[1:-1].encode()]
+    return [plain.encode("utf-8", "surrogatepass"), dumps(name)[1:-1].encode()]
 
 
-def _lines(data: bytes) -> list:
+def _lines(data: bytes) -> list[str]:
     """Return the lines of a file, as clients show them. Raises ValueError for a file that is not text."""
     return _without_returns(data.decode("utf-8-sig")).split("\n")
 
@@ -235,7 +248,7 @@ def _regular(path: str, most: int) -> bytes:
     return data
 
 
-def _tail(path: str, size: int) -> tuple:
+def _tail(path: str, size: int) -> tuple[bytes, bool]:
     """Return ``(last size bytes of the ordinary file at path, True if that is all)``. Raises OSError."""
     handle = open_private(path, os.O_RDONLY, follows=True)
     try:

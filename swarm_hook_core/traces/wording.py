@@ -1,19 +1,26 @@
 """Denials and notices for a model about other sessions' uncommitted changes."""
 
+from __future__ import annotations
+
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.wording import duration, holder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.traces.others import Trace
+
 NAMED = 5  # files named in one line
 
 
-def changed_by(trace, identity: str, now: float) -> str:
+def changed_by(trace: Trace, identity: str, now: float) -> str:
     """Return the session that changed the file, when, and its purpose if this identity may know it."""
     who, _note, _ask = holder(trace.held, identity)
     return f"{who} {duration(now - trace.held.since)} ago{purpose(trace, identity)}"
 
 
-def purpose(trace, identity: str) -> str:
+def purpose(trace: Trace, identity: str) -> str:
     """Return the purpose of the session, in brackets after a blank, or "" if it is unknown or private."""
     if not trace.held.note.strip() or not same_circle(identity, token(trace.held.label, "identity")):
         return ""
@@ -22,44 +29,60 @@ def purpose(trace, identity: str) -> str:
     return f" (working on {quoted(trace.held.note)})"
 
 
-def _writing(trace, identity: str) -> str:
+def and_more(count: int) -> str:
+    """Return " and 3 more", or "" if there are no more."""
+    return f" and {count} more" if count > 0 else ""
+
+
+def _writing(trace: Trace, identity: str) -> str:
     who, _note, _ask = holder(trace.held, identity)
     return f"{who} is writing it{purpose(trace, identity)}"
 
 
-def would_lose(call, trace, how: str, by: str, others, identity: str, now: float, times: int) -> str:
+def would_lose(
+    call: ToolCall, trace: Trace, how: str, by: str, others: list[Trace], identity: str, now: float, times: int
+) -> str:
     """Return the denial of a call that would replace or remove a file with a change that its session has not seen.
 
     `others`: Traces of further such files; `times`: number of recent denials of the session for this file.
     """
-    from swarm_hook_core.storms import MANY, PERSON
+    from swarm_hook_core.storms import MANY
     from swarm_hook_core.untrusted_text import command, named
 
     tool, part = call.client_tool, f" ({command(by)})" if by else ""
     paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
     if times >= MANY:
-        who = holder(trace.held, identity)[0]
-        why = f"{who} is writing it" if trace.is_pending else f"it has a change by {who} that you have not seen"
-        said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
-        said += " Trying again changes nothing"
-        if times >= PERSON:
-            return f"{said}. Stop: {_look(paths, call)}, or do the rest without this file and report that."
-        first = "wait until that is made, then " if trace.is_pending else ""
-        return f"{said}: {first}{_look(paths, call)} first, or edit only your lines."
+        return _denied_again(call, trace, how, paths, identity, times)
     if trace.is_pending:
         return (
-            f"swarm: {tool}{part} would write {named(trace.path)} while {_writing(trace, identity)}:"
-            f" one of the two changes would be lost. {_way(trace, paths, call)}"
+            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when"
+            f" {_writing(trace, identity)}: one of the two changes would be lost. {_way(trace, paths, call)}"
         )
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
-    more = f" and {len(others) - len(names)} more" if len(others) > len(names) else ""
-    same = f" The same goes for {', '.join(names)}{more}." if names else ""
-    said = f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
-    said += " after you last saw it, and not committed: their work would be lost."
-    return f"{said}{same} {_way(trace, paths, call)}"
+    same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
+    return (
+        f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
+        f" after you last saw it, and not committed: their work would be lost.{same} {_way(trace, paths, call)}"
+    )
 
 
-def would_lose_shortly(call, trace, how: str, identity: str) -> str:
+def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], identity: str, times: int) -> str:
+    """Return the denial of a call after many like it; in the end it asks the session to stop."""
+    from swarm_hook_core.storms import PERSON
+    from swarm_hook_core.untrusted_text import named
+
+    who = holder(trace.held, identity)[0]
+    why, first = f"it has a change by {who} that you have not seen", ""
+    if trace.is_pending:
+        why, first = f"{who} is writing it", "wait until that is made, then "
+    fact = f"swarm: {call.client_tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
+    look = _look(paths, call)
+    if times >= PERSON:
+        return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
+    return f"{fact} Trying again changes nothing: {first}{look} first, or edit only your lines."
+
+
+def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) -> str:
     """Return a short denial, for clients with room for few words: the way out comes first."""
     from swarm_hook_core.untrusted_text import cut, named
 
@@ -74,7 +97,7 @@ def _verb(how: str) -> str:
     return "remove" if how == REMOVE else "overwrite"
 
 
-def _way(trace, paths, call) -> str:
+def _way(trace: Trace, paths: list[str], call: ToolCall) -> str:
     """Return the advice: a command that counts as a look. A client's own reading tool mostly has no hook."""
     if trace.is_pending:
         return (
@@ -84,11 +107,12 @@ def _way(trace, paths, call) -> str:
     it = "them" if len(paths) > 1 else "it"
     return (
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
-        " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it to them."
+        " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it"
+        " to them."
     )
 
 
-def _look(paths, call) -> str:
+def _look(paths: list[str], call: ToolCall) -> str:
     """Return the command that shows these files; after it the session may write them."""
     from swarm_hook_core.watching.report import quoted
 
@@ -101,12 +125,12 @@ def cannot_be_noted(error: OSError) -> str:
     """Return the notice that a call goes ahead over another's change, because nothing can be noted."""
     why = error.strerror or type(error).__name__
     return (
-        f"swarm: this call would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
-        " keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
+        f"swarm: this call would be denied, but nothing can be written into swarm's state folder ({why}), so it"
+        " goes ahead: keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
     )
 
 
-def are_cleared(clearings, identity: str) -> str:
+def are_cleared(clearings: list[tuple[Trace, str, str]], identity: str) -> str:
     """Return one line per file that the call writes while another call clears its folder.
 
     `clearings`: results of ``Meetings.clearing``.
@@ -124,7 +148,7 @@ def are_cleared(clearings, identity: str) -> str:
     return "\n".join(lines)
 
 
-def were_written_elsewhere(traces, identity: str, now: float) -> str:
+def were_written_elsewhere(traces: list[Trace], identity: str, now: float) -> str:
     """Return one line per file that the call writes and that sessions on other machines have written."""
     from swarm_hook_core.untrusted_text import named
 
@@ -138,18 +162,18 @@ def were_written_elsewhere(traces, identity: str, now: float) -> str:
     return "\n".join(lines)
 
 
-def during_hooks(trace, name: str, identity: str) -> str:
+def during_hooks(trace: Trace, name: str, identity: str) -> str:
     """Return the reason not to write the file now: during another session's commit `name` puts changes aside."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who, _note, _ask = holder(trace.held, identity)
     return (
-        f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset files"
-        f" at the end: a change written to {named(trace.path)} now may be lost."
+        f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset"
+        f" files at the end: a change written to {named(trace.path)} now may be lost."
     )
 
 
-def were_changed(traces, identity: str, now: float) -> str:
+def were_changed(traces: list[Trace], identity: str, now: float) -> str:
     """Return one line per file that the call goes ahead to write although others have changed it."""
     from swarm_hook_core.untrusted_text import named
 

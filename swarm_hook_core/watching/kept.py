@@ -10,6 +10,8 @@ nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds. ``<state>/kept-n
 digest, for listings of all versions.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.state import make_private, open_private, state_dir, write_all, write_private
@@ -64,24 +66,24 @@ class Kept:
         self.base = folder()
         self.now = int(now)
         # versions, newest first; None before room is first needed
-        self._aging: "list | None" = None  # noqa: UP037 - Python 3.9
+        self._aging: list[Version] | None = None
         self._total = self._count = 0
         try:
             names = os.listdir(self.base)
         except FileNotFoundError:
             names = []
         self._names = set(filter(_is_whole, names))
-        self._by_state: dict = {}  # state in the name -> name of its newest version
+        self._by_state: dict[str, str] = {}  # state in the name -> name of its newest version
         for name in self._names:
             state = _state_in(name)
             if _kept_at(self._by_state.get(state, "-0")) <= _kept_at(name):
                 self._by_state[state] = name
 
-    def of(self, key: str) -> list:
+    def of(self, key: str) -> list[Version]:
         """Return the versions of the file with this key, newest first."""
         return self._of(digest_of(os.fsencode(key)))
 
-    def by_path(self) -> dict:
+    def by_path(self) -> dict[str, list[Version]]:
         """Return ``{path: versions}``, newest first, for each file with a known path."""
         files = {name.partition("-")[0] for name in self._names}
         return {path: self._of(file) for file in sorted(files) if (path := _path_of(file))}
@@ -94,17 +96,19 @@ class Kept:
             if file not in files and os.lstat(os.path.join(base, file)).st_mtime < self.now - 3600:
                 os.remove(os.path.join(base, file))
 
-    def _of(self, file: str) -> list:
+    def _of(self, file: str) -> list[Version]:
         found = [_version(name, self.base) for name in self._names if name.startswith(file + "-")]
         newest = {one.name.rpartition("-")[0]: one for one in sorted(filter(None, found), key=_age)}
         return sorted(newest.values(), key=_age, reverse=True)
 
-    def at(self, path: str):
+    def at(self, path: str) -> Version | None:
         """Return the version kept at `path`, or None."""
         base, name = os.path.split(path)
-        return _version(name, base) if base == self.base and name in self._names else None
+        if base == self.base and name in self._names:
+            return _version(name, base)
+        return None
 
-    def version_of(self, key: str, seen):
+    def version_of(self, key: str, seen: Snapshot) -> Version | None:
         """Return the version with the content that `seen` (a Snapshot without digest) saw under this key, or None.
 
         Also None if the file may have been written again in the same tick of its clock, or later: size and mtime can be
@@ -112,9 +116,11 @@ class Kept:
         """
         known = self._known(key, seen)
         changed_ns = max(seen.mtime_ns, seen.ctime_ns)
-        return known if known and known.kept_at * 10**9 > changed_ns + TICK_NS else None
+        if known and known.kept_at * 10**9 > changed_ns + TICK_NS:
+            return known
+        return None
 
-    def keep(self, key: str, path: str, limit: int = FILE_BYTES):
+    def keep(self, key: str, path: str, limit: int = FILE_BYTES) -> Version:
         """Return the Version of the present content of `path`; keep it if there is none. Raises NotKept or OSError."""
         try:
             seen, data = read(path, limit)
@@ -140,12 +146,14 @@ class Kept:
         try:
             self._make_room(0)
         except NotKept:
-            pass
+            pass  # only old versions were to be removed
         return before - len(self._names)
 
-    def _known(self, key: str, seen):
+    def _known(self, key: str, seen: Snapshot) -> Version | None:
         name = self._by_state.get(_state(key, seen))
-        return _version(name, self.base) if name else None
+        if name:
+            return _version(name, self.base)
+        return None
 
     def _renewed(self, known: Version) -> Version:
         if known.kept_at == self.now:
@@ -172,7 +180,7 @@ class Kept:
             try:
                 os.remove(oldest.path)
             except FileNotFoundError:
-                pass
+                pass  # another process was faster
             self._names.discard(oldest.name)
             if self._by_state.get(_state_in(oldest.name)) == oldest.name:
                 del self._by_state[_state_in(oldest.name)]
@@ -202,7 +210,7 @@ def forget_broken(now: float) -> None:
                 os.remove(path)
 
 
-def _state(key: str, seen) -> str:
+def _state(key: str, seen: Snapshot) -> str:
     return f"{digest_of(os.fsencode(key))}-{seen.mtime_ns & _MASK:x}-{seen.size}-{seen.inode}"
 
 
@@ -216,17 +224,19 @@ def _is_whole(name: str) -> bool:
 
 def _kept_at(name: str) -> int:
     text = name.rpartition("-")[2]
-    return int(text) if text.isdigit() else 0
+    if text.isdigit():
+        return int(text)
+    return 0
 
 
-def _version(name: str, base: str):
+def _version(name: str, base: str) -> Version | None:
     try:
         return Version(name, base)
     except ValueError:
         return None  # not a version
 
 
-def _age(version: Version):
+def _age(version: Version) -> tuple[int, int]:
     return version.kept_at, version.seen.mtime_ns
 
 
@@ -253,7 +263,7 @@ def _note_path(file: str, path: str) -> None:
     try:
         write_private(note, path)
     except OSError:
-        return
+        return  # only listings miss the path
 
 
 def _path_of(file: str) -> str:
@@ -265,5 +275,7 @@ def _path_of(file: str) -> str:
         finally:
             os.close(handle)
     except OSError:
-        return ""
-    return path if os.path.isabs(path) else ""
+        return ""  # never noted
+    if os.path.isabs(path):
+        return path
+    return ""

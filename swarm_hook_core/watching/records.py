@@ -12,6 +12,8 @@ The folder `watched` exists only while a call is watched; without it a hook has 
 renaming it, so two hooks never take the same one.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
@@ -26,6 +28,13 @@ from swarm_hook_core.state import (
     write_private,
 )
 from swarm_hook_core.watching.snapshot import digest_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from swarm_hook_core.hooks import ToolCall
 
 DROPPED_SECONDS = 86400  # after this silence a session will not ask for its calls any more
 RECORDS_AT_ONCE = 16  # of one session; further ones would only be calls without a reported end
@@ -44,14 +53,14 @@ def folder_of(session_id: str) -> str:
     return os.path.join(watched_dir(), name_of(session_id))
 
 
-def call_key(runtime: str, call) -> str:
+def call_key(runtime: str, call: ToolCall) -> str:
     """Return a key that is the same at the beginning and the end of one call."""
     tool_input = call.input
     if isinstance(tool_input, str) and tool_input.lstrip().startswith("{"):
         try:
             tool_input = loads_outer(tool_input)  # Claude Code gives an MCP server its input as JSON text
         except ValueError:
-            pass
+            pass  # not JSON: keep the text
     parts = [runtime, call.session_id, call.tool, _canonical(tool_input)]
     return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
 
@@ -61,12 +70,12 @@ class Record:
 
     __slots__ = ("path", "facts")
 
-    def __init__(self, path: str, facts: dict):
+    def __init__(self, path: str, facts: dict[str, Any]):
         self.path = path
         self.facts = facts
 
 
-def write(session_id: str, key: str, call_id: str, facts: dict, now_ns: int) -> None:
+def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int) -> None:
     """Add a record. Raises OSError."""
     path = os.path.join(folder_of(session_id), f"{key}.{now_ns:x}-{_id_of(call_id)}-{os.urandom(3).hex()}")
     text = _text(facts)
@@ -79,16 +88,16 @@ def write(session_id: str, key: str, call_id: str, facts: dict, now_ns: int) -> 
                 raise
 
 
-def names_of(session_id: str) -> list:
+def names_of(session_id: str) -> list[str]:
     """Return the names of this session's records, in order of their beginning."""
     try:
         names = os.listdir(folder_of(session_id))
     except OSError:
-        return []
+        return []  # the session has no records
     return sorted((name for name in names if "." in name and not name.endswith(".tmp")), key=_begun)
 
 
-def ended(session_id: str, key: str, call_id: str) -> list:
+def ended(session_id: str, key: str, call_id: str) -> list[str]:
     """Return the names of the records that may belong to the end of this call, the likeliest first."""
     alike = [name for name in names_of(session_id) if name.startswith(key + ".") and not is_taken(name)]
     likely = {_id_of(call_id): 0, _id_of(""): 1}
@@ -100,14 +109,14 @@ def is_taken(name: str) -> bool:
     return name.endswith(_TAKEN)
 
 
-def take(session_id: str, name: str):
+def take(session_id: str, name: str) -> Record | None:
     """Take the record of that name. None if another hook has it, or it is unreadable."""
     path = os.path.join(folder_of(session_id), name)
     if not is_taken(name):
         try:
             os.rename(path, path + _TAKEN)
         except OSError:
-            return None
+            return None  # another hook was faster
         path += _TAKEN
     try:
         facts = loads(read_private(path, LARGEST_RECORD).decode("utf-8", "surrogateescape"))
@@ -140,11 +149,11 @@ def drop(path: str) -> None:
     try:
         os.remove(path)
     except OSError:
-        pass
+        pass  # another hook was faster
     try:
         os.rmdir(os.path.dirname(path))
     except OSError:
-        return
+        return  # the session has other records
     close()
 
 
@@ -162,19 +171,20 @@ def sweep(now: float) -> None:
                     os.remove(os.path.join(folder, entry))
                 os.rmdir(folder)
         except OSError:
-            continue
+            continue  # gone already, or a new record came
     close()
 
 
 # ------------------------------------------------------------------------------------------------- own marks
 
 
-def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -> None:
+def mark_own(instance_id: str, files: Collection[str], call: str, now_ns: int, agent: str = "") -> None:
     """Note that this session, or its `agent`, begins `call`, which may write the absolute `files` (empty: any file).
 
     `call` is its ``call_key``, for `mark_end`. Very many files count as any file. Raises OSError.
     """
-    files = files if len(files) <= MOST_MARKS else ()
+    if len(files) > MOST_MARKS:
+        files = ()
     end = f" {call or '-'}{' ' + _id_of(agent) if agent else ''}\n"
     _append(name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
 
@@ -214,7 +224,7 @@ def acted(
     return False
 
 
-def _append(name: str, lines: list) -> None:
+def _append(name: str, lines: list[str]) -> None:
     path = os.path.join(acting_dir(), name)
     make_private(os.path.dirname(path))
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -228,12 +238,12 @@ def _append(name: str, lines: list) -> None:
         write_private(path, "".join(" ".join(map(str, line)) + "\n" for line in newest))
 
 
-def _lines(name: str) -> list:
+def _lines(name: str) -> list[Any]:
     try:
         marks = read_private(os.path.join(acting_dir(), name), 2 * MARKS_BYTES).decode("ascii", "replace")
         parts = [line.split() for line in marks.splitlines()]
     except OSError:
-        return []
+        return []  # no marks yet
     return [(int(part[0]), *part[1:]) for part in parts if len(part) in (3, 4) and part[0].isdigit()]
 
 
@@ -249,7 +259,7 @@ def close() -> None:
     try:
         os.rmdir(watched_dir())
     except FileNotFoundError:
-        pass
+        pass  # never made, or removed already
     except OSError:
         return  # another call is watched
     if os.path.isdir(edited_dir()) or not os.path.isdir(acting_dir()):
@@ -259,11 +269,13 @@ def close() -> None:
             os.remove(os.path.join(acting_dir(), name))
         os.rmdir(acting_dir())
     except OSError:
-        return
+        return  # another hook was faster, or marks came meanwhile
 
 
 def _id_of(call_id: str) -> str:
-    return digest_of(call_id.encode("utf-8", "surrogatepass")) if call_id else "0"
+    if call_id:
+        return digest_of(call_id.encode("utf-8", "surrogatepass"))
+    return "0"
 
 
 def _begun(name: str) -> int:
@@ -271,10 +283,10 @@ def _begun(name: str) -> int:
     try:
         return int(text, 16)
     except ValueError:
-        return 0
+        return 0  # not a record's name
 
 
-def _text(facts: dict) -> str:
+def _text(facts: dict[str, Any]) -> str:
     """Return `facts` as JSON, by the C encoder if possible: a record may hold hundreds of files."""
     try:
         from _json import encode_basestring_ascii, make_encoder
@@ -283,10 +295,10 @@ def _text(facts: dict) -> str:
         encode = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)  # type: ignore[arg-type]
         return "".join(encode(facts, 0))
     except (ImportError, TypeError):
-        return dumps(facts)
+        return dumps(facts)  # no C encoder, or one with other arguments
 
 
-def _canonical(value, levels: int = LEVELS // 2):
+def _canonical(value: object, levels: int = LEVELS // 2) -> object:
     """Return `value` in a form that does not depend on the order of keys or the spelling of whole numbers.
 
     Only `levels` of it: the depth of a payload depends on the client's transport.

@@ -3,6 +3,8 @@
 Links at the end of a path are not followed; pipes and devices are not opened.
 """
 
+from __future__ import annotations
+
 import os
 
 HASHED_BYTES = 1024 * 1024  # larger files are compared by size, times and inode only
@@ -28,7 +30,9 @@ class Snapshot:
 
     __slots__ = ("mode", "size", "mtime_ns", "ctime_ns", "inode", "digest")
 
-    def __init__(self, mode=0, size=0, mtime_ns=0, ctime_ns=0, inode=0, digest=""):
+    def __init__(
+        self, mode: int = 0, size: int = 0, mtime_ns: int = 0, ctime_ns: int = 0, inode: int = 0, digest: str = ""
+    ):
         self.mode = mode
         self.size = size
         self.mtime_ns = mtime_ns
@@ -53,7 +57,7 @@ class Snapshot:
         """Return all fields separated by blanks, for `parse`."""
         return f"{self.mode} {self.size} {self.mtime_ns} {self.ctime_ns} {self.inode} {self.digest}"
 
-    def is_untouched(self, other) -> bool:
+    def is_untouched(self, other: Snapshot) -> bool:
         """Return True if the file was not changed in any way between the two."""
         mine = (self.ctime_ns, self.mtime_ns, self.size, self.inode, self.mode)
         return mine == (other.ctime_ns, other.mtime_ns, other.size, other.inode, other.mode)
@@ -71,10 +75,10 @@ def glance(path: str) -> Snapshot:
     try:
         return _of(os.lstat(path))
     except (OSError, ValueError):
-        return Snapshot()
+        return Snapshot()  # missing, or a path that cannot exist
 
 
-def read(path: str, limit: int = HASHED_BYTES):
+def read(path: str, limit: int = HASHED_BYTES) -> tuple[Snapshot, bytes]:
     """Return ``(Snapshot, content)`` of a plain file of at most `limit` bytes.
 
     Raises OSError for any other file, and for one that is being written.
@@ -105,17 +109,17 @@ def full(path: str) -> Snapshot:
         if seen.is_link:
             seen.digest = digest_of(os.fsencode(os.readlink(path)))
     except OSError:
-        pass
+        pass  # unreadable, or being written: without digest
     return seen
 
 
-def difference(before: Snapshot, path: str):
+def difference(before: Snapshot, path: str) -> tuple[str, Snapshot]:
     """Return ``(kind, present Snapshot)``: the difference of the file at `path` from `before`; "" for no difference.
 
-        changed    other contents or permissions
-        replaced   the same with another inode or type
-        created    the file was missing before
-        removed    the file is missing now
+    changed    other contents or permissions
+    replaced   the same with another inode or type
+    created    the file was missing before
+    removed    the file is missing now
     """
     now = glance(path)
     if not before.exists or not now.exists:
@@ -140,7 +144,7 @@ def _same_by_eye(before: Snapshot, now: Snapshot) -> bool:
     return (before.size, before.mtime_ns, before.inode) == (now.size, now.mtime_ns, now.inode)
 
 
-def _of(found) -> Snapshot:
+def _of(found: os.stat_result) -> Snapshot:
     return Snapshot(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 

@@ -8,6 +8,8 @@ are left out: ``records.mark_own`` marks its calls, and changes during one of th
 There are no marks for holder's calls that began before any call was watched, and for people with an editor.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -15,6 +17,17 @@ from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.state import is_watching
 from swarm_hook_core.watching import records, watched_files
 from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.watching.kept import Kept
+    from swarm_hook_core.watching.records import Record
 
 FILES_AT_ONCE = 400
 KEEPING_SECONDS = 0.04  # for all copies of one call; further files are watched without a copy
@@ -40,13 +53,28 @@ class Breach:
 
     __slots__ = ("file", "key", "lock", "holder", "agent", "label", "note", "kind", "kept", "why", "at", "tool",
                  "command", "ended", "edit")  # fmt: skip
+    file: str
+    key: str
+    lock: str
+    holder: str
+    agent: str
+    label: str
+    note: str
+    kind: str
+    kept: str
+    why: str
+    at: float
+    tool: str
+    command: str
+    ended: bool
+    edit: bool
 
-    def __init__(self, **facts):
+    def __init__(self, **facts: Any):
         for name in self.__slots__:
             setattr(self, name, facts[name])
 
 
-def begin(config, call, held, now: float) -> None:
+def begin(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``)."""
     try:
         _begin(config, call, held, now)
@@ -54,7 +82,7 @@ def begin(config, call, held, now: float) -> None:
         _fault(config, error)
 
 
-def finish(config, call, now: float) -> list:
+def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
     """Return the breaches during `call`, which has ended, and remove its record."""
     key = records.call_key(config.runtime_name, call)
     if not call.goes_on:
@@ -66,14 +94,14 @@ def finish(config, call, now: float) -> list:
     return []
 
 
-def settle(config, event, now: float) -> list:
+def settle(config: RuntimeConfig, event: SessionEvent, now: float) -> list[Breach]:
     """Return the breaches of this session's earlier calls without a reported end. For its other hooks."""
     session_id = event.session_id
     if not session_id or not is_watching():
         return []
     # A compacted session goes on, and so may its commands.
     hook = "Stop" if event.source == "compact" else event.name
-    breaches: list = []
+    breaches: list[Breach] = []
     for name in records.names_of(session_id):
         if hook == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:
             continue
@@ -88,7 +116,13 @@ def settle(config, event, now: float) -> list:
     return breaches
 
 
-def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
+def report(
+    config: RuntimeConfig,
+    event: SessionEvent,
+    breaches: list[Breach],
+    coordinator: Sequence[str] | None = None,
+    driver: Any = None,
+) -> str:
     """Tell the holders of `breaches` by a detached command; return the notice for this session's model, or "".
 
     `coordinator` is the command's argv prefix, `driver` the SQLite module, if the caller has them. Never raises.
@@ -107,7 +141,7 @@ def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
 # ------------------------------------------------------------------------------------------------- beforehand
 
 
-def _begin(config, call, held, now: float) -> None:
+def _begin(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) -> None:
     session_id = call.session_id
     if not session_id or not held:
         return
@@ -129,7 +163,7 @@ def _begin(config, call, held, now: float) -> None:
     records.sweep(now)
 
 
-def locks_as_they_are(held, now: float, most: int) -> list:
+def locks_as_they_are(held: list[Held], now: float, most: int) -> list[dict[str, Any]]:
     """Return the facts of the locks `held` and of at most `most` of their files; keep the contents."""
     from swarm_hook_core.watching.kept import Kept
 
@@ -153,11 +187,11 @@ def locks_as_they_are(held, now: float, most: int) -> list:
 class _Keeper:
     """Looks at files and keeps their contents within the time limit of one call; the first file in any case."""
 
-    def __init__(self, kept):
+    def __init__(self, kept: Kept):
         self.kept = kept
         self.end: float | None = None
 
-    def look_at(self, path: str, key: str) -> list:
+    def look_at(self, path: str, key: str) -> list[str]:
         """Return ``[str(snapshot), name of the kept version or "", reason for no version or ""]``."""
         from swarm_hook_core.watching.kept import FILE_BYTES, NotKept
 
@@ -189,7 +223,7 @@ class _Keeper:
         return [str(seen), version.name, ""]
 
 
-def _command_of(tool_input) -> str:
+def _command_of(tool_input: object) -> str:
     """Return the call in one line: a shell's command, or the input as JSON."""
     command = tool_input
     if isinstance(tool_input, dict):
@@ -201,13 +235,15 @@ def _command_of(tool_input) -> str:
 
         command = dumps(command)
     line = " ".join(command[: 20 * COMMAND_LENGTH].split())
-    return line if len(line) <= COMMAND_LENGTH else line[: COMMAND_LENGTH - 1] + "…"
+    if len(line) <= COMMAND_LENGTH:
+        return line
+    return line[: COMMAND_LENGTH - 1] + "…"
 
 
 # ------------------------------------------------------------------------------------------------- afterwards
 
 
-def _settled(config, record, now: float, ends: bool, background) -> list:
+def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, background: object) -> list[Breach]:
     """Return the breaches in a taken record. It is removed if its call `ends`, else put back."""
     try:
         breaches = compare(record.facts, ends)
@@ -225,7 +261,7 @@ def _settled(config, record, now: float, ends: bool, background) -> list:
     return breaches
 
 
-def compare(facts: dict, ends: bool) -> list:
+def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
     """Return the changes since these facts were noted; bring the facts up to date."""
     from swarm_hook_core.watching.kept import folder
 
@@ -251,7 +287,9 @@ def compare(facts: dict, ends: bool) -> list:
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # reported once for each call
-            place = os.path.join(kept_in, kept) if kept else ""
+            place = ""
+            if kept:
+                place = os.path.join(kept_in, kept)
             if place and not os.path.isfile(place):
                 place, why = "", "it had to make room for others"
             breaches.append(
@@ -264,7 +302,7 @@ def compare(facts: dict, ends: bool) -> list:
     return breaches
 
 
-def _is_over(record, hook: str, now: float) -> bool:
+def _is_over(record: Record, hook: str, now: float) -> bool:
     """Return True if a call without a reported end counts as ended at this hook of its session."""
     age = now - record.facts.get("began", 0) / 1e9
     if hook in _ENDS or age > BACKGROUND_SECONDS:
@@ -276,7 +314,7 @@ def _is_over(record, hook: str, now: float) -> bool:
     return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)
 
 
-def _fault(config, error: BaseException) -> None:
+def _fault(config: RuntimeConfig | None, error: BaseException) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name if config else "", "watch", faults.describe(error))

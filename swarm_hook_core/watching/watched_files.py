@@ -1,9 +1,19 @@
 """The files compared for a lock: those that it covers when a call begins, and those that have appeared later."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.watching.snapshot import glance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.pattern_match import Cover
 
 # of `.git`; the other files change by reading alone
 _REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")
@@ -12,13 +22,15 @@ FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
 PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
-def files_of(locks, room: int):
+def files_of(locks: list[Held], room: int) -> Iterator[tuple[Held, str, str, list[str], bool]]:
     """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
     At most `room` files in all. `place`: the folder of the files, or the file itself.
     """
     patterns = [lock for lock in locks if lock.pattern]
-    covered = dict(zip(map(id, patterns), _pattern_files(patterns))) if patterns else {}
+    covered = {}
+    if patterns:
+        covered = dict(zip(map(id, patterns), _pattern_files(patterns)))
     for lock in locks:
         if id(lock) in covered:
             place, key, files, complete = covered[id(lock)]
@@ -31,7 +43,7 @@ def files_of(locks, room: int):
         yield lock, place, key, files, complete
 
 
-def _files_at(file: str, room: int):
+def _files_at(file: str, room: int) -> tuple[list[str], bool]:
     """Return ``(files to watch for a lock on `file`, in order; True if complete)``."""
     place = file
     if glance(file).is_link:
@@ -40,7 +52,10 @@ def _files_at(file: str, room: int):
             return [file, place][:room], room > 1
     if not os.path.isdir(place):
         return [file][:room], room > 0
-    tops = [os.path.join(place, name) for name in _REPOSITORY] if os.path.basename(place) == ".git" else [place]
+    if os.path.basename(place) == ".git":
+        tops = [os.path.join(place, name) for name in _REPOSITORY]
+    else:
+        tops = [place]
     found, complete = _files_below(tops)
     found.sort()
     room = min(room, FILES_IN_FOLDER)
@@ -51,12 +66,17 @@ def key_of_file(file: str, key: str, path: str) -> str:
     """Return the key of `path`, found by `_files_at` for a lock on `file` with this key."""
     if path == file:
         return key
-    folder = file if path.startswith(file + os.sep) else key
+    if path.startswith(file + os.sep):
+        folder = file
+    else:
+        folder = key
     # no link was followed on the way down: the rest of the path is the rest of the key
-    return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
+    if key.startswith(NO_CASE):
+        return key_of(path)
+    return key + path[len(folder) :]
 
 
-def _files_below(tops: list):
+def _files_below(tops: list[str]) -> tuple[list[str], bool]:
     """Return ``(files below these folders, True if complete)``, without the insides of repositories."""
     found, pending, seen = [], list(tops), 0
     while pending:
@@ -67,7 +87,7 @@ def _files_below(tops: list):
             found.append(folder)
             continue
         except OSError:
-            continue
+            continue  # unreadable, or gone just now
         for entry in entries:
             seen += 1
             if seen > ENTRIES_SEEN:
@@ -79,9 +99,8 @@ def _files_below(tops: list):
     return found, True
 
 
-def new_files(lock: dict, known: set):
-    """Return ``(place, files)`` that have appeared in a locked folder, or under a locked pattern, since it was noted.
-    """
+def new_files(lock: dict[str, Any], known: set[str]) -> tuple[str, list[str]]:
+    """Return ``(place, files)`` that have appeared in a locked folder or under a locked pattern since the note."""
     until, place = lock["until"], lock["file"]
     if until == "":
         return place, []
@@ -95,7 +114,7 @@ def new_files(lock: dict, known: set):
     return place, [path for path in paths if path not in known and (until is None or path < until)]
 
 
-def _pattern_files(locks):
+def _pattern_files(locks: Sequence[Any]) -> list[tuple[str, str, list[str], bool]]:
     """Return ``[(folder, its key, files, True if complete)]`` for `locks` with ``file``, ``pattern`` and ``base``.
 
     `folder`: the folder of all files of the pattern, as the lock spells it. Unreadable folders give no files.
@@ -109,7 +128,7 @@ def _pattern_files(locks):
         for cover, folder in zip(covers, folders)
         if cover.segments is not None
     ]
-    found: dict = {id(cover): [] for cover in covers}
+    found: dict[int, list[str]] = {id(cover): [] for cover in covers}
     cut = set()
     for path, cover in covered_below(starts, seconds=PATTERN_SECONDS):
         if not path:
@@ -126,15 +145,18 @@ class _Remembered:
 
     __slots__ = ("file", "pattern", "base")
 
-    def __init__(self, facts: dict):
+    def __init__(self, facts: dict[str, Any]):
         self.file, self.pattern, self.base = facts["file"], facts["pattern"], facts["base"]
 
 
-def _folder_of(cover) -> str:
+def _folder_of(cover: Cover) -> str:
     from swarm_hook_core.wildmatch import literal_prefix
 
     pattern, file = cover.held.pattern, cover.held.file
-    place = file.removesuffix(pattern.lstrip("/")) if isinstance(pattern, str) else file
+    if isinstance(pattern, str):
+        place = file.removesuffix(pattern.lstrip("/"))
+    else:
+        place = file
     if place == file:
         return cover.folder[cover.folder.find("/") :]
     return os.path.join(place.rstrip("/") or "/", literal_prefix(pattern)).rstrip("/") or "/"

@@ -58,7 +58,9 @@ class Word:
     def shown(self) -> str:
         """The word as usage lines have it."""
         text = f"{'-- ' * self.behind}{self.name}{' ...' * self.repeated}"
-        return f"[{text}]" if self.optional else text
+        if self.optional:
+            return f"[{text}]"
+        return text
 
 
 def choice(*words: str, about: str = "subcommand", optional: bool = False) -> Word:
@@ -96,8 +98,10 @@ class Option:
     @property
     def shown(self) -> str:
         """The flag as usage lines have it."""
-        text = self.form if self.required else f"[{self.form}]"
-        return f"{text}..." if self.repeatable else text
+        text = self.form
+        if not self.required:
+            text = f"[{text}]"
+        return text + "..." * self.repeatable
 
 
 class Usage:
@@ -116,9 +120,9 @@ class Usage:
     @property
     def most(self) -> int | None:
         """The largest number of words; None for any number."""
-        return (
-            None if self.surplus or any(word.repeated and not word.behind for word in self.words) else len(self.words)
-        )
+        if self.surplus or any(word.repeated and not word.behind for word in self.words):
+            return None
+        return len(self.words)
 
     def begins_with(self, word: str) -> bool:
         """Return True if `word` can be the first word of this usage."""
@@ -128,7 +132,9 @@ class Usage:
         """Return the word that follows `count` others, or None if the usage ends there."""
         if count < len(self.words):
             return self.words[count]
-        return self.words[-1] if self.words and self.words[-1].repeated else None
+        if self.words and self.words[-1].repeated:
+            return self.words[-1]
+        return None
 
 
 ROLES = ("planner", "implementer", "reviewer", "researcher", "generalist")
@@ -197,7 +203,7 @@ class Arguments:
         try:
             number = int(text)
         except ValueError:
-            number = LARGEST + 1
+            number = LARGEST + 1  # refused below
         if abs(number) <= LARGEST:
             return number
         raise UsageError(f"{flag} wants a whole number, not {text[:40]!r}")
@@ -206,28 +212,34 @@ class Arguments:
         """The flag's value as a span in seconds, `default` where it was not given."""
         text = self.value(flag).strip()
         try:
-            span = float(text) if text else default
+            span = float(text or default)
         except ValueError:
-            span = -1.0
+            span = -1.0  # refused below
         if 0 <= span <= LARGEST:
             return span
         raise UsageError(f"{flag} wants seconds, not {text[:40]!r}")
 
     def number_if_given(self, flag: str) -> int | None:
         """As `number`; None if the flag was not given."""
-        return self.number(flag) if self.given(flag) else None
+        if not self.given(flag):
+            return None
+        return self.number(flag)
 
     def seconds_if_given(self, flag: str) -> float | None:
         """As `seconds`; None if the flag was not given."""
-        return self.seconds(flag) if self.given(flag) else None
+        if not self.given(flag):
+            return None
+        return self.seconds(flag)
 
     def process(self, flag: str) -> tuple[int, str]:
         """The process that the flag names as ``PID:START``; ``(0, "")`` where it was not given."""
         text = self.value(flag)
+        if not text:
+            return 0, ""
         pid, colon, started = text.partition(":")
-        if text and not (colon and pid.isascii() and pid.isdigit() and len(pid) < 10):
+        if not (colon and pid.isascii() and pid.isdigit() and len(pid) < 10):
             raise UsageError(f"{flag} wants PID:START")
-        return (int(pid), started) if text else (0, "")
+        return int(pid), started
 
     @property
     def patience(self) -> float:
@@ -301,7 +313,7 @@ def _split(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:
 
 def _problems(verb: str, usage: Usage, usages: Sequence[Usage], arguments: Arguments) -> list[str]:
     """Return the errors of `arguments` as this `usage`, the most important first; empty if they fit."""
-    first = arguments.words[0] if arguments.words else ""
+    first = "".join(arguments.words[:1])
     if arguments.words and not usage.begins_with(first):
         firsts = [word for one in usages if one.words and not one.hidden for word in one.words[0].choices]
         # As this usage nothing else can be said of them.
@@ -339,7 +351,9 @@ def _wrong_words(verb: str, usage: Usage, arguments: Arguments, form: str) -> li
     if most is not None and len(given) > most:
         surplus = given[most]
         names = [option.name for option in usage.options if not option.hidden]
-        hint = meant(f"--{surplus.lstrip('-')}", names) if surplus.startswith("-") else ""
+        hint = ""
+        if surplus.startswith("-"):
+            hint = meant(f"--{surplus.lstrip('-')}", names)
         found.append(f"{surplus[:60]!r} is one word too many{hint}; {verb} takes {most or 'none'}")
     return found
 
@@ -361,4 +375,6 @@ def meant(word: str, known: Collection[str]) -> str:
     from difflib import get_close_matches
 
     found = get_close_matches(word[:60], sorted(known), 1, 0.6)
-    return f" (did you mean {found[0]}?)" if found else ""
+    if not found:
+        return ""
+    return f" (did you mean {found[0]}?)"

@@ -9,6 +9,7 @@ from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.answer_size import printed
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause, excerpt
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
@@ -20,6 +21,8 @@ from swarm_mcp.views import short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.cli.arguments import Arguments
     from swarm_mcp.overview.timeline import Happening
 
@@ -69,20 +72,21 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
         reader = Reader(args, store, viewer_identity(store, args))
         since = since or reader.now - DAY
         found = checkout_history(store, scope, reader.people, since, limit)
-    cut = {"is_cut": True} if found.is_cut else {}
     if args.json:
         rows = [{name: value for name, value in one._asdict().items() if name != "scope"} for one in found.happenings]
         fits = page((("", row) for row in reversed(rows)), dict, lambda: 0, measure=printed).rows
         before = found.before + len(rows) - len(fits)
-        answer = {"scope": scope, "since": since, "counts": found.counts, **cut, "before": before}
-        show({**answer, "events": fits[::-1]})
+        answer: dict[str, Any] = {"scope": scope, "since": since, "counts": found.counts}
+        if found.is_cut:
+            answer["is_cut"] = True
+        show({**answer, "before": before, "events": fits[::-1]})
         return 0
     if not found.happenings:
         say(f"(nothing has happened in {scope} since {reader.when(since)})")
         return 0
     say(f"in {scope} since {reader.when(since)}: {_in_numbers(found.counts)}")
     if found.before:
-        more = "more than " if found.is_cut else ""
+        more = "more than " * found.is_cut
         say(f"{more}{found.before} before these: swarm-mcp log --limit {min(found.before + limit, MOST)}")
     told = [(one.what, reader.when(one.at), _told(one, reader)) for one in found.happenings]
     longest = max(len(at) for _what, at, _words in told)
@@ -101,13 +105,15 @@ def _in_numbers(counts: dict[str, int]) -> str:
 def _told(one: Happening, reader: Reader) -> str:
     """A happening in one line, without its moment and its kind."""
     details, path = one.details, reader.path(one.file)
-    note = f": {_excerpt(one.note)}" if one.note else ""
+    note = clause(": {}", excerpt(one.note, LONGEST))
     if one.what in ("joined", "left"):
         return one.name
     if one.what == TASK:
         return f"{short(details['task'])} {details['change']} by {one.name}{note}"
     if one.what == ATTEMPTED:
-        return f"{_excerpt(one.note) or path} by {one.name}" + (f", on {path}" if path and one.note else "")
+        if one.note:
+            return f"{excerpt(one.note, LONGEST)} by {one.name}" + clause(", on {}", path)
+        return f"{path} by {one.name}"
     if one.what == LOWERED:
         return f"by {one.name}{note}"
     if one.what == CHANGED:
@@ -115,19 +121,17 @@ def _told(one: Happening, reader: Reader) -> str:
     if one.what == "denied" and (lost := why_refused(one.details, one.at, one.other_name)):
         return f"{path} to {one.name}: {lost}"
     if one.what == "denied":
-        held = f", held by {one.other_name}" if one.other_name else ""
-        return f"{path} to {one.name}{held}{note}"
-    agent = f"{agent_name(details['agent'])} of " if details.get("agent") else ""
+        return f"{path} to {one.name}{clause(', held by {}', one.other_name)}{note}"
+    agent = ""
+    if details.get("agent"):
+        agent = f"{agent_name(details['agent'])} of "
     words = f"{path} by {agent}{one.name}"
     if one.what == "altered":
         words = f"{path} while {agent}{one.name} ran a call"
-    elif one.other_name:
-        words += f", {'from' if not details.get('to') else 'to'} {one.other_name}"
+    elif details.get("to"):
+        words += clause(", to {}", one.other_name)
+    else:
+        words += clause(", from {}", one.other_name)
     if one.waited >= 1:
         words += f", after waiting {round(one.waited)} s"
     return words + note
-
-
-def _excerpt(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from swarm_hook_core.faults import describe
 from swarm_mcp.cli.progress import Progress
@@ -17,14 +18,14 @@ from swarm_mcp.runtimes.steps import Begun, Steps
 def for_each(
     clients: list[Runtime],
     work: Callable[[Runtime, Steps], None],
-    ending: Callable[[dict], str],
+    ending: Callable[[dict[str, Any]], str],
     progress: Progress,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Do `work` for all of `clients`; return ``{"client", "ok", "steps", "error"}`` for each.
 
     A failure for one client does not stop the others. `ending` turns a result into the last line about its client.
     """
-    results: dict[str, dict] = {
+    results: dict[str, dict[str, Any]] = {
         client.name: {"client": client.name, "ok": True, "steps": [], "error": None} for client in clients
     }
 
@@ -34,9 +35,10 @@ def for_each(
             work(client, steps)
         except Interrupted:
             raise
+        except ClientFailed as error:
+            result.update(ok=False, error=str(error))
         except Exception as error:
-            why = str(error) if isinstance(error, ClientFailed) else describe(error)
-            result.update(ok=False, error=why)
+            result.update(ok=False, error=describe(error))
         result["steps"] = steps.done
         tell(ending(result))
 
@@ -53,5 +55,5 @@ def for_each(
 def loaded_before_threads(clients: list[Runtime]) -> None:
     """Load the clients' hook settings before the threads start: imports in several threads block each other."""
     for client in clients:
-        with suppress(Exception):
+        with suppress(Exception):  # the client's own thread meets it again, and reports it
             hook_config(client.name)

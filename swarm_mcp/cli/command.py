@@ -13,6 +13,7 @@ import sys
 from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
 from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
+from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import PersonOnly, SwarmError
 
 # Errors that the owner of the machine can repair: no rights, a read-only or full file system, a file in place of a
@@ -24,14 +25,18 @@ def run(items: list[str]) -> int:
     """Run the command of these words; the exit code."""
     # Clients start the server without arguments; a person at a terminal wants to know where they stand.
     alone = not items and sys.stdin is not None and sys.stdin.isatty()
-    verb = ALIASES.get(items[0], items[0]) if items else "" if alone else "serve"
+    verb = "serve"
+    if items:
+        verb = _verb(items[0])
+    elif alone:
+        verb = ""
     try:
         if not items and not alone:
             complain(
                 "swarm-mcp: no command, and standard input is not a terminal: serving MCP on standard input and output,"
                 " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
-        code = _front_page() if alone else _run(verb, items[1:])
+        code = _run(verb, items[1:])
         flush()
         return code
     except SwarmError as error:
@@ -49,14 +54,22 @@ def run(items: list[str]) -> int:
         return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
 
 
+def _verb(word: str) -> str:
+    """Return the verb of a word, which may be an alias."""
+    return ALIASES.get(word, word)
+
+
 def _run(verb: str, items: list[str]) -> int:
+    if not verb:
+        return _front_page()
     if verb in ("help", "--help", "-h"):
         return _help(items)
     if verb in ("--version", "-v", "-V", "version"):
         return _version()
     if verb not in VERBS:
         return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
-    if {"--help", "-h"}.intersection(items[: items.index("--") if "--" in items else None]):
+    words = items[: [*items, "--"].index("--")]  # a flag behind a -- is for another command
+    if "--help" in words or "-h" in words:
         return _help([verb])
     command = verb_named(verb)
     arguments = parse(verb, command.usages, items)
@@ -85,13 +98,16 @@ def _version() -> int:
 
 
 def _help(words: list[str]) -> int:
-    verb = ALIASES.get(words[0], words[0]) if words else ""
+    verb = _verb("".join(words[:1]))
     if verb not in VERBS and verb and not verb.startswith("-"):
         return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
     from swarm_mcp.cli.help_page import overview, page_of
 
     room = line_width()
-    say_help(page_of(verb, room) if verb in VERBS else overview(room, every="--all" in words))
+    if verb in VERBS:
+        say_help(page_of(verb, room))
+    else:
+        say_help(overview(room, every="--all" in words))
     return 0
 
 
@@ -100,14 +116,14 @@ def _unknown(verb: str, items: list[str]) -> str:
     if verb.startswith("-") and first:
         return f"{verb!r} stands before the command; put flags after it: swarm-mcp {first} ... {verb}"
     other = OTHER_WORDS.get(verb.lower(), "")
-    hint = f" (did you mean {other}?)" if other else meant(verb, [*VERBS, *ALIASES])
+    hint = clause(" (did you mean {}?)", other) or meant(verb, [*VERBS, *ALIASES])
     return f"unknown command {verb!r}{hint} (swarm-mcp help lists them)"
 
 
 def _fail(line: str, code: int) -> int:
     try:
         flush()  # the output before the failure comes first
-    except (OSError, SwarmError):
+    except (OSError, SwarmError):  # `line` tells the first failure
         forget_output()
     complain(line)
     return code

@@ -9,8 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from swarm_mcp.cli.output import encodable, one_line, safe
-from swarm_mcp.cli.progress import span
+from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.cli.output import encodable
+from swarm_mcp.cli.words import span
 from swarm_mcp.harness import events, narration
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.narration import Narrator, Told
@@ -99,7 +100,7 @@ class Live:
         self._began = time.monotonic()
         self._day = time.strftime("%Y-%m-%d")
         self._last_call = 0
-        self._ended: dict = {}
+        self._ended: dict[str, Any] = {}
         self._below = ""
         self._guard = threading.RLock()
         self._closed = False

@@ -10,7 +10,9 @@ COMMANDS_GARBAGE = 50_000  # objects, before they are looked through: a command 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit code."""
-    items = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    items = list(argv)
     if items[:1] not in ([], ["serve"]):  # a server lives on
         gc.set_threshold(COMMANDS_GARBAGE)
     if items[:1] == ["hook"]:

@@ -7,6 +7,7 @@ that print through here: tables and colours load only if they are shown.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -18,8 +19,10 @@ from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Protocol, TextIO
+    from collections.abc import Iterable, Sequence
+    from typing import Any, Protocol, TextIO
+
+    from swarm_mcp.cli.arguments import Arguments
 
     class Below(Protocol):
         """A display below all other output: the steps of a command at a terminal."""
@@ -41,7 +44,7 @@ def say(line: str = "") -> None:
 def say_marked(line: str, mark: str, state: str) -> None:
     """As `say`; the first `mark` in the line gets the colour of `state` (``terminal.MEANINGS``)."""
     first, *rest = _folded(one_line(line), sys.stdout)
-    if for_people():
+    if mark and for_people():
         from swarm_mcp.cli.terminal import meaning, paint
 
         before, found, after = first.partition(mark)
@@ -70,7 +73,7 @@ def show(value: object) -> None:
     _write(dumps(value, indent=2) + "\n")
 
 
-def show_list(items: Iterable) -> None:
+def show_list(items: Iterable[object]) -> None:
     """As `show` of a list, one item after the other as they come.
 
     If reading the items fails, the list stays open: half a list is not valid JSON.
@@ -78,7 +81,7 @@ def show_list(items: Iterable) -> None:
     _show_items("[", items, "]\n")
 
 
-def show_with_list(head: dict, name: str, items: Iterable) -> None:
+def show_with_list(head: dict[str, Any], name: str, items: Iterable[object]) -> None:
     """As `show` of `head` with `items` under `name` at the end, printed as by `show_list`."""
     _show_items(dumps({**head, name: []}, indent=2).removesuffix("]\n}"), items, "]\n}\n", depth=1)
 
@@ -116,7 +119,17 @@ def flush() -> bool:
     return True
 
 
-def refused(args, verb: str, answer: dict, reason: str = "") -> int:
+def answer(args: Arguments, value: object, *lines: str) -> int:
+    """Print `value` as JSON if that is wanted, else `lines`. Returns exit code 0."""
+    if args.json:
+        show(value)
+    else:
+        for line in lines:
+            say(line)
+    return 0
+
+
+def refused(args: Arguments, verb: str, answer: dict[str, Any], reason: str = "") -> int:
     """Report a refusal; exit code 1.
 
     With ``--json`` it is `answer` (it has ``error``) on standard output, else one line on standard
@@ -131,7 +144,7 @@ def refused(args, verb: str, answer: dict, reason: str = "") -> int:
 
 def listing(
     headers: tuple[str, ...],
-    rows: list[tuple],
+    rows: Sequence[tuple[object, ...]],
     plain: list[str],
     *,
     title: str = "",
@@ -155,9 +168,7 @@ def listing(
     if for_people():
         from swarm_mcp.cli.table import lay_out
 
-        cells = [tuple(one_line(value) if isinstance(value, str) else value for value in row) for row in rows]
-        below = [[one_line(line) for line in lines] for lines in details or ()]
-        for line in lay_out(headers, cells, below):
+        for line in lay_out(headers, rows, details):
             _write(line + "\n")
         return
     for line in plain:
@@ -204,14 +215,16 @@ def _below_its_beginning(texts: list[str]) -> list[str]:
     from swarm_mcp.text_width import parted, width
 
     before = sum(width(text) + 2 for text in texts[:-1])
-    deeper = 0 if before <= line_width() // 2 else 2 - before
+    deeper = 0
+    if before > line_width() // 2:
+        deeper = 2 - before
     room = max(2, line_width() - before - deeper)
     words = [part for word in texts[-1].split(" ") for part in parted(word, room)]
     first, *more = _folded(" " * before + " ".join(words), sys.stdout, deeper)
     return [first[before:], *more]
 
 
-def moment(seconds) -> str:
+def moment(seconds: Any) -> str:
     """Unix seconds as a UTC date and time; other values, from another program, as they are."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
@@ -228,22 +241,26 @@ def state_of(row: Session, now: int) -> str:
     """``working`` or ``idle`` for sessions with hooks; ``live`` or ``stale`` for others."""
     if row.last_seen is not None:
         return row.state or "live"
-    return "live" if seconds_since(row.heartbeat, now) <= STALE_SECONDS else "stale"
+    if seconds_since(row.heartbeat, now) <= STALE_SECONDS:
+        return "live"
+    return "stale"
 
 
 # ------------------------------------------------------------------------------------------ the stream
 
 
-def _show_items(opening: str, items: Iterable, ending: str, depth: int = 0) -> None:
+def _show_items(opening: str, items: Iterable[object], ending: str, depth: int = 0) -> None:
     """Write a JSON list at a depth of `depth` levels, between the texts `opening` and `ending`."""
     margin, written = "\n" + "  " * depth, opening
     for item in items:
         _write(f"{written}{margin}  {dumps(item, 2, depth + 1)}")
         written = ","
-    _write((opening if written == opening else margin) + ending)
+    if written == opening:  # no items
+        margin = opening
+    _write(margin + ending)
 
 
-def _folded(line: str, stream, deeper: int = 2) -> list[str]:
+def _folded(line: str, stream: TextIO, deeper: int = 2) -> list[str]:
     """`line` in parts that fit the terminal that `stream` goes to (as by ``folded``); one where it goes elsewhere."""
     if stream is None or not stream.isatty():
         return [line]
@@ -253,10 +270,13 @@ def _folded(line: str, stream, deeper: int = 2) -> list[str]:
     return folded(line, terminal_width(stream), deeper)
 
 
-def _put(stream, text: str) -> None:
+def _put(stream: TextIO, text: str) -> None:
     """Write `text`, above the steps of a command that are shown below."""
     text = encodable(text, stream)
-    _covered.write_above(stream, text) if _covered else stream.write(text)
+    if _covered:
+        _covered.write_above(stream, text)
+    else:
+        stream.write(text)
 
 
 def _write(text: str) -> None:
@@ -279,16 +299,14 @@ def unwritable(error: OSError) -> SwarmError:
 
 def forget_output() -> None:
     """Redirect standard output to nowhere: the interpreter's own flush at exit would fail again."""
-    import os
-
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
     except (OSError, ValueError):
-        pass
+        pass  # it has no file behind it
 
 
-def encodable(text: str, stream) -> str:
+def encodable(text: str, stream: TextIO) -> str:
     """Return `text` with an escape for each character that the stream's encoding lacks."""
     if text.isascii():
         return text

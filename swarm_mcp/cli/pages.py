@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from swarm_mcp.answer_size import ROWS_BYTES, printed
 from swarm_mcp.cli.arguments import Arguments, Option
-from swarm_mcp.cli.output import complain, say
+from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.page import Page
 from swarm_mcp.paging import page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     R = TypeVar("R")
 
@@ -24,7 +25,7 @@ PAGES = (Option("--limit N", "at most N rows, -1 for all (default: up to 100 KB)
 def printed_page(
     args: Arguments,
     walk: Callable[[str], Iterator[tuple[str, R]]],
-    shown: Callable[[R], dict | None],
+    shown: Callable[[R], dict[str, Any] | None],
     total: Callable[[], int],
     default: int = -1,
 ) -> Page:
@@ -33,9 +34,23 @@ def printed_page(
     An explicit --limit is kept however large the rows are. The other arguments are those of ``paging.page``.
     """
     after, limit = args.value("--after"), args.number("--limit", default)
-    most = float("inf") if args.given("--limit") else ROWS_BYTES
-    rows = limit if limit >= 0 else None
+    rows = None
+    if limit >= 0:
+        rows = limit
+    most: float = ROWS_BYTES
+    if args.given("--limit"):
+        most = float("inf")
     return page(walk(after), shown, total, after=after, limit=rows, most=most, measure=printed)
+
+
+def say_page(args: Arguments, found: Page, table: Callable[[], object]) -> int:
+    """Print a page as JSON, or by `table`, and then the number of the other rows. Returns exit code 0."""
+    if args.json:
+        show(found.rows)
+    else:
+        table()
+    say_rest(args, found)
+    return 0
 
 
 def say_rest(args: Arguments, found: Page) -> None:
@@ -46,5 +61,8 @@ def say_rest(args: Arguments, found: Page) -> None:
     """
     if found.total is None or (args.json and args.given("--limit") and not args.given("--after")):
         return
-    rest = f"; for more: --after {found.next}" if found.next else ""
-    (complain if args.json else say)(f"{len(found.rows)} of {found.total} shown{rest}")
+    line = f"{len(found.rows)} of {found.total} shown" + clause("; for more: --after {}", found.next)
+    if args.json:
+        complain(line)
+    else:
+        say(line)

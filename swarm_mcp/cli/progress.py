@@ -12,8 +12,10 @@ import threading
 import time
 from typing import TextIO
 
+from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.cli import output
-from swarm_mcp.cli.output import complain, encodable, flush, one_line, say
+from swarm_mcp.cli.output import complain, encodable, flush, say
+from swarm_mcp.cli.words import span
 from swarm_mcp.text_width import clipped
 
 TICK_SECONDS = 0.1
@@ -142,12 +144,6 @@ class Progress:
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None  # the terminal is gone; the command goes on
-
-
-def span(seconds: float) -> str:
-    """Seconds as people write them where they count: ``4s``, ``1m05s``."""
-    whole = int(seconds)
-    return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02d}s"
 
 
 def _say_now(line: str) -> None:

@@ -19,6 +19,8 @@ from swarm_mcp.views import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.cli.arguments import Arguments
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store import Store
@@ -28,7 +30,9 @@ HIDDEN = "another identity"
 
 def said_path(path: str) -> str:
     """`path` in an answer of one line: at a terminal as it is called from this folder, whole for scripts."""
-    return _near(path, _places()) if for_people() else path
+    if for_people():
+        return _near(path, _places())
+    return path
 
 
 def _places() -> list[tuple[str, str]]:
@@ -52,18 +56,26 @@ class Reader:
     def __init__(self, args: Arguments, store: Store, viewer: str = ""):
         self.now = store.now()
         own = surrounding_session(store)
-        self.own_id = own.id if own else ""
+        self.own_id = ""
+        if own:
+            self.own_id = own.id
         self.people = People(store, viewer, self.own_id)
         self._absolute = args.given("--absolute")
-        self._places = [] if self._absolute else _places()
+        self._places: list[tuple[str, str]] = []
+        if not self._absolute:
+            self._places = _places()
 
     def when(self, at: object) -> str:
         """The age of a time column; a date with --absolute, or if the value is not a time."""
-        return moment(at) if self._absolute or not isinstance(at, (int, float)) else ago(self.now - at)
+        if self._absolute or not isinstance(at, (int, float)):
+            return moment(at)
+        return ago(self.now - at)
 
     def clock(self, at: object) -> str:
         """The local time of day of a time column, for lines that stay on a screen; otherwise as `when`."""
-        return moment(at) if self._absolute or not isinstance(at, (int, float)) else strftime("%H:%M:%S", localtime(at))
+        if self._absolute or not isinstance(at, (int, float)):
+            return moment(at)
+        return strftime("%H:%M:%S", localtime(at))
 
     def path(self, path: str) -> str:
         """`path` as it is called from this folder, where it is in the same checkout; else as it is."""
@@ -73,7 +85,7 @@ class Reader:
         """The name of a session; one without a label, as strangers are shown, is only a number."""
         return name_of(row, self.own_id)
 
-    def holder(self, lock: dict) -> str:
+    def holder(self, lock: dict[str, Any]) -> str:
         """The name of the session that has a lock as listings show it."""
         if lock.get("hidden"):
             return HIDDEN
@@ -88,4 +100,6 @@ class Reader:
     def called(self, instance_id: str | None) -> str:
         """The name of the session with this id, also of one that has gone."""
         name = self.people.called(instance_id)
-        return HIDDEN if name == UNNAMED else name
+        if name == UNNAMED:
+            return HIDDEN
+        return name

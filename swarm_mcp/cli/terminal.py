@@ -57,7 +57,9 @@ def wanted() -> bool:
 def paint(text: str, style: str) -> str:
     """`text` in a style of STYLES; unchanged without a style, or where no colours are wanted."""
     code = STYLES.get(style)
-    return f"\x1b[{code}m{text}\x1b[0m" if code and text and wanted() else text
+    if code and text and wanted():
+        return f"\x1b[{code}m{text}\x1b[0m"
+    return text
 
 
 def meaning(text: str) -> str:
@@ -78,5 +80,5 @@ def terminal_width(stream: TextIO | None = None) -> int:
         return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):  # a pipe, or nothing that has a size
-        return 80 if stream.isatty() else 0
+    except (OSError, ValueError):  # a pipe, or a stream without a size
+        return 80 * stream.isatty()

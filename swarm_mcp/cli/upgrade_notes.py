@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from swarm_mcp import __version__, changelog
 from swarm_mcp.changelog import Entry
+from swarm_mcp.cli.words import clause
 from swarm_mcp.text_width import folded
 
 ROWS = 12  # lines of a terminal, and entries in JSON
@@ -29,7 +31,7 @@ def lines(versions: dict[str, str], room: int) -> list[str]:
         for release in sorted(set(versions.values()))
     )
     everything = _in_turns(_since(versions))
-    heading = folded(f"swarm {__version__} is installed; {had}.{' Changes:' if everything else ''}", room)
+    heading = folded(f"swarm {__version__} is installed; {had}." + " Changes:" * bool(everything), room)
     shown, rows = [], len(heading)
     for entry in everything:
         parts = folded(f"  {entry.kind}: {entry.first_sentence}", room)
@@ -37,12 +39,17 @@ def lines(versions: dict[str, str], room: int) -> list[str]:
             break
         shown.append((entry, parts))
         rows += len(parts)
-    left = len(everything) - len(shown)
     below = [part for _, parts in sorted(shown, key=lambda pair: _rank(pair[0])) for part in parts]
-    return [*heading, *below, *([f"  {_more(left, bool(shown))}: {changelog.file()}"] if left else [])]
+    left = len(everything) - len(shown)
+    if left:
+        number = f"and {left} more"
+        if not shown:
+            number = f"{left} changes"
+        below.append(f"  {number}: {changelog.file()}")
+    return [*heading, *below]
 
 
-def as_json(versions: dict[str, str]) -> dict | None:
+def as_json(versions: dict[str, str]) -> dict[str, Any] | None:
     """Return the notes as a JSON value (clients by name), or None if nothing was upgraded."""
     if not versions:
         return None
@@ -53,7 +60,7 @@ def as_json(versions: dict[str, str]) -> dict | None:
 
 def _listed(titles: list[str]) -> str:
     *others, last = titles
-    return f"{', '.join(others)} and {last}" if others else last
+    return clause("{} and ", ", ".join(others)) + last
 
 
 def _since(versions: dict[str, str]) -> list[Entry]:
@@ -75,8 +82,4 @@ def _in_turns(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _rank(entry: Entry) -> int:
-    return _KINDS.index(entry.kind) if entry.kind in _KINDS else len(_KINDS)
-
-
-def _more(left: int, some: bool) -> str:
-    return f"and {left} more" if some else f"{left} changes"
+    return [*_KINDS, entry.kind].index(entry.kind)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERBS = {
     "install": "install",
     "uninstall": "install",
-    "status": "overview",
+    "status": "status",
     "doctor": "doctor",
     "demo": "doctor",
     "lock": "lock",
@@ -30,8 +30,8 @@ VERBS = {
     "request-lock": "lock_handover",
     "steal": "lock_handover",
     "restore": "restore",
-    "instances": "overview",
-    "whoami": "overview",
+    "instances": "instances",
+    "whoami": "instances",
     "bootstrap": "sessions",
     "register": "sessions",
     "deregister": "sessions",
@@ -45,9 +45,9 @@ VERBS = {
     "claim": "tasks",
     "update-task": "tasks",
     "dispatch": "dispatch",
-    "cancel": "dispatch",
-    "pause": "dispatch",
-    "resume": "dispatch",
+    "cancel": "workers",
+    "pause": "workers",
+    "resume": "workers",
     "merge": "merge",
     "run": "run",
     "runs": "runs",
@@ -69,7 +69,7 @@ VERBS = {
     "loop": "loop",
     "serve": "serve",
     "hook": "serve",
-    "work": "dispatch",
+    "work": "workers",
     "denied": "reports",
     "attempted": "reports",
     "alive": "reports",
@@ -101,7 +101,8 @@ def verb_named(name: str) -> Verb:
     """Load the module that has the verb `name`, and return the verb."""
     module = f"swarm_mcp.cli.commands.{VERBS[name]}"
     __import__(module)
-    return getattr(sys.modules[module], name.replace("-", "_"))
+    found: Verb = getattr(sys.modules[module], name.replace("-", "_"))
+    return found
 
 
 def declared(name: str) -> tuple[str, str]:

@@ -13,12 +13,12 @@ from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, ref
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.transaction import Transaction, pause
+from swarm_mcp.store import turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar, overload
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar, overload
 
     R = TypeVar("R", bound=Record)
 
@@ -36,27 +36,26 @@ _making = _thread.allocate_lock()
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
 
-class Database:
-    """The store's file, open: every read-then-write is one immediate transaction.
+class Transaction:
+    """An open transaction: rows, changes, and the clock. Functions of the store take one as their first argument.
 
-    One to write with creates or migrates the file when needed. A read-only one works in a sandbox that
-    cannot write the file's folder, and answers as an empty store where there is no file yet.
+    `Database.writing` begins one that may change rows. A function that only reads is given the database itself, so that
+    each statement sees the file as it is at that moment.
     """
 
-    def __init__(self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS):
-        self.path = path or store_path()
-        self.folder = os.path.dirname(self.path)
-        self.read_only = read_only
-        self.busy_seconds = busy_seconds
-        self.turn_ends = 0.0  # until then it may write without asking who waits, by ``time.monotonic``
-        self.after_commit: list[Callable[[], object]] = []  # what the present transaction wants done once it is there
-        self.driver = drivers.load()
-        self.here = host_id()
-        self._opened: tuple[int, int] | None = None
-        self._prepared: set[str] = set()
-        self.connection = self._open()
+    path: str
+    driver: Any
+    connection: Any
+    read_only: bool
+    here: str  # this machine since its last start, as rows name it
+    after_commit: list[Callable[[], object]]  # called once the present transaction is committed
+    adopts: bool  # claims of hooks become locks before locks are looked at
+    taker: tuple[str, list[str]] = ("", [])  # a session that is taking the place of a dead holder, and the file's keys
+    swept_at = 0  # when dead waiters were last removed, in Unix seconds
+    keys_sought_at = 0  # when keys of other programs' locks were last worked out
 
-    # ------------------------------------------------------------------ access
+    def _execute(self, sql: str, values: Sequence[object]) -> Any:
+        raise NotImplementedError
 
     if TYPE_CHECKING:
 
@@ -101,16 +100,14 @@ class Database:
         """Run one statement inside `writing`; the number of rows it changed."""
         return self._execute(sql, values).rowcount
 
-    def writing(self, before_waiting: Callable[[], object] | None = None) -> Transaction:
-        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale.
+    def has(self, rows: str, *values: object) -> bool:
+        """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
+        return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))
 
-        `before_waiting` is called where somebody else has the store, and may raise what makes waiting needless.
-        """
-        return Transaction(self, before_waiting)
-
-    def hurried(self) -> _Hurry:
-        """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""
-        return _Hurry(self)
+    def version(self) -> tuple[int, int]:
+        """Return another value after each commit of somebody else, and where the file is another."""
+        number = self.rows("PRAGMA data_version")[0].data_version
+        return id(self.connection), number
 
     def now(self) -> int:
         """Return Unix seconds."""
@@ -119,6 +116,41 @@ class Database:
     def now_ms(self) -> int:
         """Return Unix milliseconds, the unit of ``changed_at`` columns."""
         return int(time.time() * 1000)
+
+
+class Database(Transaction):
+    """The store's file, open: every read-then-write is one immediate transaction.
+
+    One to write with creates or migrates the file when needed. A read-only one works in a sandbox that
+    cannot write the file's folder, and answers as an empty store where there is no file yet.
+    """
+
+    def __init__(
+        self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS, adopts: bool = True
+    ):
+        self.path = path or store_path()
+        self.folder = os.path.dirname(self.path)
+        self.read_only = read_only
+        self.adopts = adopts
+        self.busy_seconds = busy_seconds
+        self.turn_ends = 0.0  # until then it may write without asking who waits, by ``time.monotonic``
+        self.after_commit = []
+        self.driver = drivers.load()
+        self.here = host_id()
+        self._opened: tuple[int, int] | None = None
+        self._prepared: set[str] = set()
+        self.connection = self._open()
+
+    def writing(self, before_waiting: Callable[[], object] | None = None) -> Turn:
+        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale.
+
+        `before_waiting` is called where somebody else has the store, and may raise what makes waiting needless.
+        """
+        return Turn(self, before_waiting)
+
+    def hurried(self) -> _Hurry:
+        """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""
+        return _Hurry(self)
 
     def refresh(self) -> None:
         """Open the file anew where it was removed or replaced since. Costs 3 us where it was not.
@@ -131,11 +163,6 @@ class Database:
             self.connection = self._open()
             self._prepared.clear()
             stale.close()
-
-    def version(self) -> tuple[int, int]:
-        """Return another value after each commit of somebody else, and where the file is another."""
-        number = self.rows("PRAGMA data_version")[0].data_version
-        return id(self.connection), number
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
@@ -153,7 +180,7 @@ class Database:
             raise SwarmError("text that is not valid UTF-8 cannot be stored") from None
         except (self.driver.Error, OverflowError) as error:
             if is_busy(error):
-                return self.insist_on(sql, pause, values)
+                return self.insist_on(sql, turns.pause, values)
             raise self._unavailable(error) from error
 
     def try_to(self, sql: str) -> bool:
@@ -273,6 +300,47 @@ class Database:
                 f"the store {self.path} is of version {found}, newer than this swarm-mcp understands"
                 f" ({CONTRACT_VERSION}); upgrade swarm-mcp"
             )
+
+
+class Turn:
+    """``with database.writing() as tx:`` commits at the end, rolls back on any exception."""
+
+    __slots__ = ("database", "before_waiting")
+
+    def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
+        self.database = database
+        self.before_waiting = before_waiting
+
+    def __enter__(self) -> Transaction:
+        database = self.database
+        now = time.monotonic()
+        is_over = now >= database.turn_ends
+        if is_over:
+            database.turn_ends = now + turns.TURN
+        if (is_over and turns.is_waited_for(database.folder)) or not database.try_to("BEGIN IMMEDIATE"):
+            if self.before_waiting:
+                self.before_waiting()
+            line = turns.Line(database.folder, min(turns.PATIENCE, database.busy_seconds))
+            try:
+                database.insist_on("BEGIN IMMEDIATE", line.pause)
+            finally:
+                line.leave()
+            database.turn_ends = time.monotonic() + turns.TURN
+        return database
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
+        database = self.database
+        try:
+            # With a rollback journal readers keep a commit waiting; the transaction stays whole meanwhile.
+            if kind is None and not database.try_to("COMMIT"):
+                database.insist_on("COMMIT", turns.pause)
+        finally:
+            after, database.after_commit = database.after_commit, []
+            if database.connection.in_transaction:
+                database.connection.execute("ROLLBACK")
+        if kind is None:
+            for action in after:
+                action()
 
 
 class _Hurry:

@@ -11,7 +11,7 @@ from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.task import COLUMNS, Task
-from swarm_mcp.visibility import may_meet, without_walls
+from swarm_mcp.store.naming import may_meet, without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.record import Record
     from swarm_mcp.domain.session import Session
-    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.database import Transaction
 
 SHOWN = 50  # of each status that is not an end
 ENDED_SHOWN = 20
@@ -39,27 +39,209 @@ SOUND = "typeof(tasks.id) = 'text' AND typeof(tasks.assignee) <> 'blob'"
 AMONG = "(SELECT value FROM json_each(?))"
 
 
-def find(db: Database, condition: str, values: tuple | list) -> list[Task]:
+def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "", requester: str = "",
+    after: str = "", by_age: bool = False,
+) -> Iterator[tuple[str, Task]]:  # fmt: skip
+    """Yield the viewer's scope's tasks that it may see, most urgent first; `by_age`: in order of creation.
+
+    Empty filters do not filter.
+    """
+    from swarm_mcp.store import cursors
+
+    condition, values = _filtered(tx, viewer, status, assignee, requester)
+    condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
+    sight = Sight(tx, viewer)
+    order: str
+    kinds: tuple[type, ...]
+    names: tuple[str, ...]
+    if by_age:
+        order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
+        behind = "(created_at, rowid) > (?, ?)"
+    else:
+        order, kinds, names = ORDER, (object, object, str), ("priority", "created_at", "id")
+        # The first half is for the index, which knows no mixed order of a row's values.
+        behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
+
+    def read(place: list | None, number: int) -> list[Record]:
+        where = f"{behind} AND {condition}" if place else condition
+        sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
+        return tx.rows(sql, (*(place or ()), *values))
+
+    for place, row in cursors.rows_after(after, kinds, read, lambda row: [row[name] for name in names]):
+        if row.id is not None and sight.sees(row):
+            yield place, parsed({name: row[name] for name in COLUMNS})
+
+
+def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
+    """Return how many tasks `walk` has."""
+    condition, values = _filtered(tx, viewer, status, assignee, requester)
+    sight = Sight(tx, viewer)
+    if not sight.has_strangers:
+        row = tx.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
+        return row.n if row else 0
+    sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
+    return sum(row.n for row in tx.rows(sql, values) if sight.sees(row))
+
+
+def beginning(tx: Transaction, viewer: Session, text: str, limit: int) -> list[Task]:
+    """Return a few of those tasks, whose ids begin with `text`, in order of creation."""
+    condition = f"id >= ? AND id < ? || CAST(x'ff' AS TEXT) AND +scope = ? ORDER BY {BY_AGE} LIMIT {limit}"
+    sight = Sight(tx, viewer)
+    return [task for task in find(tx, condition, (text, text, viewer.scope)) if sight.sees(task)]
+
+
+def counts(tx: Transaction, viewer: Session) -> dict[str, int]:
+    """Return how many tasks of its scope the viewer may see, by status; every status is there."""
+    return _counted(tx, viewer, Sight(tx, viewer))
+
+
+def current(tx: Transaction, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
+    """Return tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
+
+    Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each. Of each
+    status at most 100; how many more there are says ``not_shown``: {status: number}.
+    """
+    sight = Sight(tx, viewer)
+    known = _counted(tx, viewer, sight)
+    grouped, left = {}, {}
+    for status in states.STATUSES:
+        if status not in states.TERMINAL or include_terminal:
+            grouped[status] = [task for _, task in islice(walk(tx, viewer, status), MOST_SHOWN)]
+            left[status] = known[status] - len(grouped[status])
+        elif terminal_limit > 0:
+            newest = [task for task in _newest(tx, viewer, status) if sight.sees(task)][:terminal_limit]
+            grouped[status] = sorted(newest, key=lambda task: (-task.priority, task.created_at, task.id))
+    ended = {status: known[status] for status in states.TERMINAL}
+    not_shown = {status: number for status, number in left.items() if number > 0}
+    return {**grouped, "terminal_counts": ended, **({"not_shown": not_shown} if not_shown else {})}
+
+
+def glance(tx: Transaction, viewer: Session, changed_after: int | None = None) -> dict:
+    """Return tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
+
+    Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
+    (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
+    """
+    sight = Sight(tx, viewer)
+    known = _counted(tx, viewer, sight)
+    grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
+    for task in _changed(tx, viewer, changed_after):
+        if task.status in grouped and sight.sees(task):
+            grouped[task.status].append(task)
+    for status, tasks in grouped.items():
+        there = {task.id for task in tasks}
+        for task in _first(tx, viewer, status, known[status]) if known[status] > len(tasks) else ():
+            if task.id not in there and sight.sees(task):
+                tasks.append(task)
+        if status in states.TERMINAL:
+            tasks.sort(key=lambda task: task.changed_at, reverse=True)
+        else:
+            tasks.sort(key=lambda task: (-task.priority, task.created_at, task.id))
+    left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
+    ended = {status: known[status] for status in states.TERMINAL}
+    return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
+
+
+def unfinished_of(tx: Transaction, session: Session, limit: int = -1) -> list[Task]:
+    """Return the tasks of its scope that this session has and that have not ended, most urgent first.
+
+    With a `limit`, that many of each status.
+    """
+    found = []
+    for group in _UNFINISHED:
+        for status in group:
+            condition = f"{_mine(group)} AND +status = '{status}' ORDER BY {ORDER} LIMIT {limit}"
+            found += find(tx, condition, (session.scope, session.id))
+    return sorted(found, key=lambda task: (-task.priority, task.created_at, task.id))
+
+
+def count_unfinished_of(tx: Transaction, session: Session) -> int:
+    """Return how many tasks `unfinished_of` has in all."""
+    sql = "SELECT count(*) AS n FROM tasks WHERE "
+    rows = [tx.row(sql + _mine(group), (session.scope, session.id)) for group in _UNFINISHED]
+    return sum(row.n for row in rows if row)
+
+
+def at_work_beside(tx: Transaction, session: Session, limit: int) -> list[Task]:
+    """Return tasks that other sessions of its scope have begun or are about to, as far as this one may see them."""
+    tasks = find(
+        tx,
+        "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
+        f" ORDER BY {ORDER} LIMIT 200",
+        (session.scope, session.id),
+    )
+    sight = Sight(tx, session)
+    return [task for task in tasks if sight.sees(task)][:limit]
+
+
+def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list]:
+    """Return the condition, and its values, of the tasks in the viewer's scope; empty filters do not filter."""
+    condition, values = "scope = ?", [viewer.scope]
+    for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
+        if wanted:
+            condition += f" AND {column} = ?"
+            values.append(wanted)
+    return condition, values
+
+
+def _counted(tx: Transaction, viewer: Session, sight: Sight) -> dict[str, int]:
+    """Return the number of tasks of each status, those left out that another identity hides."""
+    whose = "requester, assignee" if sight.has_strangers else "'' AS requester, '' AS assignee"
+    groups = "status, requester, assignee" if sight.has_strangers else "status"
+    groups_of = tx.rows(
+        f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
+    )
+    found = dict.fromkeys(states.STATUSES, 0)
+    for row in groups_of:
+        if row.status in found and sight.sees(row):
+            found[row.status] += row.n
+    return found
+
+
+def _changed(tx: Transaction, viewer: Session, after: int | None) -> list[Task]:
+    if after is None:
+        return []
+    # The same millisecond again: what it held then may have been seen without what came last in it.
+    condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
+    return find(tx, condition, (viewer.scope, after))
+
+
+def _newest(tx: Transaction, viewer: Session, status: str) -> list[Task]:
+    condition = "scope = ? AND status = ? ORDER BY changed_at DESC"
+    return find(tx, f"{condition} LIMIT {MOST_NEWEST}", (viewer.scope, status))
+
+
+def _first(tx: Transaction, viewer: Session, status: str, count: int) -> list[Task]:
+    # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
+    condition = f"scope = ? AND status = '{status}'"
+    if status not in states.TERMINAL:
+        return find(tx, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer.scope,))
+    if count > MANY:
+        condition = f"scope = ? AND +status = '{status}'"  # through the index on changed_at
+    return find(tx, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer.scope,))
+
+
+def find(tx: Transaction, condition: str, values: tuple | list) -> list[Task]:
     """Return tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
-    return [parsed(row) for row in db.rows(f"{SELECT} WHERE {condition}", values) if row.id is not None]
+    return [parsed(row) for row in tx.rows(f"{SELECT} WHERE {condition}", values) if row.id is not None]
 
 
-def get(db: Database, scope: str, task_id: str) -> Task | None:
+def get(tx: Transaction, scope: str, task_id: str) -> Task | None:
     """Return one task of a scope, whoever may see it."""
-    found = find(db, "id = ? AND scope = ?", (task_id, scope))
+    found = find(tx, "id = ? AND scope = ?", (task_id, scope))
     return found[0] if found else None
 
 
-def seen(db: Database, viewer: Session, task_id: str) -> Task | None:
+def seen(tx: Transaction, viewer: Session, task_id: str) -> Task | None:
     """Return one task of the viewer's scope; None also where another identity hides it.
 
     What it asked for or works on a session can name from wherever it has moved to.
     """
-    found = find(db, "id = ?", (task_id,))
+    found = find(tx, "id = ?", (task_id,))
     task = found[0] if found else None
     if task is None or viewer.id in (task.requester, task.assignee):
         return task
-    return task if task.scope == viewer.scope and Sight(db, viewer).sees(task) else None
+    return task if task.scope == viewer.scope and Sight(tx, viewer).sees(task) else None
 
 
 def parsed(row: dict) -> Task:
@@ -84,8 +266,8 @@ class Sight:
     be many more of those.
     """
 
-    def __init__(self, db: Database, viewer: Session):
-        self._db = db
+    def __init__(self, tx: Transaction, viewer: Session):
+        self._tx = tx
         self._viewer = viewer
         self._identity = "" if without_walls() else token(viewer.label or "", "identity")
         self._labels: dict[str, tuple] = {}  # of a session, in a tuple: empty where it is not registered
@@ -100,7 +282,7 @@ class Sight:
                 " AND NOT instr(' ' || label || ' ', ' ' || ? || ' ') LIMIT 1"
             )
             mine = f"identity:{self._identity}"
-            self._has_strangers = bool(self._identity) and self._db.row(sql, (mine,)) is not None
+            self._has_strangers = bool(self._identity) and self._tx.row(sql, (mine,)) is not None
         return self._has_strangers
 
     @property
@@ -108,7 +290,7 @@ class Sight:
         """The ids of all whose tasks the session may not know of."""
         if not self.has_strangers:
             return set()
-        rows = self._db.rows("SELECT id, label FROM instances WHERE instr(label, 'identity:')")
+        rows = self._tx.rows("SELECT id, label FROM instances WHERE instr(label, 'identity:')")
         mine = self._viewer
         return {row.id for row in rows if row.id != mine.id and not may_meet(mine.label, row.label)}
 
@@ -124,7 +306,7 @@ class Sight:
         if instance_id is None:
             return ()
         if instance_id not in self._labels:
-            rows = self._db.rows("SELECT label FROM instances WHERE id = ?", (instance_id,))
+            rows = self._tx.rows("SELECT label FROM instances WHERE id = ?", (instance_id,))
             self._labels[instance_id] = tuple(row.label for row in rows)
         return self._labels[instance_id]
 
@@ -136,164 +318,3 @@ _UNFINISHED = ((states.CLAIMED, states.IN_PROGRESS), (states.BLOCKED, states.APP
 def _mine(group: tuple[str, ...]) -> str:
     """Return the condition for a session's tasks with one of these statuses."""
     return f"scope = ? AND assignee = ? AND status IN ({', '.join(map(repr, group))})"
-
-
-class TaskReader:
-    """The questions of ``api.Tasks``, which change nothing."""
-
-    def __init__(self, db: Database):
-        self._db = db
-
-    def get(self, scope: str, task_id: str) -> Task | None:
-        return get(self._db, scope, task_id)
-
-    def seen(self, viewer: Session, task_id: str) -> Task | None:
-        return seen(self._db, viewer, task_id)
-
-    def walk(
-        self, viewer: Session, status: str = "", assignee: str = "", requester: str = "",
-        after: str = "", by_age: bool = False,
-    ) -> Iterator[tuple[str, Task]]:  # fmt: skip
-        from swarm_mcp.paging import walk
-
-        condition, values = self._filtered(viewer, status, assignee, requester)
-        condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
-        sight = Sight(self._db, viewer)
-        order: str
-        kinds: tuple[type, ...]
-        names: tuple[str, ...]
-        if by_age:
-            order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
-            behind = "(created_at, rowid) > (?, ?)"
-        else:
-            order, kinds, names = ORDER, (object, object, str), ("priority", "created_at", "id")
-            # The first half is for the index, which knows no mixed order of a row's values.
-            behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
-
-        def read(place: list | None, number: int) -> list[Record]:
-            where = f"{behind} AND {condition}" if place else condition
-            sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
-            return self._db.rows(sql, (*(place or ()), *values))
-
-        for place, row in walk(after, kinds, read, lambda row: [row[name] for name in names]):
-            if row.id is not None and sight.sees(row):
-                yield place, parsed({name: row[name] for name in COLUMNS})
-
-    def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
-        condition, values = self._filtered(viewer, status, assignee, requester)
-        sight = Sight(self._db, viewer)
-        if not sight.has_strangers:
-            row = self._db.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
-            return row.n if row else 0
-        sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
-        return sum(row.n for row in self._db.rows(sql, values) if sight.sees(row))
-
-    def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
-        condition = f"id >= ? AND id < ? || CAST(x'ff' AS TEXT) AND +scope = ? ORDER BY {BY_AGE} LIMIT {limit}"
-        sight = Sight(self._db, viewer)
-        return [task for task in find(self._db, condition, (text, text, viewer.scope)) if sight.sees(task)]
-
-    def counts(self, viewer: Session) -> dict[str, int]:
-        return self._counted(viewer, Sight(self._db, viewer))
-
-    def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
-        sight = Sight(self._db, viewer)
-        known = self._counted(viewer, sight)
-        grouped, left = {}, {}
-        for status in states.STATUSES:
-            if status not in states.TERMINAL or include_terminal:
-                grouped[status] = [task for _, task in islice(self.walk(viewer, status), MOST_SHOWN)]
-                left[status] = known[status] - len(grouped[status])
-            elif terminal_limit > 0:
-                newest = [task for task in self._newest(viewer, status) if sight.sees(task)][:terminal_limit]
-                grouped[status] = sorted(newest, key=lambda task: (-task.priority, task.created_at, task.id))
-        ended = {status: known[status] for status in states.TERMINAL}
-        not_shown = {status: number for status, number in left.items() if number > 0}
-        return {**grouped, "terminal_counts": ended, **({"not_shown": not_shown} if not_shown else {})}
-
-    def glance(self, viewer: Session, changed_after: int | None = None) -> dict:
-        sight = Sight(self._db, viewer)
-        known = self._counted(viewer, sight)
-        grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
-        for task in self._changed(viewer, changed_after):
-            if task.status in grouped and sight.sees(task):
-                grouped[task.status].append(task)
-        for status, tasks in grouped.items():
-            there = {task.id for task in tasks}
-            for task in self._first(viewer, status, known[status]) if known[status] > len(tasks) else ():
-                if task.id not in there and sight.sees(task):
-                    tasks.append(task)
-            if status in states.TERMINAL:
-                tasks.sort(key=lambda task: task.changed_at, reverse=True)
-            else:
-                tasks.sort(key=lambda task: (-task.priority, task.created_at, task.id))
-        left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
-        ended = {status: known[status] for status in states.TERMINAL}
-        return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
-
-    def unfinished_of(self, session: Session, limit: int = -1) -> list[Task]:
-        found = []
-        for group in _UNFINISHED:
-            for status in group:
-                condition = f"{_mine(group)} AND +status = '{status}' ORDER BY {ORDER} LIMIT {limit}"
-                found += find(self._db, condition, (session.scope, session.id))
-        return sorted(found, key=lambda task: (-task.priority, task.created_at, task.id))
-
-    def count_unfinished_of(self, session: Session) -> int:
-        sql = "SELECT count(*) AS n FROM tasks WHERE "
-        rows = [self._db.row(sql + _mine(group), (session.scope, session.id)) for group in _UNFINISHED]
-        return sum(row.n for row in rows if row)
-
-    def at_work_beside(self, session: Session, limit: int) -> list[Task]:
-        tasks = find(
-            self._db,
-            "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
-            f" ORDER BY {ORDER} LIMIT 200",
-            (session.scope, session.id),
-        )
-        sight = Sight(self._db, session)
-        return [task for task in tasks if sight.sees(task)][:limit]
-
-    # -------------------------------------------------------------- innards
-
-    def _filtered(self, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list]:
-        """Return the condition, and its values, of the tasks in the viewer's scope; empty filters do not filter."""
-        condition, values = "scope = ?", [viewer.scope]
-        for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
-            if wanted:
-                condition += f" AND {column} = ?"
-                values.append(wanted)
-        return condition, values
-
-    def _counted(self, viewer: Session, sight: Sight) -> dict[str, int]:
-        """Return the number of tasks of each status, those left out that another identity hides."""
-        whose = "requester, assignee" if sight.has_strangers else "'' AS requester, '' AS assignee"
-        groups = "status, requester, assignee" if sight.has_strangers else "status"
-        groups_of = self._db.rows(
-            f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
-        )
-        found = dict.fromkeys(states.STATUSES, 0)
-        for row in groups_of:
-            if row.status in found and sight.sees(row):
-                found[row.status] += row.n
-        return found
-
-    def _changed(self, viewer: Session, after: int | None) -> list[Task]:
-        if after is None:
-            return []
-        # The same millisecond again: what it held then may have been seen without what came last in it.
-        condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
-        return find(self._db, condition, (viewer.scope, after))
-
-    def _newest(self, viewer: Session, status: str) -> list[Task]:
-        condition = "scope = ? AND status = ? ORDER BY changed_at DESC"
-        return find(self._db, f"{condition} LIMIT {MOST_NEWEST}", (viewer.scope, status))
-
-    def _first(self, viewer: Session, status: str, count: int) -> list[Task]:
-        # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
-        condition = f"scope = ? AND status = '{status}'"
-        if status not in states.TERMINAL:
-            return find(self._db, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer.scope,))
-        if count > MANY:
-            condition = f"scope = ? AND +status = '{status}'"  # through the index on changed_at
-        return find(self._db, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer.scope,))

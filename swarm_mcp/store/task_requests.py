@@ -27,11 +27,15 @@ from swarm_mcp.domain.task import (
 )  # fmt: skip
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import file_of
+from swarm_mcp.store import messages, session_life, session_table
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.known_values import names_entry
-from swarm_mcp.store.task_life import TaskParts
-from swarm_mcp.visibility import may_meet
+from swarm_mcp.store.naming import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database, Transaction
 
 LARGEST = 10**12
 AUTO = "[auto] "
@@ -48,7 +52,7 @@ class _Wrong(Exception):
         self.field = field
 
 
-def request(parts: TaskParts, requester: Session, spec: dict, notify: bool = True) -> dict:
+def request(db: Database, requester: Session, spec: dict, notify: bool = True) -> dict:
     """Create a task: ``{task, existing, notices}``.
 
     `spec` has the arguments of ``request_task``. Where its idempotency key is taken, the task that has
@@ -56,25 +60,25 @@ def request(parts: TaskParts, requester: Session, spec: dict, notify: bool = Tru
     """
     try:
         # Files are resolved outside of the transaction, which asks the file system, and only where there is need.
-        task = None if _is_taken(parts, requester, spec) else _composed(requester, spec)
-        with parts.db.writing():
-            parts.sessions.require(requester.id)
-            sight = rows.Sight(parts.db, requester)
-            known = _existing(parts, requester, spec, sight)
+        task = None if _is_taken(db, requester, spec) else _composed(requester, spec)
+        with db.writing() as tx:
+            session_life.require(tx, requester.id)
+            sight = rows.Sight(tx, requester)
+            known = _existing(tx, requester, spec, sight)
             if known:
                 return {"task": known, "existing": True, "notices": []}
             task = task or _composed(requester, spec)
-            _check_assignee(parts, task)
-            _check_links(parts, task, sight)
-            _insert(parts, task)
+            _check_assignee(tx, task)
+            _check_links(tx, task, sight)
+            _insert(tx, task)
             made = Task(task)
-            told = tell_assigned(parts, requester, made) if notify else []
+            told = tell_assigned(tx, requester, made) if notify else []
             return {"task": made, "existing": False, "notices": told}
     except _Wrong as wrong:
         raise Refused(str(wrong)) from None
 
 
-def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> dict:
+def request_batch(db: Database, requester: Session, specs: list[dict]) -> dict:
     """Create several tasks or none: ``{tasks: [{id, status, [idempotency_key], new}], notices}``.
 
     ``$N`` in `depends_on` and links means the batch's Nth item, counted from 1, before the one that
@@ -84,7 +88,7 @@ def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> di
         raise Refused(f"A batch has 1 to {BATCH_LIMIT} tasks, not {len(specs)}")
     details: list[dict] = []
     drafts = [
-        None if _is_taken(parts, requester, spec) else _collected(details, index, _composed, requester, spec)
+        None if _is_taken(db, requester, spec) else _collected(details, index, _composed, requester, spec)
         for index, spec in enumerate(specs)
     ]
     faulty = {detail["task_index"] for detail in details}
@@ -93,27 +97,27 @@ def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> di
     created: list[dict] = []
 
     def fulfilled(index: int) -> dict:
-        known = _existing(parts, requester, specs[index], sight)
+        known = _existing(db, requester, specs[index], sight)
         if known:
             return known
         task = drafts[index] or _composed(requester, specs[index])
-        created.append(_placed(parts, task, index, made, len(specs), sight))
+        created.append(_placed(db, task, index, made, len(specs), sight))
         return task
 
-    with parts.db.writing():
-        parts.sessions.require(requester.id)
-        sight = rows.Sight(parts.db, requester)
+    with db.writing() as tx:
+        session_life.require(tx, requester.id)
+        sight = rows.Sight(tx, requester)
         for index in range(len(specs)):
             made.append(None if index in faulty else _collected(details, index, fulfilled, index))
         if details:
             details.sort(key=lambda detail: detail["task_index"])
             raise Refused("Validation failed", details=details)
-        told = tell_assigned_together(parts, requester, [Task(task) for task in created])
+        told = tell_assigned_together(tx, requester, [Task(task) for task in created])
     new = {task["id"] for task in created}
     return {"tasks": [_brief(task, task["id"] in new) for task in made if task], "notices": told}
 
 
-# --------------------------------------------------------------------------------------- one task's parts
+# --------------------------------------------------------------------------------------- one task's tx
 
 
 def _composed(requester: Session, spec: dict) -> dict:
@@ -160,16 +164,16 @@ def _key(spec: dict) -> str:
     return (spec.get("idempotency_key") or "").strip()
 
 
-def _is_taken(parts: TaskParts, requester: Session, spec: dict) -> bool:
+def _is_taken(tx: Transaction, requester: Session, spec: dict) -> bool:
     """Tell whether there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
-    return bool(_key(spec)) and parts.db.row(sql, (requester.scope, _key(spec))) is not None
+    return bool(_key(spec)) and tx.row(sql, (requester.scope, _key(spec))) is not None
 
 
-def _existing(parts: TaskParts, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
+def _existing(tx: Transaction, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
     """Return the task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
-    found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester.scope, key)) if key else []
+    found = rows.find(tx, "scope = ? AND idempotency_key = ?", (requester.scope, key)) if key else []
     if found and not sight.sees(found[0]):
         raise _Wrong(
             "idempotency_key",
@@ -179,11 +183,11 @@ def _existing(parts: TaskParts, requester: Session, spec: dict, sight: rows.Sigh
     return found[0] if found else None
 
 
-def _check_assignee(parts: TaskParts, task: dict) -> None:
+def _check_assignee(tx: Transaction, task: dict) -> None:
     assignee = task["assignee"]
     if not assignee:
         return
-    row, requester = parts.sessions.live(assignee), parts.sessions.get(task["requester"])
+    row, requester = session_table.live(tx, assignee), session_table.get(tx, task["requester"])
     if row is None or row.scope != task["scope"]:
         raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
     if not may_meet(requester.label if requester else None, row.label):
@@ -194,11 +198,11 @@ def _check_assignee(parts: TaskParts, task: dict) -> None:
         )
 
 
-def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
+def _check_links(tx: Transaction, task: dict, sight: rows.Sight) -> None:
     """A task names only those that its requester may see."""
     wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
     wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
-    there = parts.db.rows(
+    there = tx.rows(
         f"SELECT id, requester, assignee FROM tasks WHERE id IN {rows.AMONG} AND +scope = ?",
         (states.as_json([task_id for *_, task_id in wanted]), task["scope"]),
     )
@@ -208,9 +212,9 @@ def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
 
 
-def _insert(parts: TaskParts, task: dict, batch_index: int | None = None) -> None:
-    standing = states.dependencies_of(parts, task)
-    task["created_at"] = parts.db.now()
+def _insert(tx: Transaction, task: dict, batch_index: int | None = None) -> None:
+    standing = states.dependencies_of(tx, task)
+    task["created_at"] = tx.now()
     if standing.failed:
         task.update(status=states.CANCELLED, result=states.because_of(standing))
     elif task["status"] == states.OPEN:
@@ -221,7 +225,7 @@ def _insert(parts: TaskParts, task: dict, batch_index: int | None = None) -> Non
     payload.update(tracker_required=bool(task["tracker_required"]), tracker_provider=task["tracker_provider"])
     if batch_index is not None:
         payload["batch_index"] = batch_index
-    states.create(parts, task, task["requester"], payload)
+    states.create(tx, task, task["requester"], payload)
 
 
 # ------------------------------------------------------------------------------------------------ batches
@@ -239,7 +243,7 @@ def _collected(details: list[dict], index: int, step, *values):
     return None
 
 
-def _placed(parts: TaskParts, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
+def _placed(tx: Transaction, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
     """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
     if task["depends_on"]:
         meant = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
@@ -247,9 +251,9 @@ def _placed(parts: TaskParts, task: dict, index: int, made: list[dict | None], c
     for field in LINKS:
         if task[field]:
             task[field] = _referred(field, task[field], index, made, count) or None
-    _check_assignee(parts, task)
-    _check_links(parts, task, sight)
-    _insert(parts, task, index)
+    _check_assignee(tx, task)
+    _check_links(tx, task, sight)
+    _insert(tx, task, index)
     return task
 
 
@@ -290,7 +294,7 @@ def _brief(task: dict, new: bool) -> dict:
 # ------------------------------------------------------------------------------------------------ notices
 
 
-def tell_assigned(parts: TaskParts, requester: Session, task: Task) -> list[tuple[str, str]]:
+def tell_assigned(tx: Transaction, requester: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee of a new task."""
     if task.assignee in (None, requester.id) or task.status in TERMINAL:
         return []
@@ -298,10 +302,10 @@ def tell_assigned(parts: TaskParts, requester: Session, task: Task) -> list[tupl
         BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
         APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
     }.get(task.status, "Begin with claim_task.")
-    return _post(parts, requester, task.assignee, f"New {named(task.type)} task for you: {_title(task)}. {when}", task)
+    return _post(tx, requester, task.assignee, f"New {named(task.type)} task for you: {_title(task)}. {when}", task)
 
 
-def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+def tell_assigned_together(tx: Transaction, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell each assignee of a batch, in one message each."""
     mine: dict[str, list[Task]] = {}
     for task in tasks:
@@ -313,35 +317,35 @@ def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Tas
         waiting = any(task.status != CLAIMED for task in some)
         later = " those that are claimed; you will be told when the others may begin" if waiting else ""
         text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
-        told += _post(parts, requester, assignee, text, None)
+        told += _post(tx, requester, assignee, text, None)
     return told
 
 
-def tell_approved(parts: TaskParts, approver: Session, task: Task) -> list[tuple[str, str]]:
+def tell_approved(tx: Transaction, approver: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee that an approved task may begin."""
     if task.status != CLAIMED or task.assignee == approver.id:
         return []
     text = f"Approved: {_title(task)}. Begin with claim_task."
-    return _post(parts, approver, task.assignee, text, task)
+    return _post(tx, approver, task.assignee, text, task)
 
 
-def tell_ended(parts: TaskParts, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
+def tell_ended(tx: Transaction, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
     """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
     requester = task.requester
     if task.status == CANCELLED or requester == actor.id:
         return []
     outcome = f": {quoted(summary, LONGEST_QUOTE)}" if summary and summary.strip() else ""
     text = f"{'Done' if task.status == DONE else 'Failed'}: {_title(task)}{outcome}"
-    return _post(parts, actor, requester, text, task)
+    return _post(tx, actor, requester, text, task)
 
 
-def tell_unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+def tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
     told = []
     for task in tasks:
         if task.status == CLAIMED and task.assignee != actor.id:
             text = f"No longer blocked: {_title(task)}. Begin with claim_task."
-            told += _post(parts, actor, task.assignee, text, task)
+            told += _post(tx, actor, task.assignee, text, task)
     return told
 
 
@@ -356,11 +360,11 @@ def _title(task: Task) -> str:
 
 
 def _post(
-    parts: TaskParts, sender: Session, recipient: str | None, text: str, task: Task | None
+    tx: Transaction, sender: Session, recipient: str | None, text: str, task: Task | None
 ) -> list[tuple[str, str]]:
-    row = parts.sessions.get(recipient) if recipient else None
+    row = session_table.get(tx, recipient) if recipient else None
     if row is None:
         return []
     content = of_task(task.id, AUTO + text) if task else AUTO + text
-    parts.messages.post(row.scope, sender.id, row.id, content)
+    messages.post(tx, row.scope, sender.id, row.id, content)
     return [(row.id, content)]

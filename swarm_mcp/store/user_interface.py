@@ -14,14 +14,13 @@ from swarm_hook_core.json_text import dumps, loads
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import session_table, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.session_table import SessionTable
-    from swarm_mcp.store.values import KeyValues
+    from swarm_mcp.store.database import Database, Transaction
 
 _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
 _OLDER = "identity/herdr/"  # where panes were published once
@@ -37,6 +36,167 @@ UI_STATES = ("pending", "running", "done", "failed")  # of an order
 UI_ENDED = ("done", "failed")
 
 
+def publish(tx: Transaction, row: Session, pane: dict[str, str]) -> None:
+    """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
+    known = published(tx, row.id)
+    if known and pane["pane_id"] in pane_handles(known) and _same_server(known, pane):
+        return  # also where the pane has been moved since: the environment keeps the name it had at first
+    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
+    values.write(tx, row, _key(row.id), dumps(value))
+
+
+def republish(db: Database, row: Session, environment, client_pid: int = 0) -> None:
+    """Make known the pane that `environment` names, where instance `row` has published another or none.
+
+    `client_pid` is the client that the environment comes from: a client's shared background server has
+    that of the terminal which happened to start it, and says nothing about this session.
+    """
+    from swarm_hook_core.process import runs_app_server
+
+    pane = pane_in(environment)
+    if pane and not (client_pid and runs_app_server(client_pid)):
+        with db.writing() as tx:
+            publish(tx, row, pane)
+
+
+def withdraw(tx: Transaction, instance_id: str) -> None:
+    """Inside a transaction: forget what an instance that has gone had published."""
+    for key in (_key(instance_id), f"{_OLDER}{instance_id}"):
+        values.erase(tx, key)
+
+
+def repair(db: Database, row: Session, known: dict, found: dict[str, str]) -> bool:
+    """Write back what a pane is called now; whether that was news.
+
+    `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
+    as its workspace tells them. Nothing is written where the session has published anew meanwhile.
+    """
+    if found["pane_id"] == known["handle"]:
+        return False
+    now = {name: text for name, text in found.items() if text}
+    value = {"schema_version": 1, **known, **now, "handle": found["pane_id"]}
+    earlier = sorted(pane_handles(known) - {found["pane_id"]})
+    value.update(handle_aliases=earlier, pane_aliases=earlier)
+    with db.writing() as tx:
+        if published(tx, row.id) != known or session_table.get(tx, row.id) is None:
+            return False
+        values.write(tx, row, _key(row.id), dumps(value))
+    return True
+
+
+def published(tx: Transaction, instance_id: str) -> dict:
+    """Return what an instance has published, empty where that is nothing or makes no sense."""
+    rows = tx.rows(
+        "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
+        " WHERE i.id = ? ORDER BY k.key DESC",
+        (_key(instance_id), f"{_OLDER}{instance_id}", instance_id),
+    )
+    return next(filter(None, (_pane_of(row.value) for row in rows)), {})
+
+
+def with_session(tx: Transaction, shown: dict) -> dict:
+    """Return a session as listed, with the pane it published, if any."""
+    value = published(tx, shown["id"])
+    if value:
+        shown.update(pane_summary(value))
+    return shown
+
+
+def with_lock(tx: Transaction, shown: dict) -> dict:
+    """Return a lock as listed, with the pane that its holder published, if any."""
+    return _beside_pane(shown, published(tx, shown["instance_id"]))
+
+
+def with_locks(tx: Transaction, shown: Iterable[dict]) -> Iterator[dict]:
+    """Yield locks as listed, as `with_lock` does; what is hidden stays so. Panes are asked for once for all."""
+    known = all_published(tx)
+    for lock in shown:
+        pane = known.get(lock["instance_id"])
+        yield lock if pane is None or lock.get("hidden") else _beside_pane(lock, pane)
+
+
+def all_published(tx: Transaction) -> dict[str, dict]:
+    """Return what each instance has published, by its id."""
+    found: dict[str, dict] = {}
+    for prefix in (_OLDER, _key("")):  # what a session has under both it says under the second
+        rows = tx.rows(
+            f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
+            " WHERE k.key >= ? AND k.key < ? AND k.scope = i.scope",
+            (prefix, prefix[:-1] + "0"),
+        )
+        found.update((row.id, pane) for row in rows if (pane := _pane_of(row.value)))
+    return found
+
+
+def enqueue(db: Database, scope: str, created_by: str | None, kind: str, payload: dict) -> UiCommand:
+    """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
+    with db.writing() as tx:
+        tx.change(
+            "INSERT INTO ui_commands (scope, created_by, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
+            (scope, created_by, kind, dumps(payload), tx.now()),
+        )
+        row = tx.row("SELECT * FROM ui_commands WHERE id = last_insert_rowid()", (), UiCommand)
+    return _parsed(row or UiCommand())
+
+
+def get(tx: Transaction, command_id: int) -> UiCommand | None:
+    """Return one command."""
+    row = tx.row("SELECT * FROM ui_commands WHERE id = ?", (command_id,), UiCommand)
+    return _parsed(row) if row else None
+
+
+def recent(tx: Transaction, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
+    """Return the newest `limit` commands of a scope, newest first; a negative limit means all.
+
+    Raises SwarmError where `status` is none of ``UI_STATES``.
+    """
+    condition, values = _in_state(scope, status)
+    sql = f"SELECT * FROM ui_commands WHERE {condition} ORDER BY id DESC LIMIT ?"
+    rows = tx.rows(sql, (*values, limit), UiCommand)
+    return [_parsed(row) for row in rows]
+
+
+def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iterator[tuple[str, UiCommand]]:
+    """Yield the commands of `recent`, all of them, as pages of a listing take them."""
+    from swarm_mcp.store import cursors
+
+    condition, values = _in_state(scope, status)
+
+    def read(place: list | None, number: int) -> list[UiCommand]:
+        behind = "AND id < ?" if place else ""
+        sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
+        return tx.rows(sql, (*values, *(place or ())), UiCommand)
+
+    for place, row in cursors.rows_after(after, (int,), read, lambda row: [row.id]):
+        yield place, _parsed(row)
+
+
+def count(tx: Transaction, scope: str, status: str = "") -> int:
+    """Return how many commands `walk` has."""
+    condition, values = _in_state(scope, status)
+    row = tx.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
+    return row.n if row else 0
+
+
+def outcome(tx: Transaction, command_id: int, seconds: float) -> UiCommand:
+    """Return the command once it is done or has failed, or as it is after `seconds`.
+
+    Sleeps until some process commits to the store. Raises SwarmError where the command is gone.
+    """
+    from swarm_mcp.store.changes import Changes
+
+    end = time.monotonic() + seconds
+    with Changes(tx.path) as changes:
+        while True:
+            row = get(tx, command_id)
+            if row is None:
+                raise SwarmError(f"ui command {command_id} is not there any more")
+            left = end - time.monotonic()
+            if row.status in UI_ENDED or left <= 0:
+                return row
+            changes.wait(left)
+
+
 def pane_in(environment) -> dict[str, str]:
     """Return the pane an environment names: ``pane_id``, ``workspace_id``, ``tab_id``, ``socket_path``; or nothing."""
     pane = (environment.get("HERDR_PANE_ID") or environment.get("HERDR_PANE") or "").strip()
@@ -44,145 +204,6 @@ def pane_in(environment) -> dict[str, str]:
         return {}
     more = {name: environment[variable] for name, variable in _VARIABLES.items() if environment.get(variable)}
     return {"pane_id": pane, **more}
-
-
-class Panes:
-    """The panes that sessions have published."""
-
-    def __init__(self, db: Database, sessions: SessionTable, values: KeyValues):
-        self._db = db
-        self._sessions = sessions
-        self._values = values
-
-    def publish(self, row: Session, pane: dict[str, str]) -> None:
-        """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
-        known = self.published(row.id)
-        if known and pane["pane_id"] in pane_handles(known) and _same_server(known, pane):
-            return  # also where the pane has been moved since: the environment keeps the name it had at first
-        value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
-        self._values.write(row, _key(row.id), dumps(value))
-
-    def republish(self, row: Session, environment, client_pid: int = 0) -> None:
-        from swarm_hook_core.process import runs_app_server
-
-        pane = pane_in(environment)
-        if pane and not (client_pid and runs_app_server(client_pid)):
-            with self._db.writing():
-                self.publish(row, pane)
-
-    def withdraw(self, instance_id: str) -> None:
-        """Inside a transaction: forget what an instance that has gone had published."""
-        for key in (_key(instance_id), f"{_OLDER}{instance_id}"):
-            self._values.erase(key)
-
-    def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
-        if found["pane_id"] == known["handle"]:
-            return False
-        now = {name: text for name, text in found.items() if text}
-        value = {"schema_version": 1, **known, **now, "handle": found["pane_id"]}
-        earlier = sorted(pane_handles(known) - {found["pane_id"]})
-        value.update(handle_aliases=earlier, pane_aliases=earlier)
-        with self._db.writing():
-            if self.published(row.id) != known or self._sessions.get(row.id) is None:
-                return False
-            self._values.write(row, _key(row.id), dumps(value))
-        return True
-
-    def published(self, instance_id: str) -> dict:
-        rows = self._db.rows(
-            "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
-            " WHERE i.id = ? ORDER BY k.key DESC",
-            (_key(instance_id), f"{_OLDER}{instance_id}", instance_id),
-        )
-        return next(filter(None, (_pane_of(row.value) for row in rows)), {})
-
-    def with_session(self, shown: dict) -> dict:
-        value = self.published(shown["id"])
-        if value:
-            shown.update(pane_summary(value))
-        return shown
-
-    def with_lock(self, shown: dict) -> dict:
-        return _beside_pane(shown, self.published(shown["instance_id"]))
-
-    def with_locks(self, shown: Iterable[dict]) -> Iterator[dict]:
-        known = self.all_published()
-        for lock in shown:
-            pane = known.get(lock["instance_id"])
-            yield lock if pane is None or lock.get("hidden") else _beside_pane(lock, pane)
-
-    def all_published(self) -> dict[str, dict]:
-        """Return what each instance has published, by its id."""
-        found: dict[str, dict] = {}
-        for prefix in (_OLDER, _key("")):  # what a session has under both it says under the second
-            rows = self._db.rows(
-                f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
-                " WHERE k.key >= ? AND k.key < ? AND k.scope = i.scope",
-                (prefix, prefix[:-1] + "0"),
-            )
-            found.update((row.id, pane) for row in rows if (pane := _pane_of(row.value)))
-        return found
-
-
-class UiCommands:
-    """The embedded store's queue of user interface commands.
-
-    Rows are as in ``ui_commands``, with ``payload`` and ``result`` parsed (text that is not JSON as it is).
-    """
-
-    def __init__(self, db: Database):
-        self._db = db
-
-    def enqueue(self, scope: str, created_by: str | None, kind: str, payload: dict) -> UiCommand:
-        with self._db.writing():
-            self._db.change(
-                "INSERT INTO ui_commands (scope, created_by, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
-                (scope, created_by, kind, dumps(payload), self._db.now()),
-            )
-            row = self._db.row("SELECT * FROM ui_commands WHERE id = last_insert_rowid()", (), UiCommand)
-        return _parsed(row or UiCommand())
-
-    def get(self, command_id: int) -> UiCommand | None:
-        row = self._db.row("SELECT * FROM ui_commands WHERE id = ?", (command_id,), UiCommand)
-        return _parsed(row) if row else None
-
-    def recent(self, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
-        condition, values = _in_state(scope, status)
-        sql = f"SELECT * FROM ui_commands WHERE {condition} ORDER BY id DESC LIMIT ?"
-        rows = self._db.rows(sql, (*values, limit), UiCommand)
-        return [_parsed(row) for row in rows]
-
-    def walk(self, scope: str, status: str = "", after: str = "") -> Iterator[tuple[str, UiCommand]]:
-        from swarm_mcp.paging import walk
-
-        condition, values = _in_state(scope, status)
-
-        def read(place: list | None, number: int) -> list[UiCommand]:
-            behind = "AND id < ?" if place else ""
-            sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
-            return self._db.rows(sql, (*values, *(place or ())), UiCommand)
-
-        for place, row in walk(after, (int,), read, lambda row: [row.id]):
-            yield place, _parsed(row)
-
-    def count(self, scope: str, status: str = "") -> int:
-        condition, values = _in_state(scope, status)
-        row = self._db.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
-        return row.n if row else 0
-
-    def outcome(self, command_id: int, seconds: float) -> UiCommand:
-        from swarm_mcp.store.changes import Changes
-
-        end = time.monotonic() + seconds
-        with Changes(self._db.path) as changes:
-            while True:
-                row = self.get(command_id)
-                if row is None:
-                    raise SwarmError(f"ui command {command_id} is not there any more")
-                left = end - time.monotonic()
-                if row.status in UI_ENDED or left <= 0:
-                    return row
-                changes.wait(left)
 
 
 def pane_handles(value: dict) -> set[str]:

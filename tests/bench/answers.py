@@ -1,8 +1,8 @@
-"""How large answers are, and what they cost, where there are 100,000 rows of everything: of ``--part listings``.
+"""The size and cost of answers beside 100,000 rows of everything: part of ``--part listings``.
 
-Every tool that is registered is asked in this process, with what makes its answer long, and every resource is read; so
-is every command that lists, as a process of its own. Goals: no answer of the server above 100 KB, as the client gets it
-(structured content and text together), and none of a command that was not asked for more.
+Every registered tool is asked in this process for a long answer, and every resource is read; every listing command runs
+as a process of its own. Goals: no answer of the server above 100 KB in the client's view (structured content and text
+together), and none of a command without a request for more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .plugin import WrongAnswer
 ROWS = 100_000
 ME = "holder-0"
 SAMPLES = {"string": "x", "number": 1, "integer": 1, "array": [], "object": {}, "boolean": True}
-# What each tool is asked with beside its defaults; those that only change things, or ask other programs, are left out.
+# The arguments of each tool beside its defaults; tools that only change things, or ask other programs, are left out.
 ARGUMENTS: dict[str, dict] = {
     "bootstrap": {"include_terminal": True},
     "poll_messages": {"limit": 200},
@@ -54,7 +54,7 @@ Run = Callable[[str, str, Callable[[bytes], bool]], tuple[float, float, float]]
 
 
 class Answers:
-    """The measurements, on one store; what misses its goal is in `missed`."""
+    """The measurements, on one store; missed goals are in `missed`."""
 
     def __init__(self, root: Path, checkout: str, run: Run):
         self.path, self.checkout, self.run = str(root / "answers.db"), checkout, run

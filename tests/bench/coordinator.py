@@ -1,9 +1,9 @@
-"""What the coordinator costs: calls over stdio, locks per second, commands, start, memory, and growth.
+"""The cost of the coordinator: calls over stdio, locks per second, commands, start, memory, and growth.
 
-Goals (``--check`` exits 1 where one is missed): ``lock_file`` at most 1 ms above the SDK's empty tool call, both
-medians of one run; at least 1 000 locks a second with 8 processes and no error with any number; ``locks
---json`` and ``register`` at most twice a bare ``python3 -c pass``; an idle server below 70 MiB resident; with
-100 000 locks, tasks and messages at most 1.5 times the time at none.
+Goals (``--check`` exits 1 for a missed one): ``lock_file`` at most 1 ms above the SDK's empty tool call, both medians
+of one run; at least 1 000 locks a second with 8 processes and no error with any number; ``locks --json`` and
+``register`` at most twice a bare ``python3 -c pass``; an idle server below 70 MiB resident; with 100 000 locks, tasks
+and messages at most 1.5 times the time at none.
 """
 
 from __future__ import annotations

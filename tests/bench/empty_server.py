@@ -1,4 +1,4 @@
-"""An MCP server on the official SDK whose one tool does nothing: what a call costs before anybody does anything."""
+"""An MCP server on the official SDK with one empty tool: the cost of a call without any work."""
 
 import asyncio
 

@@ -1,11 +1,11 @@
-"""What waiting and locking cost: ``--part locks``.
+"""The cost of waiting and locking: ``--part locks``.
 
-Wake-up: one process holds a file, another waits for it; from the release's commit to the waiter's having the lock,
-on one clock, some 200 times. Once with nobody else, once with as many more waiters of other files as `CROWD` says,
-who are all woken by every commit. Uncontended: acquire and release of one file after the other by one process,
-each a transaction of its own; the same of ten files at once.
+Wake-up: one process holds a file, another waits for it; from the release's commit to the waiter's lock, on one clock,
+some 200 times. Once alone, once with `CROWD` more waiters of other files, all of them woken by every commit.
+Uncontended: acquire and release of one file after the other by one process, each a transaction of its own; the same of
+ten files at once.
 
-Goals: a waiter has the lock within 50 ms of the release in 99 of 100 cases; of pairs of acquire and release see
+Goals: a waiter has the lock within 50 ms of the release in 99 of 100 cases; for pairs of acquire and release see
 ``lock_pairs``.
 """
 
@@ -52,7 +52,7 @@ for number in range(rounds):
 
 
 class Locks:
-    """The measurements; what misses its goal is in `missed`."""
+    """The measurements; missed goals are in `missed`."""
 
     def __init__(self, root: Path, checkout: str, env: dict[str, str]):
         self.path = str(root / "locks.db")

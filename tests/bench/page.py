@@ -116,12 +116,12 @@ class Tee:
         return self._out.write(text)
 
     def flush(self) -> None:
-        """As of any stream."""
+        """Do nothing, for the interface of a stream."""
         self._out.flush()
 
     @property
     def text(self) -> str:
-        """What was printed."""
+        """Return the printed text."""
         return self._kept.getvalue()
 
 

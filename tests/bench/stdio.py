@@ -57,7 +57,7 @@ class Client:
         return sizes["Rss"], sizes["Pss"]
 
     def close(self) -> None:
-        """Close its input, which ends it."""
+        """Close its input, and so end it."""
         self.process.stdin.close()  # type: ignore[union-attr]
         self.process.wait(10)
         self.process.stdout.close()  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Write the programs of docs/dev/python.md into a folder, for a type checker: they are what users begin with.
+"""Write the programs of docs/dev/python.md into a folder, for a type checker: users begin with them.
 
 usage: python tests/documents/python_programs.py FOLDER
 """

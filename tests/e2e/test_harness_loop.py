@@ -1,4 +1,4 @@
-"""The harness `loop`, which needs no client: supervised and dispatched, a model scripted on loopback."""
+"""The harness `loop`, without any client: supervised and dispatched, with a scripted model on loopback."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PYTHON = [sys.executable, "-I", "-S"]
 
 
 class Scripted(HarnessAdapter):
-    """A harness that runs a script of Python, which prints our events, one JSON array of words each."""
+    """A harness that runs a Python script that prints our events, one JSON array of words each."""
 
     name = "scripted"
     program = "python3"
@@ -86,7 +86,7 @@ def kinds(seen: list[Event], *without: str) -> list[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
+    """Return True for a process that exists and is no zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -99,7 +99,7 @@ def is_alive(pid: int) -> bool:
 
 
 def gone_within(pids, seconds: float) -> bool:
-    """Whether all of these end in time."""
+    """Return True if all of these end in time."""
     end = time.monotonic() + seconds
     while any(is_alive(pid) for pid in pids):
         if time.monotonic() > end:

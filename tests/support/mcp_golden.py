@@ -150,7 +150,7 @@ def conversations() -> dict[str, list[str]]:
 
 
 def answers(lines: list[str], program: list[str] = SWARM) -> list[dict]:
-    """Return all that a server in a new home answers to `lines`, in the order of the ids, without what varies."""
+    """Return all answers of a server in a new home to `lines`, in the order of the ids, without varying parts."""
     with tempfile.TemporaryDirectory() as home:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SWARM_", "XDG_"))}
         environment.update(HOME=home, SWARM_STATE_DIR=f"{home}/state", SWARM_DB_PATH=f"{home}/swarm.db")
@@ -159,7 +159,7 @@ def answers(lines: list[str], program: list[str] = SWARM) -> list[dict]:
             [*program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=home, env=environment, text=True
         ) as server:
             assert server.stdin and server.stdout
-            for line in lines:  # one after another: the order in which calls are carried out is part of the answer
+            for line in lines:  # one after another: the order of calls is part of the answer
                 server.stdin.write(line + "\n")
                 server.stdin.flush()
                 for _ in range(expected(line)):

@@ -1,10 +1,18 @@
 """Reports the effects of inline code to the shell reader's call that runs the code."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 SCRATCH = "/tmp/swarm-nowhere"  # stands for the code's own temporary files, which are not reported
 OTHER_CODE = "code that runs other code"
@@ -30,15 +38,15 @@ class CodeEffects:
     is_script  True for a script file: its possible effects are not reported, because it is watched anyhow
     """
 
-    def __init__(self, call, language: str, is_script: bool = False):
+    def __init__(self, call: Call, language: str, is_script: bool = False) -> None:
         self.call = call
         self.language = language
         self.folder = call.folder
         self.doubt = 0
         self.is_script = is_script
-        self.loops: list = []
-        self.reasons: set = set()  # of the guesses made so far
-        self.read: set = set()  # the files that the code has read so far
+        self.loops: list[Any] = []
+        self.reasons: set[str] = set()  # of the guesses made so far
+        self.read: set[str] = set()  # the files that the code has read so far
 
     def _is_of_interest(self, path: str, how: str) -> bool:
         if (self.is_script and self.doubt > 0) or not path or path.startswith(SCRATCH):
@@ -85,7 +93,7 @@ class CodeEffects:
         """Report that the content of file `path` is replaced."""
         self.write(path, REPLACE)
 
-    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
+    def tree(self, path: str, admits: Callable[[str], bool | None] | None = None, how: str = EDIT) -> None:
         """Report a write of all at and under `path`, or of the files that `admits` (``model.Tree``); `how`: see
         `change`.
         """
@@ -137,7 +145,7 @@ class CodeEffects:
         if os.path.isdir(whole):
             missing = False
 
-        def arrives(path: str):
+        def arrives(path: str) -> bool | None:
             return os.path.lexists(os.path.join(whole, os.path.relpath(path, to))) or missing
 
         self.tree(target, arrives, REPLACE)
@@ -149,15 +157,15 @@ class CodeEffects:
             return target
         return os.path.join(target, os.path.basename(source.rstrip("/")) if is_known(source) else UNKNOWN)
 
-    def run(self, words: list, stdin=None, folder=None) -> None:
+    def run(self, words: list[Any], stdin: str | None = None, folder: str | None = None) -> None:
         """Run a command. `stdin`: the text it reads."""
         self._unseen(lambda call: call.run(words, _stream(stdin)), folder)
 
-    def script(self, text: str, stdin=None, folder=None) -> None:
+    def script(self, text: str, stdin: str | None = None, folder: str | None = None) -> None:
         """Run shell text; otherwise as `run`."""
         self._unseen(lambda call: call.script(text, (), _stream(stdin)), folder)
 
-    def _unseen(self, work, folder) -> None:
+    def _unseen(self, work: Callable[..., Any], folder: str | None) -> None:
         """Do ``work(call)`` with its output hidden: the output goes to the code."""
         scope = self.call.walk.scope
         shown = scope.shown
@@ -181,7 +189,7 @@ class CodeEffects:
         """Return True if the meaning of `path` is known: one file, or files that the disk will tell."""
         return absolute(self.folder, path) is not None or self._here().found(path) is not None
 
-    def _here(self, folder=None) -> Call:
+    def _here(self, folder: str | None = None) -> Call:
         """The call, in `folder`, or in the one that the code has moved to."""
         if folder is None:
             where = self.folder
@@ -193,7 +201,7 @@ class CodeEffects:
         return Call(call.walk, call.name, call.words, where, call.stdin)
 
 
-def _stream(text):
+def _stream(text: str | None) -> Stream | None:
     if text is None:
         return None
     if not is_known(text):

@@ -21,13 +21,20 @@ The tables map an action to its calls; N is the place of the argument with the p
     path        a path is written that the call does not name
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.inline.tokens import REGEX, Language, delimited, quoted
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
 
 APOSTROPHE, QUOTE = "'", '"'
 CODE_IN_BRACES = r"\{(?P<code>(?:[^{}]|\{[^{}]*\})*)\}"
 
 
-def _calls(table: dict, prefix: str = "", suffix: str = "") -> dict:
+def _calls(table: dict[str, Any], prefix: str = "", suffix: str = "") -> dict[str, Any]:
     return {f"{prefix}{name}{suffix}": action for action, names in table.items() for name in names.split()}
 
 

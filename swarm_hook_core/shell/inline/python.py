@@ -34,6 +34,14 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 _OF_ANOTHER_PYTHON = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
@@ -41,7 +49,7 @@ _TOO_LONG = (TooLong, OverflowError, RecursionError, MemoryError)
 BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a block is left early
 
 
-def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
+def follow(call: Call, source: str, argv: list[Any], stdin: str | None = None, file: str | None = None) -> None:
     """Report the effects of Python code `source` through `call`. Never raises for anything in the code.
 
     `argv`: ``sys.argv``; `stdin`: the text it reads, if known; `file`: the absolute path of a script.
@@ -72,7 +80,7 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
     code.run(tree)
 
 
-def parsed(source: str):
+def parsed(source: str) -> ast.Module:
     """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, or as ``compile``."""
     if len(source) > LONGEST or sum(map(source.count, _DENSE)) > MOST_DENSE:
         raise OverflowError
@@ -81,7 +89,7 @@ def parsed(source: str):
         return compile(source, "<code>", "exec", ast.PyCF_ONLY_AST)
 
 
-def _without_marks(source: str):
+def _without_marks(source: str) -> tuple[str, dict[str, Any]]:
     """Return `source` with a name in place of each mark, and the mark of each of these names."""
     parts, marks = source.split("\0"), {}
     for place in range(1, len(parts), 2):
@@ -101,7 +109,16 @@ class Code(Expressions):
     replays   the Replays of this code, unless it is a replay itself
     """
 
-    def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
+    def __init__(
+        self,
+        effects: CodeEffects,
+        marks: dict[str, Any],
+        argv: list[str],
+        stdin: str | None,
+        file: str | None,
+        seconds: float,
+        only: str | None = None,
+    ) -> None:
         names = Names({"__name__": "__main__"})
         if file:
             names.set("__file__", file)
@@ -112,7 +129,7 @@ class Code(Expressions):
         self.only = only
         self.replays: Replays | None = None
 
-    def run(self, tree) -> None:
+    def run(self, tree: ast.Module) -> None:
         """Follow the code to its end."""
         try:
             self.block(tree.body)
@@ -123,7 +140,7 @@ class Code(Expressions):
 
     # -------------------------------------------------------- for the library
 
-    def variable(self, name: str):
+    def variable(self, name: str) -> Any:
         """The environment variable `name`, or `ANY`."""
         found = self.effects.call.walk.scope.variable(name)
         if isinstance(found, str):
@@ -154,13 +171,13 @@ class Code(Expressions):
             elif os.path.isfile(path + ".py") or os.path.isdir(path):
                 self.effects.runs_project()
 
-    def in_loop(self, files: DiskFiles, act):
+    def in_loop(self, files: DiskFiles, act: Any) -> Any:
         """Do `act`, one round for all of `files` at once, and report its writes of them."""
         return gone_through(self, files, act)
 
     # ------------------------------------------------------------- statements
 
-    def block(self, statements):
+    def block(self, statements: Sequence[ast.stmt]) -> str | None:
         """Walk `statements`. Return the way they are left early, or None."""
         for statement in statements:
             self.tick()
@@ -170,7 +187,7 @@ class Code(Expressions):
                 return left
         return None
 
-    def do_parts(self, node):
+    def do_parts(self, node: ast.AST) -> str | None:
         """A statement of a kind that is not followed: its expressions are, and its blocks may be gone."""
         blocks = []
         for part in parts_of(node):
@@ -186,28 +203,28 @@ class Code(Expressions):
             return self.fork([*blocks, []])
         return None
 
-    def do_Expr(self, node):
+    def do_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Name) and node.value.id in self.marks:
             self.effects.guess("computed Python code")
         self.value(node.value)
 
-    def do_Assign(self, node):
+    def do_Assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)
         for target in node.targets:
             self.assign(target, value)
 
-    def do_AnnAssign(self, node):
+    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self.assign(node.target, self.value(node.value))
 
-    def do_AugAssign(self, node):
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
         old, new = self.value(node.target), self.value(node.value)
         if isinstance(old, list) and len(old) < MOST:
             old += elements(new) or [ANY]
         else:
             self.assign(node.target, operate(type(node.op).__name__, old, new))
 
-    def do_Import(self, node):
+    def do_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self.imported(alias.name)
             if alias.asname:
@@ -216,7 +233,7 @@ class Code(Expressions):
                 name = alias.name.partition(".")[0]
             self.names.set(alias.asname or name, LibraryName(name))
 
-    def do_ImportFrom(self, node):
+    def do_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
         if node.level:
             self.effects.guess_code()
@@ -226,7 +243,7 @@ class Code(Expressions):
             for name in names_in(module) if alias.name == "*" else [alias.name]:
                 self.names.set(alias.asname or name, LibraryName(f"{module}.{name}"))
 
-    def do_FunctionDef(self, node):
+    def do_FunctionDef(self, node: ast.FunctionDef) -> None:
         function = Function(node, self.names)
         if node.decorator_list:
             for decorator in node.decorator_list:
@@ -238,7 +255,7 @@ class Code(Expressions):
 
     do_AsyncFunctionDef = do_FunctionDef
 
-    def do_ClassDef(self, node):
+    def do_ClassDef(self, node: ast.ClassDef) -> None:
         for part in (*node.decorator_list, *node.bases, *node.keywords):
             self.value(part)
         outside, self.names = self.names, Names({}, self.names)
@@ -250,29 +267,29 @@ class Code(Expressions):
         self.names.set(node.name, ANY)
         self.hand_over(functions)
 
-    def do_Global(self, node):
+    def do_Global(self, node: ast.Global) -> None:
         self.names.outer.update(node.names)
 
     do_Nonlocal = do_Global
 
-    def do_Return(self, node):
+    def do_Return(self, node: ast.Return) -> str:
         self.returned.append(None if node.value is None else self.value(node.value))
         return RETURN
 
-    def do_Raise(self, node):
+    def do_Raise(self, node: ast.Raise) -> str:
         if node.exc is not None:
             self.value(node.exc)
         if not self.entered:
             raise Exit
         return RETURN
 
-    def do_Break(self, _node):
+    def do_Break(self, _node: ast.Break) -> str:
         return BREAK
 
-    def do_Continue(self, _node):
+    def do_Continue(self, _node: ast.Continue) -> str:
         return CONTINUE
 
-    def do_If(self, node):
+    def do_If(self, node: ast.If) -> str | None:
         known = truth(self.value(node.test))
         if known is None:
             return self.fork([node.body, node.orelse])
@@ -280,7 +297,7 @@ class Code(Expressions):
             return self.block(node.body)
         return self.block(node.orelse)
 
-    def do_Try(self, node):
+    def do_Try(self, node: ast.Try) -> str | None:
         left, is_over = None, False
         try:
             left = self.block(node.body)
@@ -297,7 +314,7 @@ class Code(Expressions):
 
     do_TryStar = do_Try
 
-    def do_With(self, node):
+    def do_With(self, node: ast.With) -> str | None:
         folder = self.effects.folder
         made = []
         for item in node.items:
@@ -311,7 +328,7 @@ class Code(Expressions):
 
     do_AsyncWith = do_With
 
-    def fork(self, blocks):
+    def fork(self, blocks: Iterable[Sequence[ast.stmt]]) -> str | None:
         """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
@@ -337,7 +354,7 @@ class Code(Expressions):
             self.effects.doubt += 1  # the rest is only reached by the other branch
         return None
 
-    def do_While(self, node):
+    def do_While(self, node: ast.While) -> str | None:
         self.forget(node.body)
         self.value(node.test)
         if not isinstance(node.test, ast.Constant):
@@ -348,7 +365,7 @@ class Code(Expressions):
             return left
         return None
 
-    def do_For(self, node):
+    def do_For(self, node: ast.For) -> str | None:
         iterable = self.value(node.iter)
         if isinstance(iterable, DiskFiles):
             self.forget(node.body)
@@ -369,7 +386,7 @@ class Code(Expressions):
 
     do_AsyncFor = do_For
 
-    def lap(self, body):
+    def lap(self, body: Sequence[ast.stmt]) -> str | None:
         """Go through `body` once; how it was left, but for ``continue``."""
         doubt = self.effects.doubt
         left = self.block(body)
@@ -378,7 +395,7 @@ class Code(Expressions):
             return None
         return left
 
-    def forget(self, body) -> None:
+    def forget(self, body: Sequence[ast.AST]) -> None:
         """Names that `body` binds are not known on a later lap; lists that it grows are."""
         for node in nodes_of(body):
             bound = None

@@ -24,6 +24,13 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.python import Code
+
+
 READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
 _OPEN_FILES = ("io.", "sys.")  # makers of open files
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
@@ -31,7 +38,7 @@ _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NOWHERE = 99  # the place of an argument that has a keyword alone
 
 
-def rows(names: str, *row) -> dict:
+def rows(names: str, *row: int | str) -> dict[str, Any]:
     return dict.fromkeys(names.split(), row)
 
 
@@ -54,7 +61,7 @@ METHODS = {
 }
 
 
-def _paths(value) -> list:
+def _paths(value: Any) -> list[Any]:
     """Return the path that `value` names, as a list; a number is an open file, and has no path."""
     path = path_of(value)
     if path is None:
@@ -62,65 +69,65 @@ def _paths(value) -> list:
     return [path]
 
 
-def _write(code, a, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
+def _write(code: Code, a: Arguments, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, 0 if is_optional else ANY)):
         code.effects.write(path, how)
 
 
-def _replace(code, a, place: int, keyword: str, is_optional: bool = False) -> None:
+def _replace(code: Code, a: Arguments, place: int, keyword: str, is_optional: bool = False) -> None:
     _write(code, a, place, keyword, is_optional, REPLACE)
 
 
-def _remove(code, a, place: int, keyword: str) -> None:
+def _remove(code: Code, a: Arguments, place: int, keyword: str) -> None:
     _write(code, a, place, keyword, False, REMOVE)
 
 
-def _tree(code, a, place: int, keyword: str, how: str = EDIT) -> None:
+def _tree(code: Code, a: Arguments, place: int, keyword: str, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, ANY)):
         code.effects.tree(path, how=how)
 
 
-def _remove_tree(code, a, place: int, keyword: str) -> None:
+def _remove_tree(code: Code, a: Arguments, place: int, keyword: str) -> None:
     _tree(code, a, place, keyword, REMOVE)
 
 
-def _folder(code, a, place: int, keyword: str) -> None:
+def _folder(code: Code, a: Arguments, place: int, keyword: str) -> None:
     code.effects.make_folder(path_of(a.get(place, keyword, ANY)) or UNKNOWN)
 
 
-def _two(a, first: str = "src", second: str = "dst") -> tuple:
+def _two(a: Arguments, first: Any = "src", second: Any = "dst") -> tuple[Any, ...]:
     return tuple(path_of(one) or UNKNOWN for one in (a.get(0, first, ANY), a.get(1, second, ANY)))
 
 
-def _move(code, a, first: str = "src", second: str = "dst") -> None:
+def _move(code: Code, a: Arguments, first: Any = "src", second: Any = "dst") -> None:
     code.effects.move(*_two(a, first, second))
 
 
-def _move_into(code, a):
+def _move_into(code: Code, a: Arguments) -> Any:
     source, target = _two(a)
     code.effects.move(source, code.effects.landing(source, target))
     return a.get(1, "dst", ANY)
 
 
-def _copy_into(code, a):
+def _copy_into(code: Code, a: Arguments) -> Any:
     code.effects.replace(code.effects.landing(*_two(a)))
     return a.get(1, "dst", ANY)
 
 
-def _copy_tree(code, a):
+def _copy_tree(code: Code, a: Arguments) -> Any:
     code.effects.copy_tree(*_two(a))
     return a.get(1, "dst", ANY)
 
 
-def _unpacked(code, a, place: int, keyword: str) -> None:
+def _unpacked(code: Code, a: Arguments, place: int, keyword: str) -> None:
     code.effects.tree(path_of(a.get(place, keyword, ".")) or UNKNOWN, lambda _path: None, REPLACE)
 
 
-def _opened(code, a, place: int, default: str):
+def _opened(code: Code, a: Arguments, place: int, default: Any) -> OpenFile:
     return open_file(code, a.get(0, "file", a.get(0, "filename", a.get(0, "name", ANY))), a.get(place, "mode", default))
 
 
-def open_file(code, file, mode) -> OpenFile:
+def open_file(code: Code, file: Any, mode: str) -> OpenFile:
     """``open(file, mode)``."""
     path = path_of(file)
     if path is None:
@@ -134,7 +141,7 @@ def open_file(code, file, mode) -> OpenFile:
     return OpenFile(path, disk.text_read(code, path))
 
 
-def _opened_by_flags(code, a):
+def _opened_by_flags(code: Code, a: Arguments) -> int:
     flags = a.get(1, "flags", ANY)
     if not isinstance(flags, int) or flags & _WRITES_FLAGS:
         how = EDIT
@@ -144,11 +151,11 @@ def _opened_by_flags(code, a):
     return 3
 
 
-def _chdir(code, a) -> None:
+def _chdir(code: Code, a: Arguments) -> None:
     code.effects.change_folder(path_of(a.get(0, "path", ANY)) or UNKNOWN)
 
 
-def _archive(code, a) -> None:
+def _archive(code: Code, a: Arguments) -> None:
     mode = a.get(1, "mode", "r")
     if not isinstance(mode, str) or mode[:1] != "r":
         how = EDIT
@@ -157,12 +164,12 @@ def _archive(code, a) -> None:
         _write_named(code, a.get(0, "file", a.get(0, "name")), True, how)
 
 
-def _guess(code, a, place: int = 0, keyword: str = "") -> None:
+def _guess(code: Code, a: Arguments, place: int = 0, keyword: str = "") -> None:
     if not keyword or truth(a.get(place, keyword, False)) is not False:
         code.effects.guess_path()
 
 
-def _run(code, a, are_words: bool = False) -> None:
+def _run(code: Code, a: Arguments, are_words: bool = False) -> None:
     if are_words:
         words = list(a.given)
     else:
@@ -176,11 +183,17 @@ def _run(code, a, are_words: bool = False) -> None:
     _start(code, words, in_shell, given, None if folder is None else text_of(folder))
 
 
-def _script(code, a) -> None:
+def _script(code: Code, a: Arguments) -> None:
     _start(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
 
 
-def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
+def _start(
+    code: Code,
+    words: Any,
+    in_shell: bool,
+    given: str | None = None,
+    folder: str | None = None,
+) -> None:
     if isinstance(words, (list, tuple)) and words:
         parts = words
     else:
@@ -195,15 +208,15 @@ def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
         code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
 
 
-def _code(code, a) -> None:
+def _code(code: Code, a: Arguments) -> None:
     code.effects.guess_code()
 
 
-def _project(code, a) -> None:
+def _project(code: Code, a: Arguments) -> None:
     code.effects.runs_project()
 
 
-ACTIONS: dict = {
+ACTIONS: dict[str, Any] = {
     "write": _write,
     "replace": _replace,
     "remove": _remove,
@@ -229,7 +242,7 @@ ACTIONS: dict = {
 # ------------------------------------------------------------------ methods
 
 
-def call_method(code, owner, name: str, args: list, keywords: dict):
+def call_method(code: Code, owner: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call method `name` of `owner`, with its effects, and return its value."""
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):
@@ -257,7 +270,7 @@ _MOVES["copy"] = lambda code, a: code.effects.replace(_two(a)[1])
 _ASKED = {"exists": "exists", "is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}
 
 
-def _of_path(code, owner: Path, name: str, a):
+def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if METHODS.get(name, "")[:1] == ("self",):
         return code.effects.write(owner.text, METHODS[name][2])
     if name == "open":
@@ -291,7 +304,7 @@ def _of_path(code, owner: Path, name: str, a):
     return found
 
 
-def _of_database(code, owner: Database, name: str, a) -> Database:
+def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in ("execute", "executemany", "executescript"):
         sql = text_of(a.get(0, "sql", ANY))
         verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}
@@ -302,7 +315,7 @@ def _of_database(code, owner: Database, name: str, a) -> Database:
     return owner
 
 
-def method_of_unknown(code, name: str, a):
+def method_of_unknown(code: Code, name: str, a: Arguments) -> Any:
     """Call a method of an unknown object: it is judged by its name."""
     values = [*a.given, *a.named.values()]
     kind, place, *_how = METHODS.get(name, ("", 0))
@@ -329,13 +342,13 @@ def method_of_unknown(code, name: str, a):
     return ANY
 
 
-def read(code, a) -> None:
+def read(code: Code, a: Arguments) -> None:
     """The file that the first argument names, if it does, is read."""
     for path in _paths(a.given[0]) if a.given and isinstance(a.given[0], (str, Path)) else ():
         code.effects.reads(path)
 
 
-def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
+def _write_named(code: Code, value: Any, is_exact: bool = False, how: str = EDIT) -> None:
     """Report a write if `value` names a file; unless `is_exact`, an ending may be added to the name."""
     no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
     if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)):
@@ -345,10 +358,10 @@ def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
                 code.effects.guess_path()
 
 
-def _is_writing_mode(value) -> bool:
+def _is_writing_mode(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) < 5 and (value[0] in "wax" or (value[0] == "r" and "+" in value))
 
 
-def may_be_path(value) -> bool:
+def may_be_path(value: Any) -> bool:
     is_file = isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)
     return isinstance(value, (str, Path, Unknown)) and not is_file

@@ -16,11 +16,19 @@ from swarm_hook_core.shell.inline.effects import SCRATCH, CodeEffects, Exit
 from swarm_hook_core.shell.inline.python_values import ANY, DiskFiles, Path, SomeFiles, text_of, tidy, truth
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.python import Code
+    from swarm_hook_core.shell.inline.python_values import Arguments
+
+
 LONGEST_READ = 64 * 1024  # bytes of a file that a replay reads
 SECONDS, ALL_SECONDS = 0.005, 0.02  # for the replay of one file, and of all of them
 
 
-def text_read(code, path: str):
+def text_read(code: Code, path: str) -> Any:
     """Return the text of the file at `path` in a replay, else `ANY`."""
     whole = None
     if code.only:
@@ -34,7 +42,7 @@ def text_read(code, path: str):
         return ANY
 
 
-def asked(code, name: str, path: str):
+def asked(code: Code, name: str, path: str) -> Any:
     """Return an answer of the disk in a replay, else `ANY`: outside of a replay a named write is certain anyway."""
     whole = None
     if code.only:
@@ -44,14 +52,14 @@ def asked(code, name: str, path: str):
     return getattr(os.path, name)(whole)
 
 
-def glob_found(code, a):
+def glob_found(code: Code, a: Arguments) -> Any:
     if a.get(99, "root_dir") is not None:
         return ANY
     deep = truth(a.get(99, "recursive", False)) is not False
     return globbed(code, text_of(a.get(0, "pathname", ANY)), "", False, deep)
 
 
-def globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = True):
+def globbed(code: Code, pattern: str, folder: str, as_paths: bool, recursive: bool = True) -> Any:
     """Return the files that a glob `pattern` seen from `folder` finds."""
     base = absolute(code.effects.folder, folder)
     if base is None or not is_known(pattern):
@@ -68,7 +76,7 @@ def globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = T
     return _found(code, base, folder, fits, Path if as_paths else str)
 
 
-def entries(code, folder: str, as_paths: bool, only_names: bool = False):
+def entries(code: Code, folder: str, as_paths: bool, only_names: bool = False) -> Any:
     """Return the entries of `folder`."""
     base = absolute(code.effects.folder, folder)
     if base is None:
@@ -79,10 +87,10 @@ def entries(code, folder: str, as_paths: bool, only_names: bool = False):
     return _found(code, base, spelled, lambda inside: len(inside) == 1, Path if as_paths else str)
 
 
-def _found(code, base: str, folder: str, fits, kind):
+def _found(code: Code, base: str, folder: str, fits: Any, kind: Any) -> Any:
     """Return the files under absolute `base`, spelled `folder`, whose inner parts pass `fits`; each is a `kind`."""
 
-    def spelled(inside: list):
+    def spelled(inside: list[Any]) -> Any:
         if folder:
             path = os.path.join(folder, *inside)
         else:
@@ -91,7 +99,7 @@ def _found(code, base: str, folder: str, fits, kind):
             return Path(tidy(path))
         return path
 
-    def candidates(path: str) -> list:
+    def candidates(path: str) -> list[Any]:
         start = base.rstrip("/") + "/"
         inside = []
         if path.startswith(start):
@@ -104,7 +112,7 @@ def _found(code, base: str, folder: str, fits, kind):
     return DiskFiles(base, kind(mark))
 
 
-def walked(code, folder: str):
+def walked(code: Code, folder: str) -> Any:
     """``os.walk(folder)``: folder, names of folders, names of files."""
     base = absolute(code.effects.folder, folder)
     if base is None:
@@ -124,11 +132,11 @@ def walked(code, folder: str):
     return found
 
 
-def _fitting(parts: list, recursive: bool, with_hidden: bool):
+def _fitting(parts: list[Any], recursive: bool, with_hidden: bool) -> Any:
     """Return a function of path parts: True if they match the pattern `parts`."""
     from fnmatch import fnmatchcase
 
-    def fits(inside: list, at: int = 0, place: int = 0) -> bool:
+    def fits(inside: list[Any], at: int = 0, place: int = 0) -> bool:
         if at == len(parts):
             return place == len(inside)
         shown = place < len(inside) and (with_hidden or parts[at][:1] == "." or inside[place][:1] != ".")
@@ -147,7 +155,7 @@ def _fitting(parts: list, recursive: bool, with_hidden: bool):
 class DiskLoop:
     """A loop that is walked once for all of `files`, and its writes of them."""
 
-    def __init__(self, files: DiskFiles, folder):
+    def __init__(self, files: DiskFiles, folder: str | None) -> None:
         element = files.element[1][0] if isinstance(files.element, tuple) else files.element  # a tuple: `os.walk`
         self.mark = text_of(element)
         self.root = files.root
@@ -172,9 +180,9 @@ class DiskLoop:
 class ReplayEffects(CodeEffects):
     """The effects of the code on one file; `written`: absolute path -> True, or None if in doubt."""
 
-    def __init__(self, effects: CodeEffects):
+    def __init__(self, effects: CodeEffects) -> None:
         super().__init__(effects.call, effects.language)
-        self.written: dict = {}
+        self.written: dict[str, Any] = {}
         self.is_unclear = False
 
     def write(self, path: str, how: str = EDIT) -> None:
@@ -186,16 +194,16 @@ class ReplayEffects(CodeEffects):
         elif self.written.get(whole) is not True:
             self.written[whole] = not self.doubt or None
 
-    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
+    def tree(self, path: str, admits: Any = None, how: str = EDIT) -> None:
         self.is_unclear = True
 
     def guess(self, why: str) -> None:
         self.is_unclear = True
 
-    def run(self, words: list, stdin=None, folder=None) -> None:
+    def run(self, words: list[Any], stdin: str | None = None, folder: str | None = None) -> None:
         pass
 
-    def script(self, text: str, stdin=None, folder=None) -> None:
+    def script(self, text: str, stdin: str | None = None, folder: str | None = None) -> None:
         pass
 
     def runs_project(self) -> None:
@@ -205,13 +213,13 @@ class ReplayEffects(CodeEffects):
 class Replays:
     """Replays of one piece of code. `again(effects, path, seconds)` follows it once more for the file `path` alone."""
 
-    def __init__(self, again, effects: CodeEffects):
+    def __init__(self, again: Any, effects: CodeEffects) -> None:
         self.again = again
         self.effects = effects
         self.folder = effects.folder
         self.seconds = ALL_SECONDS
 
-    def admits(self, path: str):
+    def admits(self, path: str) -> bool | None:
         """Return True if the code writes the file at absolute `path`, None if unknown (see ``model.Tree``)."""
         effects = ReplayEffects(self.effects)
         effects.folder = self.folder
@@ -223,7 +231,7 @@ class Replays:
         return effects.written.get(path, None if effects.is_unclear else False)
 
 
-def gone_through(code, files: DiskFiles, act):
+def gone_through(code: Code, files: DiskFiles, act: Any) -> Any:
     """Do `act`, one round for all of `files` at once, and report its writes of them. Return the result of `act`."""
     effects, loop = code.effects, DiskLoop(files, code.effects.folder)
     before, doubt, result = dict(code.names.held), effects.doubt, ANY

@@ -25,11 +25,19 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.python import Code
+    from swarm_hook_core.shell.inline.python_values import Arguments
+
+
 ANYTHING = "?"  # dotted name of a value whose name is only known when the code runs
 _GROWING = ("append", "add", "insert", "extend", "update")
 
 
-def method_of_value(code, owner, name: str, a):
+def method_of_value(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     """Return the result of method `name` of a text, a list, a map or an open file."""
     if isinstance(owner, str):
         return text_method(owner, name, a.given, a.named)
@@ -49,7 +57,7 @@ def method_of_value(code, owner, name: str, a):
     return ANY
 
 
-def _of_list(code, owner: list, name: str, a):
+def _of_list(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in _GROWING and len(owner) < MOST:
         value = a.get(1 if name == "insert" else 0, default=ANY)
         if name in ("append", "add", "insert"):
@@ -65,7 +73,7 @@ def _of_list(code, owner: list, name: str, a):
     return ANY
 
 
-def _of_dict(code, owner: dict, name: str, a):
+def _of_dict(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in ("items", "values", "keys"):
         return list(getattr(owner, name)())
     if name in ("get", "setdefault", "pop"):
@@ -87,7 +95,7 @@ def at_home(text: str, home: str) -> str:
     return text
 
 
-def path_attribute(path: Path, name: str):
+def path_attribute(path: Path, name: str) -> Any:
     """Return the attribute `name` of a path, or None for a method."""
     if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
         return None
@@ -109,7 +117,7 @@ def path_attribute(path: Path, name: str):
     return {"name": base, "stem": stem, "suffix": ending}[name]
 
 
-def path_method(path: Path, name: str, args: list, folder, home: str):
+def path_method(path: Path, name: str, args: list[Any], folder: str | None, home: str) -> Any:
     """Return the result of a method `name` that works on the path alone; None for any other."""
     text = path.text
     if name == "joinpath":
@@ -137,7 +145,7 @@ def path_method(path: Path, name: str, args: list, folder, home: str):
     return Path(os.path.join(os.path.dirname(text), given))
 
 
-def path_function(name: str, texts: list, folder, home: str):
+def path_function(name: str, texts: list[Any], folder: str | None, home: str) -> Any:
     """Return the result of ``os.path.<name>`` for texts."""
     if name == "join" and texts:
         return os.path.join(*texts)
@@ -156,10 +164,10 @@ def path_function(name: str, texts: list, folder, home: str):
     return ANY
 
 
-def _of_elements(make):
+def _of_elements(make: Any) -> Any:
     """Return a function that makes a list or a map of the elements of lists, known or not."""
 
-    def give(code, a):
+    def give(code: Code, a: Arguments) -> Any:
         lists = [elements(one) for one in a.given]
         if None in lists:
             if isinstance(a.given[0], DiskFiles):
@@ -178,10 +186,10 @@ def _of_elements(make):
     return give
 
 
-def _of_plain(make):
+def _of_plain(make: Any) -> Any:
     """A function of values that must be known through and through."""
 
-    def give(code, a):
+    def give(code: Code, a: Arguments) -> Any:
         try:
             if is_plain(a.given) and is_plain(a.named):
                 return bounded(make(*a.given, **a.named))
@@ -192,26 +200,26 @@ def _of_plain(make):
     return give
 
 
-def _range(*bounds: int):
+def _range(*bounds: int) -> Any:
     found = range(*bounds)
     if len(found) <= MOST:
         return list(found)
     return ANY
 
 
-def _number(value=0, *base: int):
+def _number(value: Any = 0, *base: int) -> Any:
     if isinstance(value, str) and len(value) > 20:
         return ANY
     return int(value, *base)
 
 
-def _sorted(items: list, **options):
+def _sorted(items: Any, **options: Any) -> Any:
     if options or not is_plain(items):
         raise TypeError
     return sorted(items)
 
 
-def _enumerated(code, a):
+def _enumerated(code: Code, a: Arguments) -> Any:
     value = a.get(0)
     if isinstance(value, DiskFiles):
         return DiskFiles(value.root, (ANY, value.element))
@@ -221,7 +229,7 @@ def _enumerated(code, a):
     return type(items)((ANY if isinstance(items, SomeFiles) else at, one) for at, one in enumerate(items, start))
 
 
-def _mapped(code, a):
+def _mapped(code: Code, a: Arguments) -> Any:
     items = elements(a.get(1))
     if items is None or len(a.given) > 2:
         code.hand_over(a.given)
@@ -229,21 +237,21 @@ def _mapped(code, a):
     return type(items)([code.call(a.get(0), [one], {}) for one in items])
 
 
-def _as_text(code, a):
+def _as_text(code: Code, a: Arguments) -> Any:
     value = a.get(0, default="")
     if isinstance(value, (list, dict, tuple)):
         return ANY
     return text_of(value)
 
 
-def _length(code, a):
+def _length(code: Code, a: Arguments) -> Any:
     value = a.get(0)
     if value is code.argv and isinstance(value, list):
         return len(value)
     return _of_plain(len)(code, a)
 
 
-def _attribute_got(code, a):
+def _attribute_got(code: Code, a: Arguments) -> Any:
     name = a.get(1)
     if isinstance(name, str) and is_known(name):
         return code.attribute(a.get(0), name)
@@ -252,14 +260,14 @@ def _attribute_got(code, a):
     return ANY
 
 
-def _variable(code, a):
+def _variable(code: Code, a: Arguments) -> Any:
     known = code.variable(text_of(a.get(0, "key")))
     if known is not ANY:
         return known
     return a.get(1, "default", ANY)
 
 
-def _module(code, a):
+def _module(code: Code, a: Arguments) -> Any:
     module = a.get(0, "name", ANY)
     if isinstance(module, str) and is_known(module):
         code.imported(module)

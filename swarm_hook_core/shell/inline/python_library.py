@@ -25,6 +25,13 @@ from swarm_hook_core.shell.inline.python_actions import (
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES, path_function
 from swarm_hook_core.shell.inline.python_values import ANY, Arguments, LibraryName, OpenFile, Unknown, text_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.python import Code
+
+
 _SAME = {
     "io.open": "open",
     "builtins.open": "open",
@@ -96,7 +103,7 @@ _BUILTINS = frozenset(
 HOLDERS = ("globals", "locals", "vars", "sys.modules", "__builtins__")
 
 
-def named(code, dotted: str):
+def named(code: Code, dotted: str) -> Any:
     """The value of library name `dotted`."""
     dotted = _SAME.get(dotted, dotted)
     if dotted == "sys.argv":
@@ -114,14 +121,14 @@ def named(code, dotted: str):
     return LibraryName(dotted)
 
 
-def builtin(name: str):
+def builtin(name: str) -> Any:
     """The value of a name that the code does not bind, or `ANY`."""
     if name in _BUILTINS or name in HOLDERS:
         return LibraryName(name)
     return ANY
 
 
-def names_in(module: str) -> list:
+def names_in(module: str) -> list[Any]:
     """Return the names that ``from module import *`` binds, as far as they matter here."""
     every = (dotted.rpartition(".") for dotted in (*WRITERS, *GIVES, "os.path", "os.sep", "os.environ"))
     return [name for owner, _, name in every if owner == module]
@@ -134,7 +141,7 @@ def is_writer(dotted: str) -> bool:
     return WRITERS.get(dotted, ("project",))[0] != "project" or is_path_method or dotted.startswith(ANYTHING)
 
 
-def call(code, dotted: str, args: list, keywords: dict):
+def call(code: Code, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call library function `dotted`, with its effects, and return its value."""
     dotted = _SAME.get(dotted, dotted)
     a = Arguments(args, keywords)

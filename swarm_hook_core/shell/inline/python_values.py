@@ -12,6 +12,11 @@ import os
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+
 LONGEST = 64 * 1024  # characters of a text
 MOST = 300  # elements of a list
 LARGEST = 10**9  # of numbers that are multiplied
@@ -22,7 +27,7 @@ class Unknown:
 
     __slots__ = ("made_by",)
 
-    def __init__(self, made_by: str = ""):
+    def __init__(self, made_by: str = "") -> None:
         self.made_by = made_by
 
 
@@ -34,7 +39,7 @@ class Path:
 
     __slots__ = ("text",)
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
 
 
@@ -43,7 +48,7 @@ class LibraryName:
 
     __slots__ = ("dotted",)
 
-    def __init__(self, dotted: str):
+    def __init__(self, dotted: str) -> None:
         self.dotted = dotted
 
 
@@ -52,7 +57,7 @@ class Method:
 
     __slots__ = ("of", "name")
 
-    def __init__(self, of, name: str):
+    def __init__(self, of: Any, name: str) -> None:
         self.of = of
         self.name = name
 
@@ -62,7 +67,7 @@ class Function:
 
     __slots__ = ("node", "names")
 
-    def __init__(self, node, names):
+    def __init__(self, node: Any, names: Names) -> None:
         self.node = node
         self.names = names
 
@@ -72,7 +77,7 @@ class OpenFile:
 
     __slots__ = ("path", "text")
 
-    def __init__(self, path: str, text=ANY):
+    def __init__(self, path: str, text: Any = ANY) -> None:
         self.path = path
         self.text = text
 
@@ -82,7 +87,7 @@ class Database:
 
     __slots__ = ("path",)
 
-    def __init__(self, path):
+    def __init__(self, path: Any) -> None:
         self.path = path
 
 
@@ -91,12 +96,12 @@ class DiskFiles:
 
     __slots__ = ("root", "element")
 
-    def __init__(self, root: str, element):
+    def __init__(self, root: str, element: Any) -> None:
         self.root = root
         self.element = element
 
 
-class SomeFiles(list):
+class SomeFiles(list):  # type: ignore[type-arg]  # Python 3.9 would have to evaluate it
     """The one file that a replay is about, among the files that a loop visits; the others and their order are
     unknown.
     """
@@ -107,12 +112,12 @@ class Names:
 
     __slots__ = ("held", "above", "outer")
 
-    def __init__(self, held: dict, above=None):
+    def __init__(self, held: dict[str, Any], above: Names | None = None) -> None:
         self.held = held
         self.above = above
-        self.outer: set = set()  # declared ``global`` or ``nonlocal``
+        self.outer: set[str] = set()  # declared ``global`` or ``nonlocal``
 
-    def find(self, name: str):
+    def find(self, name: str) -> tuple[Any, bool]:
         """Return (value, True), or (None, False)."""
         if name in self.held:
             return self.held[name], True
@@ -120,9 +125,9 @@ class Names:
             return (None, False)
         return self.above.find(name)
 
-    def set(self, name: str, value) -> None:
+    def set(self, name: str, value: Any) -> None:
         names = self
-        if name in self.outer:
+        if name in self.outer and self.above is not None:
             names = self.above
             while names.above is not None and name not in names.held:
                 names = names.above
@@ -134,11 +139,11 @@ class Arguments:
 
     __slots__ = ("given", "named")
 
-    def __init__(self, given: list, named: dict):
+    def __init__(self, given: list[Any], named: dict[str, Any]) -> None:
         self.given = given
         self.named = named
 
-    def get(self, place: int, name: str = "", default=None):
+    def get(self, place: int, name: str = "", default: Any = None) -> Any:
         if name and name in self.named:
             return self.named[name]
         if place < len(self.given):
@@ -149,7 +154,7 @@ class Arguments:
 # Values as a text, a path, a condition, a list
 
 
-def text_of(value) -> str:
+def text_of(value: Any) -> str:
     """Return `value` as ``str`` would, with `UNKNOWN` for an unknown value."""
     if isinstance(value, (str, Path)):
         if isinstance(value, str):
@@ -160,7 +165,7 @@ def text_of(value) -> str:
     return UNKNOWN
 
 
-def path_of(value):
+def path_of(value: Any) -> str | None:
     """Return the path that `value` names; None for a number: an open file's."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
@@ -171,7 +176,7 @@ def path_of(value):
     return UNKNOWN
 
 
-def is_plain(value) -> bool:
+def is_plain(value: Any) -> bool:
     """Return True if `value` and all in it is known."""
     if isinstance(value, str):
         return is_known(value)
@@ -182,7 +187,7 @@ def is_plain(value) -> bool:
     return value is None or isinstance(value, (bool, int, float, bytes))
 
 
-def truth(value):
+def truth(value: Any) -> bool | None:
     """Return True, False, or None if unknown."""
     if isinstance(value, SomeFiles) or (isinstance(value, str) and not is_known(value)):
         return None
@@ -193,7 +198,7 @@ def truth(value):
     return None
 
 
-def elements(value):
+def elements(value: Any) -> Any:
     """Return the elements of `value` as a list, or None if unknown."""
     if isinstance(value, OpenFile):
         if isinstance(value.text, str) and is_known(value.text):
@@ -208,14 +213,14 @@ def elements(value):
     return None
 
 
-def spread(value) -> list:
+def spread(value: Any) -> list[Any]:
     """Return the elements of `value` for ``*value``: one that stands for all if they are on the disk or unknown."""
     if isinstance(value, DiskFiles):
         return [value.element]
     return elements(value) or [ANY]
 
 
-def same(left, right) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Return True if both are known and equal."""
     if isinstance(left, Path) and isinstance(right, Path):
         return left.text == right.text
@@ -231,7 +236,7 @@ def tidy(text: str) -> str:
     return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
 
 
-def bounded(value):
+def bounded(value: Any) -> Any:
     """`value`, or `ANY` where it has grown too long."""
     if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST:
         return ANY
@@ -242,7 +247,7 @@ _OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "Floo
 _OPERATORS |= {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge", "BitOr": "or_"}
 
 
-def operate(kind: str, left, right):
+def operate(kind: Any, left: Any, right: Any) -> Any:
     """Return the result of an operator or a comparison, `kind` (the name of its ``ast`` class), for two values."""
     if kind == "Div" and (isinstance(left, Path) or isinstance(right, Path)):
         return Path(tidy(os.path.join(text_of(left), text_of(right))))
@@ -279,11 +284,11 @@ def operate(kind: str, left, right):
         return ANY
 
 
-def _is_small(value) -> bool:
+def _is_small(value: Any) -> bool:
     return isinstance(value, (int, float)) and abs(value) < LARGEST
 
 
-def item_of(owner, key):
+def item_of(owner: Any, key: Any) -> Any:
     """``owner[key]``; `ANY` where that is not known."""
     if isinstance(owner, dict):
         if isinstance(key, (str, int, tuple)) and is_plain(key):
@@ -298,7 +303,7 @@ def item_of(owner, key):
     return ANY
 
 
-def put(owner, key, value) -> bool:
+def put(owner: Any, key: Any, value: Any) -> bool:
     """Do ``owner[key] = value``. Return True if the place is known."""
     if isinstance(owner, dict):
         known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
@@ -318,7 +323,7 @@ _TEXT_METHODS = frozenset(
 )
 
 
-def text_method(text: str, name: str, args: list, named: dict):
+def text_method(text: str, name: str, args: list[Any], named: dict[str, Any]) -> Any:
     """Return the result of method `name` of a text."""
     if not is_known(text):
         return ANY
@@ -341,7 +346,7 @@ def text_method(text: str, name: str, args: list, named: dict):
         return ANY
 
 
-def formatted(value, spec: str) -> str:
+def formatted(value: Any, spec: str) -> str:
     """``format(value, spec)``."""
     if not spec:
         return text_of(value)

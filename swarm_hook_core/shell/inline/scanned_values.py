@@ -13,6 +13,13 @@ from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
 from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.tokens import Token
+
+
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SUFFIX_WORDS = frozenset("if unless or and do while until for foreach rescue then".split())
 # Where the arguments of the code are, and the place that the first of them has there
@@ -22,28 +29,28 @@ _SAME_PATH = ("File.expand_path", "Pathname.new", "Pathname", "String", "realpat
 _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "__DIR__")
 
 
-def sign_at(found: list, at: int):
+def sign_at(found: list[Any], at: int) -> str | None:
     """Return the sign at `at`, or None."""
     if 0 <= at < len(found) and found[at].kind == SIGN:
         return found[at].value
     return None
 
 
-def name_at(found: list, at: int) -> str:
+def name_at(found: list[Any], at: int) -> str:
     """Return the name at `at`, or an empty text."""
     if 0 <= at < len(found) and found[at].kind == NAME:
         return found[at].value
     return ""
 
 
-def as_list(value) -> list:
+def as_list(value: str) -> list[Any]:
     """Return a list value, or a list of the one text."""
     if isinstance(value, list):
         return value
     return [value]
 
 
-def text_or_unknown(value) -> str:
+def text_or_unknown(value: str) -> str:
     """Return a text value, or `UNKNOWN` for a list."""
     if isinstance(value, str):
         return value
@@ -57,12 +64,12 @@ class Values:
     known   name -> its value; other names are unknown
     """
 
-    def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
+    def __init__(self, effects: CodeEffects, language: Language, argv: list[str], until: float) -> None:
         self.effects = effects
         self.language = language
         self.argv = list(argv)
         self.until = until
-        self.known: dict = {}
+        self.known: dict[str, Any] = {}
 
     def tick(self) -> None:
         if time.thread_time() > self.until:
@@ -70,7 +77,7 @@ class Values:
 
     # -------------------------------------------------------------- structure
 
-    def matching(self, found: list, at: int) -> int:
+    def matching(self, found: list[Any], at: int) -> int:
         """Return the position where the bracket at `at` closes."""
         self.tick()
         depth = 0
@@ -81,7 +88,7 @@ class Values:
                     return place
         return len(found)
 
-    def start_of_value(self, found: list, at: int) -> int:
+    def start_of_value(self, found: list[Any], at: int) -> int:
         """Return the position where the value that ends before `at` begins."""
         self.tick()
         place, depth = at - 1, 0
@@ -92,7 +99,7 @@ class Values:
             place -= 1
         return max(place, 0)
 
-    def split(self, found: list, start: int, stop: int, signs=(",",)) -> list:
+    def split(self, found: list[Any], start: int, stop: int, signs: tuple[str, ...] = (",",)) -> list[Any]:
         """Return (start, stop) of each part between `signs`, outside of brackets."""
         self.tick()
         pairs, begin, depth = [], start, 0
@@ -105,13 +112,13 @@ class Values:
         pairs.append((begin, stop))
         return [(begin, end) for begin, end in pairs if any(token.value != "\n" for token in found[begin:end])]
 
-    def arguments(self, found: list, at: int) -> list:
+    def arguments(self, found: list[Any], at: int) -> list[Any]:
         """Return (start, stop) of each argument of the call with its name before `at`."""
         if sign_at(found, at) == "(":
             return self.split(found, at + 1, self.matching(found, at))
         return self.split(found, at, self.end(found, at, True))
 
-    def end(self, found: list, at: int, is_list: bool = False) -> int:
+    def end(self, found: list[Any], at: int, is_list: bool = False) -> int:
         """Return the end of the expression that starts at `at`, or, with `is_list`, of a list without parentheses."""
         self.tick()
         depth = 0
@@ -131,7 +138,7 @@ class Values:
 
     # ----------------------------------------------------------------- values
 
-    def value(self, found: list, start: int, stop: int):
+    def value(self, found: list[Any], start: int, stop: int) -> str:
         """Return the value of the expression from `start` to `stop`."""
         self.tick()
         while start < stop and found[start].value in ("\n", "new", "await", "return", "\\"):
@@ -168,7 +175,7 @@ class Values:
             return UNKNOWN
         return self.text_of(token)
 
-    def either(self, values: list):
+    def either(self, values: list[Any]) -> str:
         """Return the value for an unknown one of `values`."""
         if all(value == values[0] for value in values):
             return values[0]
@@ -177,7 +184,7 @@ class Values:
             return self.effects.call.walk.one_of(texts)
         return UNKNOWN
 
-    def each(self, value) -> str:
+    def each(self, value: list[str] | str) -> str:
         """Return a text that stands for each element of a list."""
         if not isinstance(value, list) or not all(map(is_known, value)):
             return UNKNOWN
@@ -185,14 +192,14 @@ class Values:
             return self.effects.call.walk.each_of(value)
         return "".join(value)
 
-    def joined(self, parts: list) -> str:
+    def joined(self, parts: list[Any]) -> str:
         return "".join(map(text_or_unknown, parts))
 
-    def text_of(self, token) -> str:
+    def text_of(self, token: Token) -> str:
         """Return the text of a literal, with the values of the expressions in it."""
         return self.joined([part if isinstance(part, str) else self.value(part, 0, len(part)) for part in token.value])
 
-    def named(self, found: list, start: int, stop: int):
+    def named(self, found: list[Any], start: int, stop: int) -> str:
         """Return the value of a name, an element of a list or a call."""
         name, sign = found[start].value, sign_at(found, start + 1)
         if stop - start == 1:
@@ -218,7 +225,7 @@ class Values:
             return self.value(found, start + 2, stop - 1)
         return self.result(name, found, start + 1)
 
-    def element(self, name: str, index):
+    def element(self, name: str, index: str) -> str:
         """Return the value of ``name[index]``."""
         if not isinstance(index, str) or not index.isdecimal():
             return UNKNOWN
@@ -230,7 +237,7 @@ class Values:
             return items[int(index)]
         return UNKNOWN
 
-    def result(self, name: str, found: list, at: int):
+    def result(self, name: str, found: list[Any], at: int) -> str:
         """Return the result of a call of `name`, with its arguments in the parentheses at `at`."""
         given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
         texts = list(map(text_or_unknown, given))
@@ -244,9 +251,9 @@ class Values:
             return texts[0]
         return UNKNOWN
 
-    def listed(self, found: list, start: int, stop: int) -> list:
+    def listed(self, found: list[Any], start: int, stop: int) -> list[Any]:
         """The elements of a list."""
-        values: list = []
+        values: list[Any] = []
         for bounds in self.split(found, start, stop):
             one = self.value(found, *bounds)
             values += as_list(one)

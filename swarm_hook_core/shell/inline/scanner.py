@@ -12,6 +12,14 @@ from swarm_hook_core.shell.inline.scanned_values import Values, as_list, name_at
 from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, tokens
 from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 LONGEST = 64 * 1024  # characters of code
 
 _NO_CALL_AFTER = ("function", "def", "sub", "->", ".", "new", "&", "use", "import")
@@ -25,7 +33,7 @@ _LOADING = ("require", "import", "from", "await", "process.getBuiltinModule")
 _EACH = (".forEach", ".map", ".each", ".each_with_index")
 
 
-def scan(call, name: str, code: str, argv=()) -> None:
+def scan(call: Call, name: str, code: str, argv: Sequence[str] = ()) -> None:
     """Report the writes of `code` in the language called `name` through `call`; `argv`: its arguments."""
     title = {"php": "PHP", "javascript": "JavaScript"}.get(name, name.capitalize())
     effects = CodeEffects(call, title)
@@ -55,13 +63,13 @@ class Scan(Values):
     has_modules   True if the code loads modules that write, so that their functions may have computed names
     """
 
-    def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
+    def __init__(self, effects: CodeEffects, language: Language, argv: list[str], until: float) -> None:
         super().__init__(effects, language, argv, until)
         self.calls = dict(language.calls)
         self.depth = 0
         self.has_modules = False
 
-    def read(self, found: list) -> None:
+    def read(self, found: list[Any]) -> None:
         """Go through the tokens `found`."""
         for at, token in enumerate(found):
             self.tick()
@@ -86,7 +94,7 @@ class Scan(Values):
 
     # ------------------------------------------------------------------ names
 
-    def bind_modules(self, found: list) -> None:
+    def bind_modules(self, found: list[Any]) -> None:
         """Bind the names that ``require`` and ``import`` give to writing modules; ``node -e`` has some without
         import.
         """
@@ -112,7 +120,7 @@ class Scan(Values):
                 if is_script or self.effects.call.walk.files.contents:
                     self.effects.guess_code()
 
-    def bind_module(self, found: list, at: int, module: dict) -> None:
+    def bind_module(self, found: list[Any], at: int, module: dict[str, Any]) -> None:
         """``const {rm: x} = require(..)``, ``import y, * as z from ..``, ``require(..).rm``: its name is at `at`."""
         self.tick()
         self.has_modules = True
@@ -138,7 +146,7 @@ class Scan(Values):
             elif name and "exec" in module:
                 self.calls[f"{name}.exec"] = module["exec"]
 
-    def bind(self, found: list, at: int) -> None:
+    def bind(self, found: list[Any], at: int) -> None:
         """Bind a name here: an assignment, or the variable of a loop."""
         name, sign = found[at].value, sign_at(found, at + 1)
         if sign == "=" and sign_at(found, at + 2) not in ("=", "~"):
@@ -157,18 +165,18 @@ class Scan(Values):
             if opened is not None:
                 self.forget(found, opened, self.matching(found, opened))
 
-    def forget(self, found: list, start: int, stop: int) -> None:
+    def forget(self, found: list[Any], start: int, stop: int) -> None:
         """The names from `start` to `stop` are parameters of a function."""
         for token in found[start:stop]:
             if token.kind == NAME:
                 self.known[token.value] = UNKNOWN
 
-    def forget_parameters(self, found: list, arrow: int) -> None:
+    def forget_parameters(self, found: list[Any], arrow: int) -> None:
         start = self.start_of_value(found, arrow)
         if not (sign_at(found, start - 1) == "(" and name_at(found, start - 2).endswith(_EACH)):
             self.forget(found, start, arrow)
 
-    def bind_loop(self, found: list, at: int) -> None:
+    def bind_loop(self, found: list[Any], at: int) -> None:
         """``for (const x of list)``, ``for my $x (list)``, ``foreach (list as $k => $x)``, ``for x in list``."""
         in_brackets = sign_at(found, at) == "("
         start, stop = at + in_brackets, self.matching(found, at) if in_brackets else len(found)
@@ -193,7 +201,7 @@ class Scan(Values):
         if len(names) == 1 or (names and self.language.name == "lua"):
             self.known[names[-1]] = self.each(value)
 
-    def bind_each(self, found: list, at: int) -> None:
+    def bind_each(self, found: list[Any], at: int) -> None:
         """``list.forEach(x => ..)``, ``list.each { |x| .. }``"""
         owner = found[at].value.rpartition(".")[0]
         if owner:
@@ -206,7 +214,7 @@ class Scan(Values):
 
     # ------------------------------------------------------------------ calls
 
-    def meet(self, found: list, at: int) -> None:
+    def meet(self, found: list[Any], at: int) -> None:
         """Do the action of the name at `at`, if it is a call."""
         name, place = found[at].value, at + 1
         action = self.action_of(name)
@@ -231,10 +239,10 @@ class Scan(Values):
         given = self.arguments(found, place)
         self.act(action, [self.value(found, *bounds) for bounds in given], found, given)
 
-    def has_pathnames(self, found: list) -> bool:
+    def has_pathnames(self, found: list[Any]) -> bool:
         return any(token.kind == NAME and token.value.startswith("Pathname") for token in found)
 
-    def action_of(self, name: str):
+    def action_of(self, name: str) -> str | None:
         """Return the action for a call of `name`, or None."""
         action = self.calls.get(name.lstrip("\\"))
         if action is None and "." in name and self.language.name in ("javascript", "ruby"):
@@ -242,7 +250,7 @@ class Scan(Values):
             action = self.calls.get(f".{last}") or self.calls.get(f"{owner.rpartition('.')[2]}.{last}")
         return action
 
-    def act(self, action: str, values: list, found: list, given: list) -> None:
+    def act(self, action: str, values: list[Any], found: list[Any], given: list[Any]) -> None:
         """Do `action` (see ``languages``) with the argument `values`; `given`: their positions."""
         kind, _, detail = action.partition(" ")
         place = 0
@@ -289,19 +297,19 @@ class Scan(Values):
             if not names_module:
                 effects.guess_code()
 
-    def read_first(self, found: list, given: list) -> None:
+    def read_first(self, found: list[Any], given: list[Any]) -> None:
         """Do the reads inside the arguments before the call itself."""
         for start, stop in given[1:]:
             for place in range(start, stop):
                 if (self.action_of(name_at(found, place)) or "")[:4] == _READS:
                     self.meet(found, place)
 
-    def appends(self, found: list, given: list) -> bool:
+    def appends(self, found: list[Any], given: list[Any]) -> bool:
         """Return True if options among the arguments ask for appending, or for another special way of opening."""
         places = (place for start, stop in given[1:] for place in range(start, stop))
         return any(name_at(found, place) in _OPENING for place in places)
 
-    def open(self, values: list, found: list, given: list) -> None:
+    def open(self, values: list[Any], found: list[Any], given: list[Any]) -> None:
         """``open(path, mode)``, ``openSync(path, O_WRONLY)``, ``Deno.open(path, {write: true})``"""
         if len(values) < 2:
             if values and self.language.name == "ruby" and self.joined(values[:1]).startswith("|"):
@@ -320,7 +328,7 @@ class Scan(Values):
         elif not is_known(mode) and "RDONLY" not in names and not names.startswith(("encoding", "external", "read")):
             self.effects.guess_path()
 
-    def open_perl(self, values: list) -> None:
+    def open_perl(self, values: list[Any]) -> None:
         """``open(F, "> path")``, ``open(F, ">", path)``, ``open(F, "|-", command)``"""
         mode, *rest = list(map(text_or_unknown, values[1:])) or [""]
         if not is_known(mode.strip()[:1]):
@@ -343,7 +351,7 @@ class Scan(Values):
         elif rest:
             self.effects.reads(rest[0])
 
-    def run(self, kind: str, values: list, found: list, given: list) -> None:
+    def run(self, kind: str, values: list[Any], found: list[Any], given: list[Any]) -> None:
         """Commands: as shell text, or as words."""
         if not values:
             return
@@ -365,7 +373,7 @@ class Scan(Values):
         else:
             self.effects.script(words[0] if words else self.joined(values[:1]), None, folder)
 
-    def folder_option(self, found: list, given: list):
+    def folder_option(self, found: list[Any], given: list[Any]) -> str | None:
         """Return the folder that an option in a literal map among the arguments names, or None."""
         for start, stop in given:
             for place in range(start, stop - 1):

@@ -12,6 +12,11 @@ import time
 from swarm_hook_core.shell.inline.effects import TooLong
 from swarm_hook_core.shell.model import UNKNOWN
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
 MOST = 6000  # tokens that are read: 20 ms
 MOST_DOCUMENTS = 10  # here-documents that are looked for
@@ -65,7 +70,16 @@ class Language:
     bare_calls   True if calls need no parentheses; `newline_ends`: True if a statement ends with its line
     """
 
-    def __init__(self, name: str, calls: dict, names: str, joins: str, comments: str, patterns: dict, **more):
+    def __init__(
+        self,
+        name: str,
+        calls: dict[str, Any],
+        names: str,
+        joins: str,
+        comments: str,
+        patterns: dict[str, Any],
+        **more: Any,
+    ) -> None:
         self.name = name
         self.calls = calls
         self.joins = joins
@@ -89,7 +103,7 @@ class Language:
         return self
 
 
-def _compiled(kinds: dict):
+def _compiled(kinds: dict[str, Any]) -> Any:
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
 
 
@@ -101,16 +115,16 @@ class Token:
 
     __slots__ = ("kind", "value", "shell", "many")
 
-    def __init__(self, kind: str, value, shell: bool = False, many: bool = False):
+    def __init__(self, kind: str, value: list[str] | str, shell: bool = False, many: bool = False) -> None:
         self.kind = kind
         self.value = value
         self.shell = shell
         self.many = many
 
 
-def tokens(code: str, language: Language, until: float) -> list:
+def tokens(code: str, language: Language, until: float) -> list[Any]:
     """The Tokens of `code`. Raises TooLong past `MOST` of them, or when this thread has worked up to time `until`."""
-    found: list = []
+    found: list[Any] = []
     code, at = _without_documents(code, language), 0
     while at < len(code):
         if not len(found) & 63 and (time.thread_time() > until or len(found) > MOST):
@@ -140,7 +154,7 @@ def _text(kind: str, text: str, language: Language, until: float) -> Token:
     if kind in ("raw", "words"):
         plain = inside.replace("\\" + quote, quote).replace("\\\\", "\\")
         return Token(TEXT, [plain], many=kind == "words")
-    parts: list = []
+    parts: list[Any] = []
     at = 0
     for hole in language.hole.finditer(inside) if kind != "plain" else ():
         groups = hole.groupdict()
@@ -154,14 +168,14 @@ def _text(kind: str, text: str, language: Language, until: float) -> Token:
     return Token(TEXT, [*parts, _ESCAPE.sub(_escaped, inside[at:])], shell=kind == "shell")
 
 
-def _escaped(match) -> str:
+def _escaped(match: Any) -> str:
     code = match.group(1) or match.group(2) or match.group(3)
     if code:
         return chr(int(code, 16) % 0x10000)
     return _SIMPLE.get(match.group(4), match.group(4))
 
 
-def _may_start(found: list, language: Language) -> bool:
+def _may_start(found: list[Any], language: Language) -> bool:
     """Return True if a value may start here: the token before is no value."""
     if not found or found[-1].kind == SIGN:
         return not found or found[-1].value not in (")", "]", "}")

@@ -1,6 +1,13 @@
 """The effects of programs, by their arguments: a row of `table` each. A program without a row is a guess."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.programs.rows import row_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class Program:
@@ -14,24 +21,24 @@ class Program:
 
     __slots__ = ("does", "module", "reads", "runs")
 
-    def __init__(self, does, module: str, reads: bool, runs: bool) -> None:
+    def __init__(self, does: Callable[..., Any], module: str, reads: bool, runs: bool) -> None:
         self.does = does
         self.module = module
         self.reads = reads
         self.runs = runs
 
 
-_met: "dict[str, Program | None]" = {}
+_met: dict[str, Program | None] = {}
 
 
-def program(name: str) -> "Program | None":
+def program(name: str) -> Program | None:
     """Return the Program `name` (a base name), or None if it is unknown."""
     if name not in _met:
         _met[name] = _found(name) or _found(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     return _met[name]
 
 
-def _found(name: str) -> "Program | None":
+def _found(name: str) -> Program | None:
     row = row_of(name)
     if row is None:
         return None
@@ -46,7 +53,7 @@ def _found(name: str) -> "Program | None":
     return Program(lambda call: engine.follow(call, row, _function), "", "reads" in flags, runs)
 
 
-def _function(name: str):
+def _function(name: str) -> Callable[[str], bool | None]:
     """The function that a row calls ``name``."""
     from swarm_hook_core.shell.programs import functions
 

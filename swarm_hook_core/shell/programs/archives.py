@@ -1,11 +1,22 @@
 """Archives: the files that are packed, and the files that unpacking writes."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 LONGEST_LETTERS = 30  # of tar's old-style options
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
@@ -18,7 +29,7 @@ _TAR_LONG = (
 ).split()
 
 
-def tar(call) -> None:
+def tar(call: Call) -> None:
     words = list(call.words)
     if words and words[0][:1].isalpha() and words[0].isalnum() and len(words[0]) < LONGEST_LETTERS:
         words = _old_style(words)
@@ -54,7 +65,7 @@ def tar(call) -> None:
     how = edit_or_replace(keeps)
     if piped and piped.packed and plain and strip == "0" and not options.operands and root:
 
-        def arrives(path: str):
+        def arrives(path: str) -> Any:
             if keeps and os.path.isfile(path):
                 return False
             return piped.packed(below(path, root))
@@ -71,7 +82,7 @@ def tar(call) -> None:
     call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps), how)
 
 
-def _packed(call, folder, options):
+def _packed(call: Call, folder: str | None, options: Options) -> Callable[[str], bool | None]:
     """Return a predicate of paths that the new archive holds: the operands, and the files under them."""
     start = seen(call, folder or ".")
     words = [os.path.normpath(word).lstrip("/") for word in options.operands]
@@ -83,7 +94,7 @@ def _packed(call, folder, options):
         return cannot_tell
     unsure = options.has("--exclude", "-X", "--exclude-from", "--exclude-vcs", "-P")
 
-    def holds(path: str):
+    def holds(path: str) -> Any:
         if not any(word == "." or path == word or path.startswith(word + "/") for word in words) and path:
             return False
         if not os.path.lexists(os.path.join(start, path)):
@@ -97,7 +108,7 @@ def _packed(call, folder, options):
     return holds
 
 
-def _old_style(words):
+def _old_style(words: list[str]) -> list[str]:
     """``xzf a.tgz -C d`` as ``-x -z -f a.tgz -C d``: letters first, then their values in the same order."""
     letters, rest, options = words[0], words[1:], []
     for letter in letters:
@@ -107,7 +118,7 @@ def _old_style(words):
     return options + rest
 
 
-def _in(folder, word: str) -> str:
+def _in(folder: str | None, word: str) -> str:
     if folder:
         return os.path.join(folder, word)
     return word
@@ -119,14 +130,14 @@ class Members:
     `chosen`: members that were asked for; a folder includes its content.
     """
 
-    def __init__(self, source, listing, chosen=()):
+    def __init__(self, source: str | None, listing: Callable[..., Any], chosen: Sequence[str] = ()) -> None:
         self.source = source
         self.listing = listing
         self.chosen = [word.strip("/").removeprefix("./") for word in chosen]
         self.names = None
         self.read = False
 
-    def known(self):
+    def known(self) -> list[str] | None:
         """Return the set of names and of folders over them, or None if unknown."""
         if not self.read:
             self.read = True
@@ -140,11 +151,11 @@ class Members:
                 self.names = [os.path.normpath(name).lstrip("/") for name in self.names]
         return self.names
 
-    def landing(self, root, strip=0, keeps=False):
+    def landing(self, root: str, strip: int = 0, keeps: bool = False) -> Callable[[str], bool | None]:
         """Return the predicate: a member is unpacked to a path under absolute `root`."""
-        places: set = set()
+        places: set[str] = set()
 
-        def admits(path: str):
+        def admits(path: str) -> bool | None:
             names = self.known()
             if names is None or root is None:
                 if keeps and os.path.isfile(path):
@@ -158,7 +169,7 @@ class Members:
 
         return admits
 
-    def places(self, names, strip: int):
+    def places(self, names: list[str], strip: int) -> Iterator[Any]:
         yield "."
         for name in names:
             if self.chosen and not any(
@@ -181,7 +192,7 @@ def _fits(name: str, pattern: str) -> bool:
 class _InTime:
     """A file for `tarfile` to read from, that raises TimeoutError when the time is up."""
 
-    def __init__(self, file):
+    def __init__(self, file: Any) -> None:
         import time
 
         self.file = file
@@ -194,10 +205,10 @@ class _InTime:
         return self.file.read(size)
 
 
-def tar_names(path: str):
+def tar_names(path: str) -> list[str]:
     import tarfile
 
-    names: list = []
+    names: list[Any] = []
     # The stubs want a whole file object; a stream ("r|") is only read from.
     with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:  # type: ignore[call-overload]
         for member in archive:
@@ -207,7 +218,7 @@ def tar_names(path: str):
     return names
 
 
-def zip_names(path: str):
+def zip_names(path: str) -> list[str]:
     import zipfile
 
     with open(path, "rb") as file:
@@ -222,7 +233,7 @@ def zip_names(path: str):
             return archive.namelist()
 
 
-def unzip(call) -> None:
+def unzip(call: Call) -> None:
     words, excluded = list(call.words), False
     operands, folder, letters = [], ".", ""
     while words:

@@ -1,8 +1,15 @@
 """Asks a search program (grep, rg) if it finds something in one file."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+
 
 SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
 
@@ -10,7 +17,7 @@ SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
 class Asked:
     """Runs the search itself, on one file at a time."""
 
-    def __init__(self, call, operands, knows_pattern):
+    def __init__(self, call: Call, operands: list[str], knows_pattern: bool) -> None:
         self.name = call.name
         self.words = list(call.words)
         for word in operands:  # operands stand last, so the last of each is the one
@@ -19,7 +26,7 @@ class Asked:
         self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
         self.left = SECONDS_TO_ASK
 
-    def __call__(self, path: str):
+    def __call__(self, path: str) -> bool:
         import time
 
         from swarm_hook_core.spawn import run

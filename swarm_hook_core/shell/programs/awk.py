@@ -1,9 +1,18 @@
 """awk: ``-i inplace``, and the files and shell commands that its programs print to."""
 
+from __future__ import annotations
+
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import LONGEST, read
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 _HOW = {">": REPLACE, ">>": EDIT}
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r"}
@@ -15,7 +24,7 @@ _DUMPS = (
 )
 
 
-def awk(call) -> None:
+def awk(call: Call) -> None:
     options = split(call.words, "FvfieElmW", _LONG, optional="odpDL")
     if options.has("--version", "-V", "--help", "-h"):
         return
@@ -55,14 +64,14 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.replace("::", "_").isidentifier()
 
 
-def actions(program: str, values=()) -> list[tuple[str, str]]:
+def actions(program: str, values: dict[str, str] = ()) -> list[tuple[str, str]]:
     """Return the effects of an awk program besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
     A computed one is `UNKNOWN`. `values`: variables given on the command line.
     """
     if not any(part in program for part in (">", "|", "system")):
         return []
-    found: list = []
+    found: list[Any] = []
     tokens = _tokens(program[:LONGEST])
     values = {**dict(values), **_constants(tokens)}
     printing, depth = False, 0
@@ -92,9 +101,9 @@ def actions(program: str, values=()) -> list[tuple[str, str]]:
     return [one for one in dict.fromkeys(found) if one not in ((">", "-"), (">>", "-"), ("sh", ""))]
 
 
-def _constants(tokens) -> dict:
+def _constants(tokens: list[tuple[str, str]]) -> dict[str, Any]:
     """Variables that are given one string in the program, and nothing else."""
-    given: dict = {}
+    given: dict[str, Any] = {}
     for at, (kind, text) in enumerate(tokens[:-1]):
         if kind == "name" and tokens[at + 1] == ("op", "=") and (at == 0 or tokens[at - 1][1] != "$"):
             value = _value(tokens, at + 2, {})
@@ -103,7 +112,7 @@ def _constants(tokens) -> dict:
     return given
 
 
-def _value(tokens, at: int, values) -> str:
+def _value(tokens: list[tuple[str, str]], at: int, values: dict[str, str]) -> str:
     """The text of the strings, and variables of known value, from place `at` on."""
     parts = []
     if tokens[at : at + 1] == [("op", "(")]:
@@ -124,7 +133,7 @@ def _value(tokens, at: int, values) -> str:
 
 def _tokens(program: str) -> list[tuple[str, str]]:
     """Return ``(kind, text)`` of each token: string, name, number, op, regex; ``end`` ends a statement."""
-    tokens: list = []
+    tokens: list[Any] = []
     at, end = 0, len(program)
     while at < end:
         char = program[at]
@@ -166,7 +175,7 @@ def _tokens(program: str) -> list[tuple[str, str]]:
     return tokens
 
 
-def _begins_regex(tokens) -> bool:
+def _begins_regex(tokens: list[tuple[str, str]]) -> bool:
     if not tokens:
         return True
     kind, text = tokens[-1]

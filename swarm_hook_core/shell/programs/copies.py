@@ -1,5 +1,7 @@
 """cp, mv, ln, install and rsync: a source goes to, or over, a destination."""
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -18,6 +20,15 @@ from swarm_hook_core.shell.programs.places import (
     targets,
 )
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Stream
+    from swarm_hook_core.shell.options import Options
+
+
 _TAKES = ("--target-directory", "--suffix")
 
 
@@ -27,7 +38,7 @@ class _Transfer:
     `inside` is None if the disk decides.
     """
 
-    def __init__(self, call, short="tS", long=_TAKES):
+    def __init__(self, call: Call, short: str = "tS", long: tuple[str, ...] = _TAKES) -> None:
         self.call = call
         self.options = options = split(call.words, short, long)
         folder = options.value("-t", "--target-directory")
@@ -58,11 +69,11 @@ class _Transfer:
         """True if existing files stay as they are."""
         return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
 
-    def made(self, source: str):
+    def made(self, source: str) -> Stream | None:
         """Return the Stream of the file `source` if this script has made it; else None."""
         return self.call.walk.files.contents.get(absolute(self.call.folder, source))
 
-    def put(self, source: str, spared=False, how: str = REPLACE, made=None) -> list[str]:
+    def put(self, source: str, spared: bool = False, how: str = REPLACE, made: Stream | None = None) -> list[str]:
         """Write `source`, a file, to where it goes; the targets that were named. `made`: as `made` has it."""
         call = self.call
         made = made or self.made(source)
@@ -73,7 +84,7 @@ class _Transfer:
         return named
 
 
-def _back_up(call, options, named) -> None:
+def _back_up(call: Call, options: Options, named: list[str]) -> None:
     kind = options.value("--backup")
     if not options.has("-b", "--backup", "-S", "--suffix") or kind in ("none", "off"):
         return
@@ -84,7 +95,7 @@ def _back_up(call, options, named) -> None:
             call.write(word + ".~1~")
 
 
-def cp(call) -> None:
+def cp(call: Call) -> None:
     given = _Transfer(call)
     options, dest = given.options, given.dest
     deep = options.has("-r", "-R", "-a", "--recursive", "--archive")
@@ -109,7 +120,7 @@ def cp(call) -> None:
             call.tree(dest, cannot_tell, edit_or_replace(given.spares))
 
 
-def mv(call) -> None:
+def mv(call: Call) -> None:
     given = _Transfer(call)
     for source in given.existing():
         goes_to = targets(call, source, given.dest, given.inside)
@@ -126,7 +137,7 @@ def mv(call) -> None:
             given.put(source, given.spares, made=made)
 
 
-def ln(call) -> None:
+def ln(call: Call) -> None:
     given = _Transfer(call)
     if len(given.options.operands) == 1 and given.inside is None:
         given.sources, given.dest, given.inside = given.options.operands, ".", True
@@ -140,7 +151,7 @@ def ln(call) -> None:
         _linked(call, source, given.put(source, how=how), given.options.has("-s", "--symbolic"))
 
 
-def _linked(call, source: str, named, symbolic: bool) -> None:
+def _linked(call: Call, source: str, named: list[str], symbolic: bool) -> None:
     """Note that later writes to `named` go to `source`."""
     for word in named:
         path = seen(call, word)
@@ -151,7 +162,7 @@ def _linked(call, source: str, named, symbolic: bool) -> None:
             call.walk.files.links[path] = target
 
 
-def install(call) -> None:
+def install(call: Call) -> None:
     given = _Transfer(call, "gmotSfB", (*_TAKES, "--group", "--mode", "--owner", "--strip-program"))
     if given.options.has("-d", "--directory"):
         for word in given.options.operands:
@@ -174,7 +185,7 @@ _RSYNC_TAKES = (
 ).split()
 
 
-def rsync(call) -> None:
+def rsync(call: Call) -> None:
     options = split(call.words, "efBTM", _RSYNC_TAKES)
     if options.value("--log-file"):
         call.write(options.value("--log-file"))
@@ -194,7 +205,7 @@ def rsync(call) -> None:
         _sync(call, options, source, dest, len(sources) > 1)
 
 
-def _sync(call, options, source: str, dest: str, several: bool) -> None:
+def _sync(call: Call, options: Options, source: str, dest: str, several: bool) -> None:
     deletes = any(name.startswith("--del") for name in options.given)
     allowed = _let_through(options)
     spared = options.has("--ignore-existing")
@@ -238,7 +249,7 @@ _OTHER_FILTERS = (
 ).split()
 
 
-def _let_through(options):
+def _let_through(options: Options) -> Callable[[str], bool | None] | None:
     """Return the files that ``--exclude`` leaves, as `allowed` of `places.lay_over`; None for all."""
     patterns = options.values("--exclude")
     if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
@@ -262,10 +273,10 @@ def _let_through(options):
     return allowed
 
 
-def _or_removed(root, allowed):
+def _or_removed(root: str, allowed: Callable[[str], bool | None] | None) -> Callable[[str], bool | None]:
     """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         rest = ""
         if root and path.startswith(root):
             rest = path[len(root) :].strip("/")

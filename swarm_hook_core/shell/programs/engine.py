@@ -3,6 +3,8 @@
 The language of the rows is described at the top of the table.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
@@ -27,12 +29,19 @@ from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
 from swarm_hook_core.shell.programs.targets import words_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.programs.engine import Functions
+
+
 _HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
-def follow(call: "Call", row: "Case", functions) -> None:
+def follow(call: Call, row: Case, functions: Functions) -> None:
     """Report the effects of `call` by its `row`; `functions(name)` is the function for a ``do name``."""
     found = Reading(call, row, functions)
     if "--" in found.own:
@@ -55,7 +64,7 @@ def follow(call: "Call", row: "Case", functions) -> None:
             call.guess(f"`{option[:20]}` may write")
 
 
-def _only_asks(words: "list[str]", row: "Case") -> bool:
+def _only_asks(words: list[str], row: Case) -> bool:
     """Return True if the program is only asked for its version or help."""
     if words == ["version"] and any("version" in case.verbs and case.spec.strip() != "nothing" for case in row.cases):
         return False  # `changeset version` makes one
@@ -82,7 +91,7 @@ class Reading:
     replaced  True if an option names the output in place of all other effects
     """
 
-    def __init__(self, call: "Call", row: "Case", functions, words: "list[str] | None" = None) -> None:
+    def __init__(self, call: Call, row: Case, functions: Functions, words: list[str] | None = None) -> None:
         self.call = call
         if words is None:
             words = call.words
@@ -110,7 +119,7 @@ class Reading:
         if "strict" in row.flags:
             self.unknown = next((one for one in self.options.given if self._is_strange(one)), "")
 
-    def _take_up(self, case: "Case") -> None:
+    def _take_up(self, case: Case) -> None:
         """The arguments are parsed with the options of `case` as well, and its conditions asked."""
         self._declare(case.parse())
         self.drops += case.words["drop"]
@@ -128,7 +137,7 @@ class Reading:
         if len(operands) < int((words["needs"] or ["0"])[0]):
             self.is_spared = True
 
-    def _declare(self, case: "Case") -> None:
+    def _declare(self, case: Case) -> None:
         for spelling, kind in case.options.items():
             if kind or spelling not in self.declared:
                 self.declared[spelling] = kind
@@ -136,7 +145,7 @@ class Reading:
     def _is_strange(self, name: str) -> bool:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
-    def _parsed(self) -> "Options":
+    def _parsed(self) -> Options:
         options, self.own = self._split(0), self.words
         if "ends" in self.case.flags:
             before = len(self.used) + int((self.case.words["skip"] or ["0"])[0])
@@ -161,7 +170,7 @@ class Reading:
             del options.operands[0]
         return options
 
-    def _split(self, stop_early: int) -> "Options":
+    def _split(self, stop_early: int) -> Options:
         """Split the arguments into options and operands; this many operands (0: unlimited) end the options."""
         valued = self._valued
         if "onedash" in self.flags:
@@ -172,14 +181,14 @@ class Reading:
         return split(self.words, short, valued, loose, stop_early)
 
     @property
-    def _valued(self) -> "list[str]":
+    def _valued(self) -> list[str]:
         """The declared options that take a value from the next word."""
         return [name for name, kind in self.declared.items() if kind and kind[0] == "="]
 
     def _is_dropped(self, word: str) -> bool:
         return any(fits(word, one) for one in self.drops)
 
-    def _chosen(self, case: "Case") -> "Case | None":
+    def _chosen(self, case: Case) -> Case | None:
         """Return the case below `case` that applies, or None. A subcommand that chose one is used up."""
         operands = self.options.operands
         first = (self.words or [""])[0]
@@ -207,7 +216,7 @@ class Reading:
             self.unknown, self.is_spared = operands[0], True
         return None
 
-    def _meets(self, conditions: "list[str]") -> bool:
+    def _meets(self, conditions: list[str]) -> bool:
         """Return True if one of these options was given: by its name, with its value, or as a word of its own."""
         given, words = self.options.given, self.own
         for one in conditions:
@@ -255,7 +264,7 @@ class Reading:
             return os.path.join(self.folder, word)
         return word
 
-    def do(self, case: "Case") -> None:
+    def do(self, case: Case) -> None:
         """All effects of `case`."""
         for verb, targets in case.effects:
             if verb == "guess":
@@ -291,7 +300,7 @@ class Reading:
             else:
                 self.targets(verb, targets)
 
-    def run(self, words: "list[str]") -> None:
+    def run(self, words: list[str]) -> None:
         """Run the command `words`, with the variables that stand first in them set for it alone."""
         call, scope = self.call, self.call.walk.scope.fork()
         if self.folder:
@@ -306,7 +315,7 @@ class Reading:
         if words:
             call.output = call.walk.simple(scope, words)
 
-    def targets(self, verb: str, targets: "list[str]") -> None:
+    def targets(self, verb: str, targets: list[str]) -> None:
         """`verb` for each of `targets`; of those with ``or`` between them the first that there is."""
         had, alternative = True, False
         for target in targets:
@@ -363,7 +372,7 @@ class Reading:
         path = seen(self.call, word)
         return len(operands) >= times and sum(seen(self.call, one) == path for one in operands) >= times
 
-    def over(self, operands: "list[str]", endings: "tuple[str, ...]", flat: bool) -> None:
+    def over(self, operands: list[str], endings: tuple[str, ...], flat: bool) -> None:
         """Go over `operands`: files as they are, in folders names with `endings`, patterns as the tool expands them."""
         call = self.call
         for word in operands:
@@ -381,7 +390,7 @@ class Reading:
             else:
                 call.tree(word, with_endings(endings) if endings else cannot_tell)
 
-    def project_folder(self) -> "str | None":
+    def project_folder(self) -> str | None:
         """The next folder above that has a manifest of Python's package managers."""
         if self.folder:
             folder = absolute(self.call.folder, self.folder)
@@ -416,5 +425,5 @@ def _counts(word: str) -> bool:
     return False
 
 
-def _possible(admits):
+def _possible(admits: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
     return lambda path: None if admits(path) else False

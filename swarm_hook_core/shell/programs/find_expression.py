@@ -1,10 +1,20 @@
 """The expression of ``find``, tested on one path at a time; and a search's names below a folder, if they are few."""
 
+from __future__ import annotations
+
 import os
 import stat
 import time
 
 from swarm_hook_core.shell.globs import match
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.walk import Walk
+
 
 MOST_WORDS = 400
 DEEPEST = 40  # parentheses within each other
@@ -36,7 +46,7 @@ class Action:
 
     __slots__ = ("kind", "words", "number")
 
-    def __init__(self, kind, words, number):
+    def __init__(self, kind: str, words: list[str], number: int) -> None:
         self.kind = kind
         self.words = words
         self.number = number
@@ -45,7 +55,7 @@ class Action:
 class Expression:
     """`actions` in order; `reaches` and `names` tell their files."""
 
-    def __init__(self, words: list[str], folder, follows: bool):
+    def __init__(self, words: list[str], folder: str | None, follows: bool) -> None:
         self.words = words
         self.at = 0
         self.folder = folder
@@ -64,12 +74,12 @@ class Expression:
             self.root = ("and", self.root, self._act("-print", []))
         self.prunes = any(action.kind == "-prune" for action in self.actions) and not self.depth_first
 
-    def reaches(self, action: "Action", operand: str, root: str):
+    def reaches(self, action: Action, operand: str, root: str) -> Callable[[str], bool | None]:
         """Return a predicate of absolute paths at or under `root`, which the command spells `operand` (see
         ``model.Tree``).
         """
 
-        def admits(path: str):
+        def admits(path: str) -> bool:
             if self.broken:
                 return None
             if path != root and not path.startswith(root.rstrip("/") + "/"):
@@ -91,14 +101,14 @@ class Expression:
 
         return admits
 
-    def names(self, action: "Action", operand: str, root: str, walk):
+    def names(self, action: Action, operand: str, root: str, walk: Walk) -> list[str] | None:
         """Return the files of `action` at and under `root`, as `find` prints them; None if they are too many to
         list.
         """
         if self.broken or any(one.kind == "-quit" for one in self.actions):
             return None
 
-        def look(names: list[str]):
+        def look(names: list[str]) -> tuple[bool, bool]:
             hits, depth = self._hits(operand, root, names), len(names)
             goes_on = self.deepest is None or depth < self.deepest
             cut = False
@@ -112,18 +122,20 @@ class Expression:
 
         return names_below(walk, root, operand, look)
 
-    def _hits(self, operand: str, root: str, names: list[str]) -> dict:
+    def _hits(self, operand: str, root: str, names: list[str]) -> dict[str, Any]:
         """Return number of an action, or ``-prune``, -> True or None, for the actions that reach the path of
         `names`.
         """
         spelled = operand
         if names:
             spelled = "/".join([operand.rstrip("/") or "/", *names])
-        hits: dict = {}
+        hits: dict[str, Any] = {}
         self._ask(self.root, spelled, os.path.join(root, *names), True, hits)
         return hits
 
-    def _ask(self, node, spelled, whole, sure, hits):
+    def _ask(
+        self, node: tuple[str, Any, Any], spelled: str, whole: str, sure: bool, hits: dict[int, bool]
+    ) -> bool | None:
         """Return True if `node` holds for a path, None if unknown; `sure`: it is certainly evaluated."""
         kind, left, right = node
         if kind == "is":
@@ -163,7 +175,7 @@ class Expression:
             return self.words[self.at - 1]
         return ""
 
-    def _either(self, depth):
+    def _either(self, depth: int) -> tuple[str, Any, Any]:
         left = self._both(depth)
         while self._peek() in ("-o", "-or", ","):
             kind = "or"
@@ -172,7 +184,7 @@ class Expression:
             left = (kind, left, self._both(depth))
         return left
 
-    def _both(self, depth):
+    def _both(self, depth: int) -> tuple[str, Any, Any]:
         left = self._one(depth)
         while self.at < len(self.words) and self._peek() not in ("-o", "-or", ",", ")"):
             if self._peek() in ("-a", "-and"):
@@ -180,7 +192,7 @@ class Expression:
             left = ("and", left, self._one(depth))
         return left
 
-    def _one(self, depth):
+    def _one(self, depth: int) -> tuple[str, Action | str | tuple[str, str, str], str | None]:
         word = self._take()
         if word in ("!", "-not") and depth < DEEPEST:
             return ("not", self._one(depth + 1), None)
@@ -221,13 +233,13 @@ class Expression:
         else:
             self.shallowest = int(value)
 
-    def _act(self, kind, words):
+    def _act(self, kind: str, words: list[str]) -> tuple[str, Action, None]:
         self.actions.append(Action(kind, words, len(self.actions)))
         return ("act", self.actions[-1], None)
 
     # Tests
 
-    def _holds(self, test: str, value: str, spelled: str, whole: str):
+    def _holds(self, test: str, value: str, spelled: str, whole: str) -> bool:
         """Return True, False, or None if unknown."""
         if "\0" in value:
             return None
@@ -244,7 +256,7 @@ class Expression:
         except (OSError, ValueError):
             return None
 
-    def _of_file(self, test: str, value: str, whole: str):
+    def _of_file(self, test: str, value: str, whole: str) -> bool:
         if self.follows:
             found = os.stat(whole)
         else:
@@ -278,7 +290,7 @@ def _compared(number: int, value: str) -> bool:
     return number == int(value)
 
 
-def names_below(walk, root: str, spelled: str, look):
+def names_below(walk: Walk, root: str, spelled: str, look: Callable[..., Any]) -> list[str] | None:
     """Return the names found at and under absolute `root`, in no order, spelled as they are below `spelled`.
 
     ``look(names)`` returns two answers about the path that `names` lead to from `root`: True if it is found (None:
@@ -297,9 +309,9 @@ def names_below(walk, root: str, spelled: str, look):
         walk.end += spent
 
 
-def _names(root: str, spelled: str, look, end: float):
+def _names(root: str, spelled: str, look: Callable[..., Any], end: float) -> list[str]:
     found: list[str] = []
-    waiting: list = []
+    waiting: list[Any] = []
     if os.path.lexists(root):
         waiting = [(root, [])]
     looked = 0

@@ -4,6 +4,8 @@ Each function gets the call, the reading of its row (its options, and the words 
 name in the row.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
@@ -19,7 +21,7 @@ MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
 
 
-def temporary_file(call: "Call", reading: "Reading") -> None:
+def temporary_file(call: Call, reading: Reading) -> None:
     """mktemp makes a file under a free name, and prints it. Writes to it harm no other session."""
     options = reading.options
     template = ""
@@ -36,14 +38,14 @@ def temporary_file(call: "Call", reading: "Reading") -> None:
         call.says(path + "\n")
 
 
-def dd(call: "Call", reading: "Reading") -> None:
+def dd(call: Call, reading: Reading) -> None:
     """dd cuts the rest of the file that ``of=`` names, unless ``conv=notrunc`` keeps it."""
     keeps = any("notrunc" in value for value in reading.options.values("conv"))
     for word in reading.options.values("of"):
         call.write(word, edit_or_replace(keeps))
 
 
-def pieces(call: "Call", reading: "Reading") -> None:
+def pieces(call: Call, reading: Reading) -> None:
     """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
     options, cuts = reading.options, call.name.lstrip("g") == "csplit"
     filtered = options.value("--filter")
@@ -82,7 +84,7 @@ def pieces(call: "Call", reading: "Reading") -> None:
     if ending is not None:
         sure = frozenset(name + (ending or "") for name in names)
 
-    def admits(name: str):
+    def admits(name: str) -> bool:
         if not name.startswith(start) or (ending and not name.endswith(ending)):
             return False
         if name[len(start) :] in sure:
@@ -95,7 +97,7 @@ def pieces(call: "Call", reading: "Reading") -> None:
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
 
 
-def _counters(options: "Options", count: int, size: int) -> list[str]:
+def _counters(options: Options, count: int, size: int) -> list[str]:
     """The first `count` counters of split, `size` characters long."""
     if not options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes"):
         names = []
@@ -116,7 +118,7 @@ def _counters(options: "Options", count: int, size: int) -> list[str]:
     return [f"{number:0{size}{base}}" for number in range(start, start + count)]
 
 
-def _pieces_of(options: "Options", text: "str | None") -> int:
+def _pieces_of(options: Options, text: str | None) -> int:
     """Return the number of files that `split` makes of `text`; if unknown, one, which it always makes."""
     chunks = options.value("-n", "--number") or ""
     if chunks.isdigit():
@@ -134,7 +136,7 @@ def _pieces_of(options: "Options", text: "str | None") -> int:
     return 1
 
 
-def compress(call: "Call", reading: "Reading", *endings: str) -> None:
+def compress(call: Call, reading: Reading, *endings: str) -> None:
     """gzip and its kin: the file goes, another with the first of `endings` comes; or the other way round."""
     options, has, name = reading.options, reading.options.has, call.name
     if has("-c", "--stdout", "--to-stdout", "-t", "--test", "-l", "--list", "-h", "-H", "-V"):
@@ -181,7 +183,7 @@ def _unpacked(word: str, endings: tuple[str, ...]) -> str:
     return word
 
 
-def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
+def unpack(call: Call, reading: Reading, *targets: str) -> None:
     """Unpack a zip, or an archive built like one; after the archive come the chosen members."""
     from swarm_hook_core.shell.programs.archives import Members, zip_names
 
@@ -193,7 +195,7 @@ def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
     call.tree(folder, members.landing(seen(call, folder), 0, keeps), edit_or_replace(keeps))
 
 
-def fetch(call: "Call", reading: "Reading") -> None:
+def fetch(call: Call, reading: Reading) -> None:
     """wget keeps an existing file, and puts the new one beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
     how = edit_or_replace(not reading.options.has("-N", "--timestamping"))
@@ -209,14 +211,14 @@ def fetch(call: "Call", reading: "Reading") -> None:
             call.write(name, how)
 
 
-def upload(call: "Call", reading: "Reading") -> None:
+def upload(call: Call, reading: Reading) -> None:
     """curl uploads a file to an address, possibly of this machine."""
     for address in reading.options.operands + reading.options.values("--url"):
         if address.startswith("file://"):
             call.write(address[7:], REPLACE)
 
 
-def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
+def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
     """Run a tool of the project by its name (``yarn prettier --write .``), or else a script of the manifest."""
     words = list(call.words)
     words = words[words.index(reading.used[-1]) + (not with_verb) :]
@@ -231,7 +233,7 @@ def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
         call.runs_project()
 
 
-def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
+def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
     """The command that comes after ``--``, or at the place `start` of the arguments."""
     words = call.words
     if "--" in words:
@@ -242,7 +244,7 @@ def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
         call.run(words[at:], call.stdin)
 
 
-def run_package(call: "Call", reading: "Reading") -> None:
+def run_package(call: Call, reading: Reading) -> None:
     """npx, uvx: a command's name may be a package with a version: ``@scope/name@1.2``."""
     name, *words = reading.options.operands or [""]
     scope, rest = "", name
@@ -256,7 +258,7 @@ def run_package(call: "Call", reading: "Reading") -> None:
         reading.run([program, *words])
 
 
-def run_in_project(call: "Call", reading: "Reading") -> None:
+def run_in_project(call: Call, reading: Reading) -> None:
     """uv run, poetry run: a command, a Python script, or a module."""
     options, words = reading.options, reading.options.operands
     module = options.value("-m", "--module")
@@ -269,7 +271,7 @@ def run_in_project(call: "Call", reading: "Reading") -> None:
     reading.run(words)
 
 
-def locked_run(call: "Call", reading: "Reading") -> None:
+def locked_run(call: Call, reading: Reading) -> None:
     """flock makes its file where it is not there, and runs a command or shell text."""
     file, *rest = reading.options.operands or [""]
     text = reading.options.value("-c", "--command")
@@ -282,7 +284,7 @@ def locked_run(call: "Call", reading: "Reading") -> None:
     reading.run(rest)
 
 
-def put_aside(call: "Call", _reading: "Reading") -> None:
+def put_aside(call: Call, _reading: Reading) -> None:
     """pre-commit, lint-staged: unstaged changes are put aside while they run, as in a commit hook."""
     if call.folder is not None:
         found = GitCall(call.folder, ["stash", "push", "--keep-index"], call.by)
@@ -290,7 +292,7 @@ def put_aside(call: "Call", _reading: "Reading") -> None:
         call.walk.effects.add(found)
 
 
-def mounts(call: "Call", reading: "Reading") -> None:
+def mounts(call: Call, reading: Reading) -> None:
     """The folders of this machine that a container may write to."""
     for value in reading.options.values("-v", "--volume"):
         host, _, inside = value.partition(":")
@@ -303,14 +305,14 @@ def mounts(call: "Call", reading: "Reading") -> None:
             _mounted(call, (sources or [""])[0])
 
 
-def _mounted(call: "Call", host: str) -> None:
+def _mounted(call: Call, host: str) -> None:
     if host and is_known(host):
         call.tree(host, cannot_tell)
     else:
         call.guess("a container with a folder of yours")
 
 
-def copied_out(call: "Call", reading: "Reading", *targets: str) -> None:
+def copied_out(call: Call, reading: Reading, *targets: str) -> None:
     """A container engine exports to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
     for word in [word for target in targets for word in words_of(reading, target)]:
         dest = word
@@ -325,7 +327,7 @@ _LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project
 _LISP_BRACKETS = str.maketrans("()'\"", "    ")
 
 
-def emacs_batch(call: "Call", reading: "Reading") -> None:
+def emacs_batch(call: Call, reading: Reading) -> None:
     """``emacs --batch`` saves or compiles its files; the writes of other Lisp are unknown."""
     options = reading.options
     files = options.operands + options.values("-visit", "-file", "-insert", "-find-file")
@@ -341,14 +343,14 @@ def emacs_batch(call: "Call", reading: "Reading") -> None:
         call.guess("runs Lisp")
 
 
-def own_makefile(call: "Call", reading: "Reading") -> None:
+def own_makefile(call: Call, reading: Reading) -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):
         if word == "-" or absolute(call.folder, word) in call.walk.files.contents:
             call.guess("a makefile of the command's own")
 
 
-def psql(call: "Call", reading: "Reading") -> None:
+def psql(call: Call, reading: Reading) -> None:
     """Outputs of its own, and commands that write files."""
     for name in reading.options.values("-o", "--output", "-L", "--log-file"):
         if not name.startswith("|"):
@@ -366,7 +368,7 @@ _READ_ONLY = (
 )
 
 
-def sqlite(call: "Call", reading: "Reading") -> None:
+def sqlite(call: Call, reading: Reading) -> None:
     """Report a write of the database unless all statements only read; dot commands write files and run commands."""
     call.walk.effects.add_deed([call.name, *reading.options.operands], call.folder, call.by)
     if reading.options.has("-readonly"):

@@ -3,11 +3,21 @@
 `SCANNED` has a row for each scanned language; the other features of their command lines are in functions.
 """
 
+from __future__ import annotations
+
 import time
 
 from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 OPAQUE = "an opaque script"
 
@@ -25,7 +35,16 @@ class CommandLine:
 
     __slots__ = ("language", "code", "values", "prints", "long_code", "quiet", "project")
 
-    def __init__(self, language, code, values="", prints=False, long_code="", quiet="", project=""):
+    def __init__(
+        self,
+        language: str,
+        code: str,
+        values: str = "",
+        prints: bool = False,
+        long_code: str = "",
+        quiet: str = "",
+        project: str = "",
+    ) -> None:
         self.language = language
         self.code = code
         self.values = values
@@ -50,7 +69,7 @@ SCANNED = {
 }
 
 
-def _given(words, line: CommandLine):
+def _given(words: list[str], line: CommandLine) -> tuple[list[str], list[str], Iterable[str]]:
     """Split an interpreter's arguments into the codes given to its options, the rest, and all options given."""
     options = split(words, line.code + line.values, line.long_code, stop_early=True)
     codes, rest = options.values(*(f"-{letter}" for letter in line.code), *line.long_code), options.operands
@@ -59,7 +78,7 @@ def _given(words, line: CommandLine):
     return codes, rest, options.given.keys()
 
 
-def _module(call, name: str):
+def _module(call: Call, name: str) -> Any:
     """Import a module of ``shell.inline``. The time for it is not held against the script."""
     before = time.thread_time()
     module = __import__(f"swarm_hook_core.shell.inline.{name}", fromlist=["*"])
@@ -67,11 +86,11 @@ def _module(call, name: str):
     return module
 
 
-def _scan(call, language: str, code: str, argv) -> None:
+def _scan(call: Call, language: str, code: str, argv: list[str]) -> None:
     _module(call, "scanner").scan(call, language, code, argv)
 
 
-def scanned(call) -> None:
+def scanned(call: Call) -> None:
     """``node [option] ... [-e code | file | -] [argument] ...``, and the like."""
     line = SCANNED[call.name.rstrip("0123456789.-") if call.name not in SCANNED else call.name]
     codes, rest, options = _given(call.words, line)
@@ -89,7 +108,7 @@ def scanned(call) -> None:
         _script_or_input(call, ["?"] if line.language == "php" and "-f" in options else rest, line.language)
 
 
-def _edited_in_place(call, operands) -> None:
+def _edited_in_place(call: Call, operands: list[str]) -> None:
     """``ruby -i.bak -pe code file ...``"""
     edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), "")
     if not edits:
@@ -100,7 +119,7 @@ def _edited_in_place(call, operands) -> None:
             call.write(word + edits[2:], REPLACE)
 
 
-def _script_or_input(call, rest, language: str) -> None:
+def _script_or_input(call: Call, rest: list[str], language: str) -> None:
     """A script file, or the code that comes by pipe or here-document."""
     text = None
     if not rest or rest[0] in ("-", "/dev/stdin"):
@@ -122,7 +141,7 @@ def _php_within(page: str) -> str:
 _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types completions help lint outdated".split())
 
 
-def deno(call) -> None:
+def deno(call: Call) -> None:
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
     rest = []
@@ -148,7 +167,7 @@ def deno(call) -> None:
 _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run create init publish pm".split())
 
 
-def bun(call) -> None:
+def bun(call: Call) -> None:
     codes, rest, _options = _given(call.words, _BUN)
     command = ""
     if rest and not codes:
@@ -172,7 +191,7 @@ _PERL_WRITERS = (
 )
 
 
-def perl(call) -> None:
+def perl(call: Call) -> None:
     suffix, codes, operands, checks = _perl_arguments(call.words)
     if checks:
         return
@@ -200,7 +219,7 @@ def perl(call) -> None:
                 call.write(backup(word, suffix), REPLACE)
 
 
-def _perl_arguments(words):
+def _perl_arguments(words: list[str]) -> tuple[str | None, list[str], list[str], bool]:
     """Return ``(suffix of -i or None, codes, operands, True if nothing runs)``."""
     suffix, codes, checks, at = None, [], False, 0
     while at < len(words) and words[at] not in ("-", "--") and words[at].startswith("-"):
@@ -230,10 +249,10 @@ def _perl_arguments(words):
     return suffix, codes, list(words[at + (words[at : at + 1] == ["--"]) :]), checks
 
 
-def python(call) -> None:
+def python(call: Call) -> None:
     _module(call, "python_command").python(call)
 
 
-def opaque(call) -> None:
+def opaque(call: Call) -> None:
     if not any(word in ("--version", "-version", "--help") for word in call.words[:1]):
         call.guess(OPAQUE)

@@ -1,5 +1,7 @@
 """Programs that print names or text for another command."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.call import Call
@@ -8,17 +10,23 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_head
 from swarm_hook_core.shell.word_reader import ansi
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts
 LONGEST_TEXT = 64 * 1024  # characters
 LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
-def silent(call: "Call") -> None:
+def silent(call: Call) -> None:
     call.says("")
 
 
-def echo(call: "Call") -> None:
+def echo(call: Call) -> None:
     words, end, escapes = call.words, "\n", False
     while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
         if "n" in words[0]:
@@ -31,7 +39,7 @@ def echo(call: "Call") -> None:
     call.says(text + end)
 
 
-def printf(call: "Call") -> None:
+def printf(call: Call) -> None:
     words, name = call.words, None
     if words[:1] == ["-v"] and len(words) > 1:
         name, words = words[1], words[2:]
@@ -48,7 +56,7 @@ def printf(call: "Call") -> None:
         call.walk.scope.variables[name] = text
 
 
-def _formatted(form: str, arguments: list[str]):
+def _formatted(form: str, arguments: list[str]) -> str:
     """Return the output of printf, with NUL as a newline; None if it is too long."""
     form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
     out: list[str] = []
@@ -116,12 +124,12 @@ def _padded(text: str, flags: str) -> str:
     return text.rjust(width)
 
 
-def pwd(call: "Call") -> None:
+def pwd(call: Call) -> None:
     if call.folder is not None:
         call.says(call.folder + "\n")
 
 
-def ls(call: "Call") -> None:
+def ls(call: Call) -> None:
     options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
     operands = options.operands
     if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
@@ -150,7 +158,7 @@ def ls(call: "Call") -> None:
         call.says("".join(name + "\n" for name in names))
 
 
-def cat(call: "Call") -> None:
+def cat(call: Call) -> None:
     options = split(call.words)
     call.shows(options.operands)
     streams = [
@@ -168,7 +176,7 @@ def cat(call: "Call") -> None:
         call.says("".join(stream.text for stream in streams))
 
 
-def head(call: "Call") -> None:
+def head(call: Call) -> None:
     """head and tail: some of the lines of the input."""
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
@@ -210,14 +218,14 @@ def head(call: "Call") -> None:
     call.says("".join(kept))
 
 
-def _all_of(found, count: str):
+def _all_of(found: Found, count: str) -> Callable[[str], bool | None] | None:
     """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is
     unknown.
     """
     if found.names is None or not count.isdecimal():
         return None
 
-    def names():
+    def names() -> list[str]:
         held = found.names()
         if held is not None and len(held) <= int(count):
             return held
@@ -226,11 +234,11 @@ def _all_of(found, count: str):
     return names
 
 
-def _perhaps(admits):
+def _perhaps(admits: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
     return lambda path: False if admits(path) is False else None
 
 
-def basename(call: "Call") -> None:
+def basename(call: Call) -> None:
     options = split(call.words, "s", ("--suffix",))
     operands, end = options.operands, options.value("-s", "--suffix") or ""
     if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
@@ -245,20 +253,20 @@ def basename(call: "Call") -> None:
     call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
 
 
-def dirname(call: "Call") -> None:
+def dirname(call: Call) -> None:
     def above(text: str) -> str:
         return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
 
     call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
 
 
-def _of_name(call: "Call", word: str, change) -> str:
+def _of_name(call: Call, word: str, change: Callable[..., Any]) -> str:
     if call.walk.has_found(word):
         return call.walk.renamed(word, change, "", "")
     return change(word)
 
 
-def realpath(call: "Call") -> None:
+def realpath(call: Call) -> None:
     """realpath, readlink."""
     options = split(call.words, "", ("--relative-to", "--relative-base"))
     if options.has("--relative-to", "--relative-base"):
@@ -283,7 +291,7 @@ def realpath(call: "Call") -> None:
     call.says("".join(line + "\n" for line in lines))
 
 
-def seq(call: "Call") -> None:
+def seq(call: Call) -> None:
     words, separator, wide = list(call.words), "\n", False
     while words[:1] in (["-w"], ["-s"]):
         wide = wide or words[0] == "-w"

@@ -1,10 +1,21 @@
 """patch and apply_patch; and the files that a diff is about, as GNU patch and as ``git apply`` take it."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known, text_of
 from swarm_hook_core.shell.options import split
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
 MOST_TARGETS = 300  # files that `targets` names
@@ -16,7 +27,7 @@ _LONG = (
 ).split()
 
 
-def patch(call) -> None:
+def patch(call: Call) -> None:
     options = split(call.words, "pioDdFBYzrgVx", _LONG)
     if options.has("--dry-run", "-C", "--check", "-v", "--version", "--help"):
         return
@@ -52,13 +63,13 @@ def patch(call) -> None:
         _back_up(call, folder, options, name)
 
 
-def _write(call, folder, name: str, how: str = EDIT) -> None:
+def _write(call: Call, folder: str | None, name: str, how: str = EDIT) -> None:
     if folder not in (call.folder, None):
         name = os.path.join(folder, name)
     call.write(name, how)
 
 
-def _back_up(call, folder, options, name: str) -> None:
+def _back_up(call: Call, folder: str | None, options: Options, name: str) -> None:
     suffix, prefix = options.value("-z", "--suffix"), options.value("-B", "--prefix")
     if prefix:
         _write(call, folder, prefix + name, REPLACE)
@@ -66,7 +77,7 @@ def _back_up(call, folder, options, name: str) -> None:
         _write(call, folder, name + (suffix or ".orig"), REPLACE)
 
 
-def apply_patch(call) -> None:
+def apply_patch(call: Call) -> None:
     """Codex's apply_patch: the patch is its argument or, without one, its standard input."""
     from swarm_hook_core.patch import PatchUnreadable, patch_changes
 
@@ -94,14 +105,16 @@ def apply_patch(call) -> None:
         call.guess("a patch that cannot be read yet")
 
 
-def codex(call) -> None:
+def codex(call: Call) -> None:
     if call.words[:1] == ["--codex-run-as-apply-patch"]:
         apply_patch(call)
     else:
         call.guess("codex is not known")
 
 
-def files_in(text: str, strip=None, directory: str = "", prefix: str = "", reverse: bool = False):
+def files_in(
+    text: str, strip: int | None = None, directory: str = "", prefix: str = "", reverse: bool = False
+) -> Iterator[Any]:
     """Yield each file of `text` once, as git takes it: (path, True if relative to the work tree's top, how).
 
     `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only a file that is as the text
@@ -109,7 +122,7 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = "", rever
     leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder of the command,
     relative to the top, with which a plain diff's names may begin.
     """
-    seen: set = set()
+    seen: set[str] = set()
     for kind, of_git, names in _headers(text[:LONGEST]):
         names = [name for name in names[:2] if name != "/dev/null"]
         if kind == "files" and strip is None and not of_git:
@@ -130,14 +143,14 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = "", rever
                     yield (*found, how)
 
 
-def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
+def targets(text: str, folder: str | None, strip: int, reverse: bool = False) -> dict[str, str]:
     """Return the names of the files that `text` changes, makes or removes, as GNU patch takes it, with the fate of
     each.
 
     `folder`: absolute; patch looks there for the existing name of a header (None: unknown). `strip`: number of leading
     folders that go; None, as without -p: all of them.
     """
-    found: dict = {}
+    found: dict[str, Any] = {}
     for kind, _of_git, names in _headers(text[:LONGEST]):
         if kind in _MOVES:
             # git writes these without a/ and b/; patch strips them as though they had it.
@@ -166,7 +179,7 @@ def _how(kind: str, reverse: bool) -> str:
     return EDIT
 
 
-def _headers(text: str):
+def _headers(text: str) -> Iterator[Any]:
     """Yield ``(kind, True if git made it, names)`` of the header before each change.
 
     ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the name of a ``diff
@@ -230,7 +243,7 @@ def unquoted(name: str) -> str:
     return os.fsdecode(bytes(out))
 
 
-def _sizes(line: str):
+def _sizes(line: str) -> tuple[int, int]:
     """(old, new) number of lines of the hunk that ``@@ -1,2 +3,4 @@`` begins."""
     sizes = []
     for part in line.split(" ")[1:3]:
@@ -239,7 +252,7 @@ def _sizes(line: str):
     return (*sizes, 0, 0)[:2]
 
 
-def _same_names(rest: str) -> list:
+def _same_names(rest: str) -> list[Any]:
     """The name in ``a/x b/x``, where both are one file; renames say theirs on lines of their own."""
     if rest.startswith('"'):
         first = rest[: rest.find('" ', 1) + 1]
@@ -253,9 +266,9 @@ def _same_names(rest: str) -> list:
     return []
 
 
-def _guessed(names, prefix: str):
+def _guessed(names: list[str], prefix: str) -> int | None:
     """Return the number of parts that git takes off the names of a plain diff without -p, or None for the usual one."""
-    guesses: set = set()
+    guesses: set[str] = set()
     for name in names:
         start = prefix + "/"
         if "/" not in name:
@@ -271,7 +284,7 @@ def _guessed(names, prefix: str):
     return None
 
 
-def _stripped(name: str, strip) -> str:
+def _stripped(name: str, strip: int) -> str:
     parts = [part for part in name.split("/") if part]
     if strip is None:
         if parts:
@@ -285,7 +298,7 @@ def _stripped(name: str, strip) -> str:
     return "/".join(absolute_one[strip:])
 
 
-def _chosen(names, folder) -> str:
+def _chosen(names: list[str], folder: str | None) -> str:
     """Of the names in one header: the existing one with the fewest folders, then the shortest; else the new one."""
     names = [name for name in names if name]
     there = [name for name in names if folder is not None and os.path.lexists(os.path.join(folder, name))]

@@ -3,6 +3,8 @@
 Words go in and come out as a `Call` has them, marks and all; predicates are those of ``model.Tree``.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
@@ -10,13 +12,20 @@ from swarm_hook_core.shell.globs import admits
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 def cannot_tell(_path: str) -> None:
     """The predicate of a tree without a certain write."""
     return
 
 
-def maybe(call, word: str) -> None:
+def maybe(call: Call, word: str) -> None:
     """Report that `word` may be written: an editor has it open, or an unreadable script gets it."""
     if word and word != "-":
         call.tree(word, cannot_tell)
@@ -27,20 +36,20 @@ def base(word: str) -> str:
     return os.path.basename(word.rstrip("/")) or word
 
 
-def seen(call, word: str):
+def seen(call: Call, word: str) -> str | None:
     """Return the absolute path of `word`, or None if it has marks or the folder is unknown."""
     if word:
         return absolute(call.folder, word)
     return None
 
 
-def is_folder(call, word: str) -> bool:
+def is_folder(call: Call, word: str) -> bool:
     """Return True if `word` names a folder on the disk."""
     path = seen(call, word)
     return path is not None and os.path.isdir(path)
 
 
-def is_file(call, word: str) -> bool:
+def is_file(call: Call, word: str) -> bool:
     """Return True if `word` names something on the disk that is no folder."""
     path = seen(call, word)
     return path is not None and os.path.lexists(path) and not os.path.isdir(path)
@@ -52,7 +61,7 @@ def is_remote(word: str) -> bool:
     return colon > 0 and "/" not in word[:colon]
 
 
-def targets(call, source: str, dest: str, inside=None) -> "list[str]":
+def targets(call: Call, source: str, dest: str, inside: bool | None = None) -> list[str]:
     """Return the words that a program would write if it puts `source` at or into `dest`.
 
     `inside`: True if `dest` is a folder that it goes into, False if `dest` is the new name, None if the disk decides. A
@@ -78,7 +87,9 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
     return [dest]
 
 
-def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPLACE) -> "list[str]":
+def put(
+    call: Call, source: str, dest: str, inside: bool | None = None, spared: bool = False, how: str = REPLACE
+) -> list[str]:
     """Write the file `source` at or into `dest`, and return the named targets; `spared`: existing files are left
     alone.
     """
@@ -104,19 +115,19 @@ def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPL
     return named
 
 
-def exists(call, word: str) -> bool:
+def exists(call: Call, word: str) -> bool:
     """Return True if `word` names anything on the disk."""
     path = seen(call, word)
     return path is not None and os.path.lexists(path)
 
 
-def _beside(call, source: str, dest: str):
+def _beside(call: Call, source: str, dest: str) -> Callable[[str], bool | None]:
     """Return a predicate: a file directly in `dest` gets its content from one of the files of `source`, a word with
     marks.
     """
     root, found = seen(call, dest), call.found(source)
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         if path == root:
             return True
         if os.path.dirname(path) != root:
@@ -133,7 +144,14 @@ def _beside(call, source: str, dest: str):
     return admits
 
 
-def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=None) -> "list[str]":
+def lay_over(
+    call: Call,
+    source: str,
+    dest: str,
+    inside: bool | None = None,
+    spared: bool = False,
+    allowed: Callable[[str], bool | None] | None = None,
+) -> list[str]:
     """Lay the folder `source` over the folder at, or in, `dest`: only files with a counterpart are written.
 
     `spared`: existing files are left alone. `allowed(rest)`: True, False or None for the path `rest` within the folder:
@@ -150,15 +168,15 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
     return named
 
 
-def made_before(call):
+def made_before(call: Call) -> Callable[[str], bool | None]:
     """Return ``made(path)``, like `admits`: an earlier part of the command line has written the file at absolute
     `path`.
     """
     effects = call.walk.effects
     writes, trees = len(effects.writes), len(effects.trees)
-    known: set = set()
+    known: set[str] = set()
 
-    def made(path: str):
+    def made(path: str) -> bool:
         if writes and not known:
             known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
         if path in known:
@@ -184,25 +202,32 @@ class Counterpart:
     itself put into `source` before, see `made_before`.
     """
 
-    def __init__(self, source, root, spared=False, allowed=None, made=None):
+    def __init__(
+        self,
+        source: str,
+        root: str,
+        spared: bool = False,
+        allowed: Callable[[str], bool | None] | None = None,
+        made: Callable[[str], bool | None] = None,
+    ) -> None:
         self.source = source
         self.root = root
         self.spared = spared
         self.allowed = allowed
         self.made = made
 
-    def __call__(self, path: str):
+    def __call__(self, path: str) -> bool:
         return self.answer(path, self.made)
 
-    def on_disk(self, path: str):
+    def on_disk(self, path: str) -> Any:
         """The same, going by the disk alone."""
         return self.answer(path, None)
 
-    def arrives(self):
+    def arrives(self) -> Any:
         """The paths that the files below `source` get."""
         return arrivals(self.source, self.root)
 
-    def answer(self, path: str, made):
+    def answer(self, path: str, made: Callable[[str], bool | None]) -> bool:
         if self.source is None or self.root is None:
             return None
         rest = below(path, self.root)
@@ -225,7 +250,7 @@ class Counterpart:
         return self.allowed(rest)
 
 
-def arrivals(source, root):
+def arrivals(source: str, root: str) -> Iterator[Any]:
     """Yield the new paths of the files below `source` when it is laid over `root`, both absolute or None."""
     waiting = []
     if source and root:
@@ -248,10 +273,10 @@ def below(path: str, root: str) -> str:
     return ""
 
 
-def directly_in(root, admits_name):
+def directly_in(root: str, admits_name: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
     """The predicate: ``admits_name(name)`` of files right in the absolute folder `root`; others are not."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         folder, name = os.path.split(path)
         if folder == root:
             return admits_name(name)
@@ -260,11 +285,14 @@ def directly_in(root, admits_name):
     return admits
 
 
-def with_endings(endings, unsure_in=("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target")):
+def with_endings(
+    endings: tuple[str, ...],
+    unsure_in: tuple[str, ...] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
+) -> Callable[[str], bool | None]:
     """Return the predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools skip."""
     endings = tuple(endings)
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         if not path.endswith(endings):
             return False
         parts = path.split("/")
@@ -275,14 +303,14 @@ def with_endings(endings, unsure_in=("node_modules", ".git", ".venv", "venv", "_
     return admits
 
 
-def matching(pattern: str, folder: str):
+def matching(pattern: str, folder: str) -> Callable[[str], bool | None]:
     """Return the predicate of a pattern that the program expands itself: ``**``, ``*``, ``?``, ``[a]``, ``{a,b}``.
 
     `folder`: the absolute folder of a relative pattern.
     """
     choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
 
-    def matches(path: str):
+    def matches(path: str) -> bool:
         answers = [choice(path) for choice in choices]
         if True in answers:
             return True

@@ -1,11 +1,22 @@
 """The name that ``rename`` gives to a file: perl's with ``s/a/b/``, util-linux's with two words."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import seen
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
@@ -27,11 +38,11 @@ def is_perl(code: str) -> bool:
     )
 
 
-def in_words(words, options):
+def in_words(words: list[str], options: Options) -> Callable[[str], bool | None]:
     """A function of a name, as util-linux takes ``rename from to``: the first in the last part, or as `options` say."""
     taken, given = (*words, "", "")[:2]
 
-    def new_name(word: str):
+    def new_name(word: str) -> str:
         if "\0" in taken + given or not taken:
             return None
         folder, name = ("", word) if "/" in taken else os.path.split(word)
@@ -42,11 +53,11 @@ def in_words(words, options):
     return new_name
 
 
-def in_perl(codes, options):
+def in_perl(codes: list[str], options: Options) -> Callable[[str], bool | None]:
     """Return a function from a name to its new name by perl's `codes`, or to None if unknown."""
     steps = [step for code in codes for step in _steps(code)]
 
-    def new_name(word: str):
+    def new_name(word: str) -> str:
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
@@ -61,11 +72,11 @@ def in_perl(codes, options):
     return new_name
 
 
-def _steps(code: str) -> list:
+def _steps(code: str) -> list[Any]:
     """Return functions of a name, one for each ``s/a/b/`` in `code`; None for an unsupported step."""
     import re
 
-    steps: list = []
+    steps: list[Any] = []
     code = code.strip().rstrip(";")
     step, at = re.compile(_STEP), 0
     while at < len(code) <= LONGEST_CODE:
@@ -84,7 +95,7 @@ def _steps(code: str) -> list:
     return [None]
 
 
-def _substitution(pattern: str, replacement: str, flags: str):
+def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str], bool | None]:
     import re
 
     made = _replacement(replacement)
@@ -98,7 +109,7 @@ def _substitution(pattern: str, replacement: str, flags: str):
     except (re.error, OverflowError, RecursionError):
         return None
 
-    def step(name: str):
+    def step(name: str) -> str:
         try:
             tries = len(name) ** repeats
             if tries <= MOST_TRIES:
@@ -110,7 +121,7 @@ def _substitution(pattern: str, replacement: str, flags: str):
     return step
 
 
-def _replacement(text: str):
+def _replacement(text: str) -> str:
     """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` for `re`; None if perl would do more with it."""
     out, at = [], 0
     while at < len(text):
@@ -137,7 +148,7 @@ def _replacement(text: str):
     return "".join(out)
 
 
-def rename(call) -> None:
+def rename(call: Call) -> None:
     """Two programs have this name: perl's (``rename 's/a/b/' files``) and util-linux's (``rename a b files``)."""
     options = split(call.words, "e", ("--expr", "--expression"))
     if options.has("-n", "--nono", "--no-act", "--just-print", "--dry-run", "-V", "--version", "-h", "--help"):

@@ -4,11 +4,22 @@ A plain pattern is searched here; for one that Python's expressions cannot expre
 installed.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import Found, absolute, is_known
 from swarm_hook_core.shell.programs.asked import Asked
 from swarm_hook_core.shell.programs.ignoring import IgnoreRules
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 MOST_BYTES = 1024 * 1024  # of a file that is read
 LONGEST_LINE = 4000  # characters that an expression is tried on
@@ -35,13 +46,13 @@ _READ = frozenset(
 _LIST_NAMES = {"ag": ("-g",), "ack": ("-g", "-f")}  # options to list names without searching the files
 
 
-def lists(call, options) -> bool:
+def lists(call: Call, options: Options) -> bool:
     """Return True if it prints names of files and nothing else."""
     names = ("-l", "--files", "--files-with-matches", "--files-without-match", "--files-without-matches")
     return options.has(*names) or (call.name != "rg" and options.has("-L", *_LIST_NAMES[call.name]))
 
 
-def found(call, options, operands, pattern):
+def found(call: Call, options: Options, operands: list[str], pattern: str | None) -> list[Found]:
     """Return the Founds of the listed files; None if the places are unknown."""
     search = _Search(call, options, operands, pattern)
     founds = []
@@ -57,10 +68,10 @@ def found(call, options, operands, pattern):
     return founds
 
 
-def _all(tests):
+def _all(tests: tuple[Callable[..., Any], Callable[..., Any]]) -> Callable[[str], bool | None]:
     """Return a function of a path: True if all `tests` say so, False if one denies it, else None."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         answer: bool | None = True
         for test in tests:
             told = test(path)
@@ -76,7 +87,7 @@ def _all(tests):
 class _Search:
     """One search: `place` selects the files that it visits, `content` those in which it finds something."""
 
-    def __init__(self, call, options, operands, pattern):
+    def __init__(self, call: Call, options: Options, operands: list[str], pattern: str | None) -> None:
         self.call, self.options = call, options
         self.roots = [path for path in (absolute(call.folder, word) for word in operands) if path]
         self.is_rg = call.name == "rg"
@@ -98,7 +109,7 @@ class _Search:
 
     # Places
 
-    def place(self, root: str):
+    def place(self, root: str) -> Callable[[str], bool | None]:
         """Return a function of a path: the search under `root` visits it."""
         has, values, call = self.options.has, self.options.values, self.call
         unrestricted = len(self.options.given.get("-u", ())) + len(self.options.given.get("--unrestricted", ()))
@@ -124,7 +135,7 @@ class _Search:
         unsure = call.name == "ack" or has(*ways)
         deepest = self.options.value("-d", "--max-depth") or ""
 
-        def admits(path: str):
+        def admits(path: str) -> bool:
             if deepest and path != root:
                 if not deepest.isdecimal():
                     return None
@@ -145,7 +156,7 @@ class _Search:
 
     # Contents
 
-    def content(self, path: str):
+    def content(self, path: str) -> bool:
         """Return True if the file at `path` is listed, wherever it lies; None if unknown."""
         if not os.path.isfile(path):
             return False
@@ -162,7 +173,7 @@ class _Search:
             return self.ask(path)
         return told
 
-    def _read(self, path: str):
+    def _read(self, path: str) -> bool:
         try:
             with open(path, "rb") as file:
                 data = file.read(MOST_BYTES + 1)
@@ -183,7 +194,7 @@ class _Search:
                 break
         return bool(answers) != self.without
 
-    def _line_holds(self, line: str):
+    def _line_holds(self, line: str) -> bool:
         """Return True if one line matches a pattern; None if unknown."""
         if self.tests is None:
             self.tests = self._made_tests()
@@ -195,7 +206,7 @@ class _Search:
                 return told
         return False
 
-    def _made_tests(self) -> list:
+    def _made_tests(self) -> list[Any]:
         has = self.options.has
         return [
             _line_test(
@@ -221,7 +232,7 @@ _SLOW = ("+)*", "*)*", "+)+", "*)+", "})*", "})+", "*){", "+){")
 _MAGIC = frozenset("\\*[].+?(){}|^$")
 
 
-def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool):
+def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool) -> Callable[[str], bool | None]:
     """Return a function of a line: `pattern` matches it; None for an unsupported pattern."""
     if not by_word and not whole and (literally or not _MAGIC.intersection(pattern)):
         wanted = pattern

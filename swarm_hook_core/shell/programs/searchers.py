@@ -1,10 +1,21 @@
 """Programs that search files. A listing search (`-l`) is run on the locked files alone, one by one."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.asked import Asked
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 _GREP_TAKES = (
     "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
@@ -18,7 +29,7 @@ _RG_TAKES = (
 ).split()
 
 
-def grep(call) -> None:
+def grep(call: Call) -> None:
     rg = call.name in ("rg", "ag", "ack")
     takes = {"rg": "efmABCgtTdDjMrE", "ag": "ABCGmpW", "ack": "ABCm"}.get(call.name, "efmABCdD")
     options = split(call.words, takes, _RG_TAKES if rg else _GREP_TAKES)
@@ -52,7 +63,7 @@ def grep(call) -> None:
         return
     if not all(map(is_known, [*options.values(*options.given), pattern or ""])):
         pattern = UNKNOWN
-    founds: list = []
+    founds: list[Any] = []
     matched = Asked(call, operands, pattern is None or is_known(pattern))
     for word in operands or ["."]:
         inner = call.found(word)
@@ -66,10 +77,10 @@ def grep(call) -> None:
     call.says(None, founds)
 
 
-def _reached(root: str, recursive: bool, options):
+def _reached(root: str, recursive: bool, options: Options) -> Callable[[str], bool | None]:
     """Return a predicate: the search for files under `root` visits a path."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         if path == root:
             return True
         if not recursive or not path.startswith(root.rstrip("/") + "/"):
@@ -83,8 +94,10 @@ def _reached(root: str, recursive: bool, options):
     return admits
 
 
-def _both(one, other):
-    def admits(path: str):
+def _both(
+    one: Callable[[str], bool | None], other: Asked | Callable[[str], bool | None]
+) -> Callable[[str], bool | None]:
+    def admits(path: str) -> bool:
         first = one(path)
         if first is False:
             return False
@@ -101,7 +114,7 @@ def _both(one, other):
 _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}
 
 
-def _filter(call, options, pattern) -> None:
+def _filter(call: Call, options: Options, pattern: str) -> None:
     """grep of its input: the names or lines that match."""
     if set(options.given) - _FILTERS:
         return
@@ -123,7 +136,7 @@ def _filter(call, options, pattern) -> None:
     elif call.stdin.found is not None:
         folder = call.folder
 
-        def named(path: str):
+        def named(path: str) -> Any:
             inside = path
             if folder is not None:
                 inside = os.path.relpath(path, folder)
@@ -137,12 +150,12 @@ def _filter(call, options, pattern) -> None:
         call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
 
 
-def _kept_names(found, keeps):
+def _kept_names(found: Found, keeps: Callable[[str], bool | None]) -> Callable[[str], bool | None] | None:
     """The names of `found` that are kept, as ``Found.names``."""
     if found.names is None:
         return None
 
-    def names():
+    def names() -> list[str]:
         held = found.names()
         answers = None
         if held is not None:
@@ -154,7 +167,7 @@ def _kept_names(found, keeps):
     return names
 
 
-def _line_test(patterns, extended, literally, options):
+def _line_test(patterns: list[str], extended: bool, literally: bool, options: Options) -> Callable[[str], bool | None]:
     """Return a function of a line: grep keeps it; None if unknown."""
     inverts = options.has("-v", "--invert-match")
     plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
@@ -163,7 +176,7 @@ def _line_test(patterns, extended, literally, options):
     if literally and plain:
         return lambda line: any(one in line for one in patterns) != inverts if is_known(line) else None
 
-    def keeps(line: str):
+    def keeps(line: str) -> bool:
         if not is_known(line) or not all(map(is_known, patterns)):
             return None
         if plain:

@@ -1,5 +1,7 @@
 """find and fd: the files they find, and the commands that they run on them."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
@@ -9,10 +11,21 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.find_expression import RUNS, Expression, names_below
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+    from swarm_hook_core.shell.programs.find_expression import Action
+    from swarm_hook_core.shell.programs.ignoring import IgnoreRules
+
+
 LONGEST_REGEX = 200  # characters
 
 
-def find(call) -> None:
+def find(call: Call) -> None:
     words, follows = list(call.words), False
     while words and words[0] in ("-H", "-L", "-P", "-E", "-X", "-s", "-x", "-d"):
         follows = words.pop(0) == "-L" or follows
@@ -21,7 +34,7 @@ def find(call) -> None:
         roots.append(words.pop(0))
     expression = Expression(words, call.folder, follows)
     roots = roots or ["."]
-    printed: list = []
+    printed: list[Any] = []
     for action in expression.actions:
         founds = _founds(call, expression, action, roots)
         if action.kind in ("-print", "-print0"):
@@ -37,9 +50,9 @@ def find(call) -> None:
     call.output = joined(printed)
 
 
-def _founds(call, expression, action, roots):
+def _founds(call: Call, expression: Expression, action: Action, roots: list[str]) -> list[Found]:
     """Return the files of `action` as a list of Founds; None if a root is unknown."""
-    founds: list = []
+    founds: list[Any] = []
     for operand in filter(None, roots):  # there is no file of an empty name
         root = absolute(call.folder, operand)
         if root is None:
@@ -54,7 +67,7 @@ def _founds(call, expression, action, roots):
     return founds
 
 
-def _names_of(founds):
+def _names_of(founds: list[Found]) -> list[str] | None:
     """Return the names in `founds`, None if they cannot be listed."""
     text = None
     if founds is not None:
@@ -64,7 +77,7 @@ def _names_of(founds):
     return text.splitlines()
 
 
-def _delete(call, roots, founds) -> None:
+def _delete(call: Call, roots: list[str], founds: list[Found]) -> None:
     names = _names_of(founds)
     for name in roots if founds is None else names or ():
         if names:
@@ -75,7 +88,7 @@ def _delete(call, roots, founds) -> None:
         call.tree(one.root, one.admits, REMOVE)
 
 
-def _run_on(call, action, founds):
+def _run_on(call: Call, action: Action, founds: list[Found]) -> Stream | None:
     """Run an ``-exec``, and return its output."""
     together = action.words[-1:] == ["+"]
     if together or action.words[-1:] == [";"]:
@@ -115,13 +128,13 @@ _FD_TAKES = (
 ).split()
 
 
-def fd(call) -> None:
+def fd(call: Call) -> None:
     words, command, together = list(call.words), [], False
     at = next((at for at, word in enumerate(words) if word in ("-x", "--exec", "-X", "--exec-batch")), len(words))
     words, command, together = words[:at], words[at + 1 :], words[at : at + 1] in (["-X"], ["--exec-batch"])
     options = split(words, "etEdSocj", _FD_TAKES)
     wanted, *roots = options.operands or [""]
-    founds: list = []
+    founds: list[Any] = []
     absolutes = [path for path in (absolute(call.folder, one) for one in roots) if path]
     for operand in roots + options.values("--search-path") or ["."]:
         root = absolute(call.folder, operand)
@@ -144,8 +157,8 @@ def fd(call) -> None:
         call.run([placed(word, name) for word in command])
 
 
-def _fd_listed(call, root: str, operand: str, admits):
-    def look(names: list[str]):
+def _fd_listed(call: Call, root: str, operand: str, admits: _FdAdmits) -> Callable[[str], bool | None]:
+    def look(names: list[str]) -> tuple[bool, bool]:
         path = os.path.join(root, *names)
         goes_on = os.path.isdir(path) and (not names or not os.path.islink(path))
         told = True
@@ -159,11 +172,11 @@ def _fd_listed(call, root: str, operand: str, admits):
 class _FdAdmits:
     """The files that fd finds: a function of a path, and the `rules` for ignored and hidden files."""
 
-    def __init__(self, rules, matches):
+    def __init__(self, rules: IgnoreRules, matches: Callable[[str], bool | None]) -> None:
         self.rules = rules
         self.matches = matches
 
-    def __call__(self, path: str):
+    def __call__(self, path: str) -> bool:
         told = self.matches(path)
         if told is False:
             return False
@@ -175,7 +188,7 @@ class _FdAdmits:
         return told
 
 
-def _fd_rules(call, root: str, options, roots):
+def _fd_rules(call: Call, root: str, options: Options, roots: list[str]) -> IgnoreRules:
     from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
     def variable(name: str) -> str:
@@ -200,7 +213,7 @@ def _fd_rules(call, root: str, options, roots):
     return rules
 
 
-def _fd_admits(call, root: str, wanted, options, roots):
+def _fd_admits(call: Call, root: str, wanted: str, options: Options, roots: list[str]) -> _FdAdmits:
     inside = root.rstrip("/") + "/"
     extensions = tuple("." + one.lower().lstrip(".") for one in options.values("-e", "--extension"))
     types = options.values("-t", "--type")
@@ -209,7 +222,7 @@ def _fd_admits(call, root: str, wanted, options, roots):
     unsure = options.has("--size", "-S", "--changed-within", "--changed-before", "--owner", "-o", "-p", "--full-path")
     unsure = unsure or not set(types) <= {"f", "file"}
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         names = path[len(inside) :].split("/")
         if (
             not path.startswith(inside)
@@ -233,7 +246,7 @@ def _is_plain(path: str) -> bool:
     return not os.path.isdir(path) and not os.path.islink(path)
 
 
-def _fd_matches(name: str, wanted: str, options):
+def _fd_matches(name: str, wanted: str, options: Options) -> bool:
     if not is_known(wanted) or len(wanted) > LONGEST_REGEX:
         return None
     if options.has("-i", "--ignore-case") or (wanted == wanted.lower() and not options.has("-s", "--case-sensitive")):

@@ -1,5 +1,7 @@
 """sed: files edited in place, and the ``w`` commands of its scripts."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REPLACE
@@ -7,10 +9,17 @@ from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_sed
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
 
-def sed(call) -> None:
+def sed(call: Call) -> None:
     options = split(call.words, "efl", ("--expression", "--file", "--line-length"), optional="iI")
     if options.has("--help", "--version"):
         return
@@ -51,7 +60,7 @@ def backup(word: str, suffix: str) -> str:
     return os.path.join(folder, name)
 
 
-def read(call, name: str) -> str:
+def read(call: Call, name: str) -> str:
     """The text of a script file, as far as it is known by then; empty where it cannot be had."""
     if name in ("-", "/dev/stdin"):
         stream = call.stdin
@@ -60,7 +69,7 @@ def read(call, name: str) -> str:
     return (stream and stream.text) or ""
 
 
-def _next_word(words) -> list:
+def _next_word(words: list[str]) -> list[Any]:
     """The word behind a lone ``-i``: GNU attaches the suffix, BSD takes the next word."""
     return next(([after] for word, after in zip(words, words[1:]) if word[:1] == "-" and word[-1] in "iI"), [])
 
@@ -83,10 +92,10 @@ def commands(script: str) -> list[tuple[str, str]]:
 class _Script:
     """A sed script being read. One that is not understood ends the reading."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: list = []
+        self.found: list[Any] = []
 
     def step(self) -> bool:
         """One command. False at the end."""

@@ -3,13 +3,20 @@
 `reading` is the ``engine.Reading`` of the command.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import seen
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.programs.engine import Reading
 
-def words_of(reading, target: str) -> "list[str]":
+
+def words_of(reading: Reading, target: str) -> list[str]:
     """The words that a target of the table stands for."""
     before, opened, rest = target.partition("{")
     if not opened:
@@ -22,7 +29,7 @@ def words_of(reading, target: str) -> "list[str]":
     return [before + word + end for word in _field(reading, field) for end in ends]
 
 
-def _field(reading, text: str) -> "list[str]":
+def _field(reading: Reading, text: str) -> list[str]:
     """Return the words of ``{text}``."""
     if text == "url":
         return _addresses(reading)
@@ -50,7 +57,7 @@ def _field(reading, text: str) -> "list[str]":
     return words
 
 
-def _changed(call, word: str, change: str) -> str:
+def _changed(call: Call, word: str, change: str) -> str:
     """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` ``=`` behind these."""
     if change in (":", "="):
         return word.rpartition(change)[2]
@@ -65,7 +72,7 @@ def _changed(call, word: str, change: str) -> str:
     return word
 
 
-def _addresses(reading) -> "list[str]":
+def _addresses(reading: Reading) -> list[str]:
     """The file names that the operands, addresses, end in."""
     names = []
     for address in reading.options.operands + reading.options.values("--url"):

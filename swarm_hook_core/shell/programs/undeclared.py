@@ -4,8 +4,17 @@
 ``--write``, ``--fix`` and the like announce a write without its name.
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import cannot_tell, exists, is_folder
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 _OUTPUTS = ("output", "out-", "outfile", "outdir", "outpath", "outfolder")
 # `--output-...` options that describe an output and do not name it
@@ -25,7 +34,7 @@ _WRITES = frozenset("write fix autofix inplace in-place overwrite save compile".
 _WRITES_FIRST = ("write-", "fix-", "save-", "in-place-")
 
 
-def name_outputs(call, words=None, declared=()) -> None:
+def name_outputs(call: Call, words: list[str] | None = None, declared: dict[str, str] | tuple[Any, ...] = ()) -> None:
     """Report the outputs that the options of `call` name (or of `words`, the last of its arguments).
 
     `declared`: the options that its row declares.
@@ -51,7 +60,7 @@ def name_outputs(call, words=None, declared=()) -> None:
             _written(call, kind, value)
 
 
-def says_that_it_writes(words, declared) -> str:
+def says_that_it_writes(words: list[str], declared: dict[str, str]) -> str:
     """Return the first option of `words` with a name that announces a write, or empty. `declared` ones do not count."""
     for word in words:
         bare = ""
@@ -63,7 +72,7 @@ def says_that_it_writes(words, declared) -> str:
     return ""
 
 
-def _written(call, kind: str, word: str) -> None:
+def _written(call: Call, kind: str, word: str) -> None:
     if kind == "file" and not is_folder(call, word):
         call.write(word)
         if exists(call, word) or not is_known(word):

@@ -1,31 +1,42 @@
 """xargs and parallel: commands that are run with words from elsewhere."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.word_reader import ENDS_WORD
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Stream
+
+
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 
 
-def some_of(call, names: list) -> list:
+def some_of(call: Call, names: list[Any]) -> list[Any]:
     """`names`; those beyond `MOST_RUNS` as one word that stands for them all."""
     if len(names) <= MOST_RUNS or not all(isinstance(one, str) and is_known(one) for one in names):
         return names[: 2 * MOST_RUNS]
     return [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
 
 
-def run_each(call, items: list, words_for) -> None:
+def run_each(call: Call, items: list[Any], words_for: Callable[..., Any]) -> None:
     """Run the words of `words_for(item)` for each item."""
-    printed: list = []
+    printed: list[Any] = []
     for one in some_of(call, items):
         call.run(words_for(one))
         printed.append(call.output)
     call.output = joined(printed)
 
 
-def placed(word: str, name: str, quoted=str) -> str:
+def placed(word: str, name: str, quoted: Callable[..., Any] | type = str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
     parts = {
@@ -40,7 +51,7 @@ def placed(word: str, name: str, quoted=str) -> str:
     return word.replace("{}", quoted(name))
 
 
-def xargs(call) -> None:
+def xargs(call: Call) -> None:
     takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
     options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
     source = options.value("-a", "--arg-file")
@@ -65,7 +76,7 @@ def xargs(call) -> None:
         call.run([*words, *names])
 
 
-def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
+def _names(call: Call, stream: Stream | None, by_line: bool, delimiter: str | None = None) -> list[str]:
     """The words that come in: known ones, or a mark."""
     if stream is None or (stream.text is None and stream.found is None):
         return [UNKNOWN]
@@ -82,10 +93,10 @@ def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
     return [name for name in names if name]
 
 
-def _whole(call, found):
+def _whole(call: Call, found: Found) -> Found:
     """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         name = path
         if call.folder and path.startswith(call.folder):
             name = path[len(call.folder) :]
@@ -96,7 +107,7 @@ def _whole(call, found):
     return Found(found.root, admits)
 
 
-def _as_xargs(text: str):
+def _as_xargs(text: str) -> tuple[list[str], bool]:
     """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops
     it).
     """
@@ -131,7 +142,7 @@ _PARALLEL_TAKES = (
 ).split()
 
 
-def parallel(call) -> None:
+def parallel(call: Call) -> None:
     options = split(call.words, "jPIanNdCSL", _PARALLEL_TAKES, stop_early=True)
     words, link = options.operands, options.value("-I") or "{}"
     at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
@@ -160,7 +171,7 @@ def _quoted(name: str) -> str:
     return "'" + name.replace("'", "'\\''") + "'"
 
 
-def entr(call) -> None:
+def entr(call: Call) -> None:
     """Runs its command when files change."""
     words = split(call.words, "", (), stop_early=True).operands
     if words:

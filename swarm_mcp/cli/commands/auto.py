@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from swarm_hook_core import settings
+from swarm_hook_core.state import config_dir
 from swarm_hook_core.traces import KEEP, LEVELS, NOTICE, OFF, TURN
+from swarm_mcp import user_settings
 from swarm_mcp.cli.arguments import JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
+from swarm_mcp.person import require_person
+from swarm_mcp.protection_watch import tell_lowered
 
 NAME = "auto"
 MEANS = {
@@ -45,27 +50,27 @@ def auto(args: Arguments) -> int:
 
     example: swarm-mcp auto notice --user
     """
-    from swarm_mcp import user_settings
-
-    level, checkout = args.words[0] if args.words else "", user_settings.checkout_here()
-    if level and args.given("--unset"):
+    level, checkout = "".join(args.words), user_settings.checkout_here()
+    unset, of_user = args.given("--unset"), args.given("--user")
+    if level and unset:
         raise UsageError("auto: either a level or --unset")
-    if not level and args.given("--user") and not args.given("--unset"):
+    if of_user and not level and not unset:
         raise UsageError("auto: --user wants a level, or --unset")
-    changed = None
-    if level or args.given("--unset"):
-        changed = _change(level, "" if args.given("--user") else checkout)
+    place, words, result = checkout, "this checkout", {"ok": True}
+    if of_user:
+        place, words = "", "the user"
+    if level or unset:
+        result["changed"] = _change(level, place)
     found, others = user_settings.in_force(NAME, checkout)
     if args.json:
         clients = {name: user_settings.described(one) for name, one in others.items()}
-        told = {**user_settings.described(found), "checkout": checkout, "clients": clients}
-        show({"ok": True, **({} if changed is None else {"changed": changed}), **told})
+        show({**result, **user_settings.described(found), "checkout": checkout, "clients": clients})
         return 0
     say(f"{found.value} in {checkout}, {user_settings.whose(found)}: {MEANS[found.value]}")
     for name, one in others.items():
         say(f"{one.value} for {name}, {user_settings.whose(one)}")
     if level and found.value != level:
-        say(f"{level} is set for {'the user' if args.given('--user') else 'this checkout'} now, and overridden here")
+        say(f"{level} is set for {words} now, and overridden here")
     return 0
 
 
@@ -74,26 +79,16 @@ def _change(level: str, checkout: str) -> bool:
 
     Return True if that changed anything. Raises PersonOnly if an agent lowers the level.
     """
-    from swarm_hook_core import settings
-    from swarm_hook_core.state import config_dir
-    from swarm_mcp import user_settings
-
-    def in_force() -> str:
-        return settings.in_file(NAME, checkout).value
-
-    before = in_force()
+    before = settings.in_file(NAME, checkout).value
     after = level or settings.without(NAME, checkout)
     is_lower = LEVELS.index(after) < LEVELS.index(before)
-    deed = " ".join(["swarm-mcp", NAME, level or "--unset", *([] if checkout else ["--user"])])
+    where, command = "in this checkout", f"swarm-mcp {NAME} {level or '--unset'}"
+    if not checkout:
+        where, command = "in all checkouts", f"{command} --user"
     if is_lower:
-        from swarm_mcp.person import require_person
-
-        where = "in this checkout" if checkout else "in all checkouts"
         effect = f"lowers the protection of all sessions {where} from {before} to {after}"
-        require_person(deed, effect, config_dir())
+        require_person(command, effect, config_dir())
     changed = user_settings.change(NAME, level, checkout)
     if is_lower and changed:
-        from swarm_mcp.protection_watch import tell_lowered
-
-        tell_lowered(NAME, f"the level of protection is {after} now, and was {before} (`{deed}`)", bool(checkout))
+        tell_lowered(NAME, f"the level of protection is {after} now, and was {before} (`{command}`)", bool(checkout))
     return changed

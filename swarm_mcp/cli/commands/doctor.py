@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
-from swarm_mcp.cli.output import flush, say, say_marked, show
+from swarm_mcp.cli.output import answer, flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.demo import play
 from swarm_mcp.doctor import copies, enforcement, own_checks
@@ -40,7 +40,9 @@ def doctor(args: Arguments) -> int:
     example: swarm-mcp doctor
     """
     scope = current_scope(args.value("--scope"))
-    clients = [] if args.given("--no-clients") else chosen("all")
+    clients = []
+    if not args.given("--no-clients"):
+        clients = chosen("all")
     if not args.json:
         say(f"swarm-mcp doctor, scope {scope}")
         say()
@@ -72,10 +74,13 @@ def doctor(args: Arguments) -> int:
             for f in found
         ]
         show({"ok": not failed, "failed": len(failed), "scope": scope, "checks": checks})
-        return 1 if failed else 0
-    say()
-    say(f"{len(failed)} of {len(found)} checks failed." if failed else "Nothing failed.")
-    return 1 if failed else 0
+    elif failed:
+        say()
+        say(f"{len(failed)} of {len(found)} checks failed.")
+    else:
+        say()
+        say("Nothing failed.")
+    return int(bool(failed))
 
 
 def _say_finding(args: Arguments, finding: Finding) -> None:
@@ -134,20 +139,18 @@ def demo(args: Arguments) -> int:
                 _say_scene(line)
 
         fine = play(tell, progress.note)
-    if args.json:
-        show({"ok": fine, "scene": lines})
-        return 0 if fine else 1
-    say()
     ending = "That is all it does. Put it into your clients with: swarm-mcp install"
-    say(ending if fine else "This is not as it must be.")
-    return 0 if fine else 1
+    if not fine:
+        ending = "This is not as it must be."
+    answer(args, {"ok": fine, "scene": lines}, "", ending)
+    return int(not fine)
 
 
 def _say_scene(text: str) -> None:
     """Print lines of the demo, successes and failures in colour."""
     for line in text.split("\n"):
         word = line.strip().partition(" ")[0]
-        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, "")) if word else say(line)
+        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, ""))
     flush()
 
 
@@ -178,13 +181,18 @@ def cleanup(args: Arguments) -> int:
     example: swarm-mcp cleanup --dry-run
     """
     chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
-    scope = clean(chosen) if chosen else None
+    scope = None
+    if chosen:
+        scope = clean(chosen)
     with Store() as store:
         report = store.cleanup.clean(scope, args.given("--dry-run"))
     if args.json:
         show(report)
         return 0
-    say(f"{'would clean' if args.given('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
+    done = "cleaned"
+    if args.given("--dry-run"):
+        done = "would clean"
+    say(f"{done} {scope or 'all scopes'}")
     for name, words in COUNTERS.items():
         say(f"  {words}: {report[name]}")
     return 0

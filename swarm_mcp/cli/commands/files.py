@@ -7,7 +7,8 @@ from pathlib import Path
 from swarm_hook_core.own_release import launcher
 from swarm_mcp import projects
 from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import answer
+from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.fetched_release import leave_launcher
 from swarm_mcp.folders import clean
@@ -50,11 +51,12 @@ def bundle(args: Arguments) -> int:
         changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
-    if args.json:
-        show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
-    else:
-        say(f"{target}: {'written' if changed else 'already current'}")
-    return 0
+    state = ("already current", "written")[changed]
+    return answer(
+        args,
+        {"directory": str(target), "changed": changed, "files": read_record(target)["files"]},
+        f"{target}: {state}",
+    )
 
 
 @verb(
@@ -74,8 +76,7 @@ def fetched(args: Arguments) -> int:
         path = leave_launcher()
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or launcher()}: {error.strerror}") from None
-    show({"launcher": path}) if args.json else say(path)
-    return 0
+    return answer(args, {"launcher": path}, path)
 
 
 @verb(
@@ -110,16 +111,17 @@ def init(args: Arguments) -> int:
     projects.note(str(folder))
     for step in steps:
         if step["action"] == "skipped":
-            step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"
-    if args.json:
-        show({"directory": str(folder), "steps": steps})
-        return 0
-    say(f"Setting up {folder} for swarm")
-    for step in steps:
-        say(f"  {step['action']} {step['path']}{' (' + step['note'] + ')' if 'note' in step else ''}")
-    say()
-    say("Done. Restart the agent client there; it may ask whether to trust the server.")
-    return 0
+            step["note"] = "already there"
+            if step["path"] != str(server):
+                step["note"] += "; --force renews it"
+    return answer(
+        args,
+        {"directory": str(folder), "steps": steps},
+        f"Setting up {folder} for swarm",
+        *(f"  {step['action']} {step['path']}" + clause(" ({})", step.get("note")) for step in steps),
+        "",
+        "Done. Restart the agent client there; it may ask if you trust the server.",
+    )
 
 
 def _copy_skill(name: str, target: Path, force: bool) -> str:
@@ -138,4 +140,8 @@ def _copy_skill(name: str, target: Path, force: bool) -> str:
             if not copy.is_file() or copy.read_bytes() != content:
                 write_whole(copy, content, through_link=False)
                 changed = True
-    return "skipped" if there and not changed else "updated" if there else "wrote"
+    if not there:
+        return "wrote"
+    if changed:
+        return "updated"
+    return "skipped"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 
 from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
@@ -12,14 +14,11 @@ from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_mcp.hold_command import LOST, Hold
 from swarm_mcp.store import Store
 
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
-
-
 COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
-
-
 HOLDING = (
     Option("--wait SECONDS", "how long to wait in line for them (default: 0)"),
     Option("--ttl SECONDS", "a lease that hold renews: the locks lapse if this process is stopped for that long"),
@@ -68,7 +67,8 @@ def hold(args: Arguments) -> int:
     files, argv = args.words[:-behind], args.words[-behind:]
     missing = _unrunnable(argv[0])
     if missing:
-        complain(f"hold failed: {argv[0]}: {os.strerror(2 if missing == NOT_FOUND else 13)}")
+        reason = {NOT_FOUND: errno.ENOENT, CANNOT_RUN: errno.EACCES}[missing]
+        complain(f"hold failed: {argv[0]}: {os.strerror(reason)}")
         return missing
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -95,15 +95,15 @@ def hold(args: Arguments) -> int:
 
 
 def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], grace: float) -> int:
-    from swarm_mcp.hold_command import LOST, Hold
-
     hold = Hold(store, instance, rows, grace)
     flush()
     try:
         code = hold.run(argv)
     except OSError as error:
         complain(f"hold failed: {argv[0]}: {error.strerror or error}")
-        code = NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN
+        code = CANNOT_RUN
+        if isinstance(error, FileNotFoundError):
+            code = NOT_FOUND
     finally:
         hold.release()
     if hold.lost:
@@ -114,11 +114,11 @@ def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], gra
 
 def _unrunnable(program: str) -> int:
     """Why `program` cannot be run, as an exit code; 0 where it can."""
-    import shutil
-
     if shutil.which(program):
         return 0
-    return CANNOT_RUN if os.path.dirname(program) and os.path.exists(program) else NOT_FOUND
+    if os.path.dirname(program) and os.path.exists(program):
+        return CANNOT_RUN
+    return NOT_FOUND
 
 
 def _interrupted(number: int, _frame: object) -> None:

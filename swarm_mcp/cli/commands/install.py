@@ -7,16 +7,18 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core import settings
 from swarm_hook_core.state import config_dir, config_path, state_dir, store_path
-from swarm_mcp import projects, state_folder
+from swarm_mcp import projects, state_folder, user_settings
 from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
 from swarm_mcp.cli.output import complain, line_width, say, show
 from swarm_mcp.cli.progress import Progress
-from swarm_mcp.doctor import enforcement
+from swarm_mcp.cli.words import clause
+from swarm_mcp.doctor import enforcement, kernel
 from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.person import require_person
@@ -39,6 +41,7 @@ CLIENT = Option(
     source=(*NAMES, "all"),
 )
 
+_ON = {True: "on", False: "off"}
 ANSWERS = "first answers of the clients' MCP servers"
 
 
@@ -95,7 +98,7 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
-    kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
+    of_kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
     # before the folder changes: some clients run from it
     versions = {client.name: client.version() for client in clients}
     with Progress(args.json) as progress:
@@ -103,7 +106,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         progress.begin("writing", place)
         servers = server_name.other_names(clients, folder)
         changed = write_bundle(folder, local=True, transports=transports, servers=servers)
-        progress.end("written" if changed else "already current", place)
+        progress.end(("already current", "written")[changed], place)
         progress.begin("preparing", ANSWERS)
         with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and no client needs the result
             prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
@@ -111,7 +114,8 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
             failures = prepared.result()
         progress.end("prepared", ANSWERS)
     for result in results:
-        result["steps"] += failures[result["client"]] if result["ok"] else []
+        if result["ok"]:
+            result["steps"] += failures[result["client"]]
         result["transport"] = transports.get(result["client"], COMMAND)
     earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
@@ -119,7 +123,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         show(
             {
                 "dry_run": False, "marketplace": str(folder), "changed": changed, "results": results,
-                "absent": [client.name for client in _absent(args)], "upgrade": about, "kernel": kernel,
+                "absent": [client.name for client in _absent(args)], "upgrade": about, "kernel": of_kernel,
             }
         )  # fmt: skip
     else:
@@ -127,37 +131,38 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         for line in upgrade_notes.lines(titles, line_width()):
             say(line)
         _say_absent(args)
-        if kernel:
-            say(f"kernel: {kernel['message']}")
+        if of_kernel:
+            say(f"kernel: {of_kernel['message']}")
         say("Check with: swarm-mcp doctor")
-    return 0 if all(result["ok"] for result in results) else 1
+    return int(not all(result["ok"] for result in results))
 
 
-def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict | None:
+def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict[str, Any] | None:
     """Switch the kernel's locks on or off for `clients` if a flag asks for it, and return the result as JSON has it."""
     if not args.given("--kernel") and not args.given("--no-kernel"):
         return None
-    from swarm_mcp import user_settings
-    from swarm_mcp.doctor import kernel
-
     wanted = args.given("--kernel")
     if not wanted and settings.in_file(kernel.NAME, "").value:
         effect = "takes the kernel's hold on locked files away from all sessions"
         require_person("swarm-mcp install --no-kernel", effect, config_dir())
-    told: dict = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
-    if not wanted and told["changed"]:
+    result: dict[str, Any] = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
+    if not wanted and result["changed"]:
         tell_lowered(kernel.NAME, "the kernel no longer holds locked files (`swarm-mcp install --no-kernel`)", False)
-    message = f"{'on' if wanted else 'off'} in {config_path()}, for sessions started from now on"
+    message = f"{_ON[wanted]} in {config_path()}, for sessions started from now on"
     overrider = kernel.overridden(wanted)
-    if overrider:
-        message += f" (otherwise here, {'by ' if overrider.startswith('SWARM') else ''}{overrider})"
+    if overrider.startswith("SWARM"):
+        overrider = f"by {overrider}"
+    message += clause(" (otherwise here, {})", overrider)
     if wanted:
         found = kernel.ability()
         message += f"; it {found.said()}"
-        held, others = ([], []) if found.why else kernel.whose(clients)
+        held: list[str] = []
+        others: list[str] = []
+        if not found.why:
+            held, others = kernel.whose(clients)
         message += kernel.said_of(held, others)
-        told.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
-    return {**told, "message": message}
+        result.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
+    return {**result, "message": message}
 
 
 def _absent(args: Arguments) -> list[Runtime]:
@@ -189,33 +194,41 @@ def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     steps.add(proof.message)
 
 
-def _ending(result: dict) -> str:
-    return "done; sessions started from now on take part" if result["ok"] else f"FAILED: {result['error']}"
+def _ending(result: dict[str, Any]) -> str:
+    if not result["ok"]:
+        return f"FAILED: {result['error']}"
+    return "done; sessions started from now on take part"
 
 
-def _transports(args, clients, folder) -> dict[str, str]:
+def _transports(args: Arguments, clients: list[Runtime], folder: Path) -> dict[str, str]:
     """The transport of each client's check: from the flag, else the present one."""
-    wanted = known(args.value("--transport")) if args.given("--transport") else ""
+    wanted = ""
+    if args.given("--transport"):
+        wanted = known(args.value("--transport"))
     kept = transports_of(read_record(folder))
     able = [client.name for client in clients if client.check_tool]
     for client in clients:
         if wanted == MCP_TOOL and client.name not in able:
             complain(f"swarm-mcp install: {client.title} has no transport {wanted}; its check is a command")
-    return {**kept, **(dict.fromkeys(able, wanted) if wanted else {})}
+    if wanted:
+        kept = {**kept, **dict.fromkeys(able, wanted)}
+    return kept
 
 
-def _dry_run(args, clients, folder, transports) -> int:
+def _dry_run(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+    wanted = None
+    if args.given("--kernel") or args.given("--no-kernel"):
+        wanted = args.given("--kernel")
     if args.json:
         results = [
             {"client": client.name, "program": client.program(), "transport": transports.get(client.name, COMMAND)}
             for client in clients
         ]
         absent = [client.name for client in _absent(args)]
-        kernel = True if args.given("--kernel") else False if args.given("--no-kernel") else None
-        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent, "kernel": kernel})
+        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent, "kernel": wanted})
     else:
-        if args.given("--kernel") or args.given("--no-kernel"):
-            say(f"would set `kernel` {'on' if args.given('--kernel') else 'off'} in {config_path()}")
+        if wanted is not None:
+            say(f"would set `kernel` {_ON[wanted]} in {config_path()}")
         say(f"would write the marketplace folder {folder}")
         for client in clients:
             how = transports.get(client.name, COMMAND)
@@ -245,27 +258,35 @@ def uninstall(args: Arguments) -> int:
     example: swarm-mcp uninstall
     """
     wanted = args.value("--client") or args.value("--host")
-    everyone = [runtime(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
-    clients = [found for found in everyone if found.program()]
-    unreachable = [found for found in everyone if not found.program() and found.traces()]
-    folder = marketplace_folder()
     everything = wanted in ("", "all")
+    candidates = [runtime(name) for name in NAMES]
+    if not everything:
+        candidates = chosen(wanted)
+    clients = [found for found in candidates if found.program()]
+    unreachable = [found for found in candidates if not found.program() and found.traces()]
+    folder = marketplace_folder()
     if not clients and not everything:
         raise SwarmError(f"the command of {wanted} was not found on PATH")
     if args.given("--dry-run") and args.json:
         names = [found.name for found in clients]
-        show({"dry_run": True, "clients": names, "marketplace": str(folder) if everything else None})
+        answer: dict[str, Any] = {"dry_run": True, "clients": names, "marketplace": None}
+        if everything:
+            answer["marketplace"] = str(folder)
+        show(answer)
         return 0
     if args.given("--dry-run"):
         for found in clients:
             say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
-            for one in projects.left() if args.given("--projects") else ():
+        if everything and args.given("--projects"):
+            for one in projects.left():
                 say(f"would take out of {one.folder}: {one.what}")
         return 0
-    deed = "swarm-mcp uninstall" + ("" if everything else f" --client {wanted}")
-    require_person(deed, "ends the protection of all sessions of those clients")
+    command = "swarm-mcp uninstall"
+    if not everything:
+        command += f" --client {wanted}"
+    require_person(command, "ends the protection of all sessions of those clients")
     try:
         return _uninstall(args, clients, unreachable, everything)
     except KeyboardInterrupt:
@@ -290,22 +311,25 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
         state_folder.remove_ours()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
-    stuck = projects.take_out() if args.given("--projects") else []
-    in_projects = projects.left() if everything else []
-    left = _left() if everything else {}
+    stuck: list[str] = []
+    if args.given("--projects"):
+        stuck = projects.take_out()
+    in_projects, left = [], {}
+    if everything:
+        in_projects, left = projects.left(), _left()
     fine = fine and not stuck
     if args.json:
         there = [one._asdict() for one in in_projects]
         show({"results": results, "marketplace_removed": removed, "left": list(left), "projects": there,
               "failed": stuck})  # fmt: skip
-        return 0 if fine else 1
+        return int(not fine)
     failed = [runtime(result["client"]).title for result in results if not result["ok"]]
     if removed:
         say(f"removed {folder}")
     elif everything and failed and read_record(folder):
-        how = "starts" if len(failed) == 1 else "start"
+        start = ("start", "starts")[len(failed) == 1]
         say(
-            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {how} them. Repair the errors"
+            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {start} them. Repair the errors"
             " above, and type `swarm-mcp uninstall` again"
         )
     elif not results:
@@ -313,18 +337,20 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
     if working:
         say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
     for path, what in left.items():
-        say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
+        say(f"left, for you to keep or to remove: {path}" + clause(" ({})", what))
     for one in in_projects:
         say(f"left in {one.folder}: {one.what}; to remove it: {one.mend}")
     for why in stuck:
         complain(f"swarm-mcp uninstall: could not be taken out of {why}")
-    return 0 if fine else 1
+    return int(not fine)
 
 
-def _farewell(result: dict) -> str:
+def _farewell(result: dict[str, Any]) -> str:
     if not result["ok"]:
         return f"FAILED: {result['error']}"
-    return "done" if result["steps"] else "nothing was installed"
+    if not result["steps"]:
+        return "nothing was installed"
+    return "done"
 
 
 def _workers_run() -> bool:

@@ -12,20 +12,23 @@ from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_h
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
-from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.cli.output import answer, complain, refused
 from swarm_mcp.cli.reader import said_path
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
-from swarm_mcp.lock_acquisition import granted_answer
+from swarm_mcp.lock_acquisition import Taken, granted_answer
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
 from swarm_mcp.team.telling import tell_team
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Options that switch the answer from one lock to the full list.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
-
-
 LOCKING = (
     Option("--note TEXT", "the reason; shown to denied sessions"),
     Option("--shared", "a lock for reading: other sessions may share it, and no session may write"),
@@ -96,18 +99,19 @@ def lock(args: Arguments) -> int:
         finally:
             if args.given("--detach"):
                 discard_lock_holder(store, instance)  # only where it got nothing
-    if args.json:
-        answer = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
-        show({**answer, "instance_id": instance.id} if args.given("--detach") else answer)
-    else:
-        for row in taken:
-            more = " (shared)" if row.mode else ""
-            if taken.team is not None:
-                more += f" {taken.team.said}"
-            say(f"locked {said_path(row.file)}{more}{'; there is no such file yet' if _is_to_come(row) else ''}")
-        if args.given("--detach"):
-            say(f"held by {instance.id}, for --as")
-    return 0
+    value = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
+    lines = [_granted(row, taken) for row in taken]
+    if args.given("--detach"):
+        value = {**value, "instance_id": instance.id}
+        lines.append(f"held by {instance.id}, for --as")
+    return answer(args, value, *lines)
+
+
+def _granted(row: Lock, taken: Taken) -> str:
+    line = f"locked {said_path(row.file)}" + " (shared)" * bool(row.mode)
+    if taken.team is not None:
+        line += f" {taken.team.said}"
+    return line + "; there is no such file yet" * _is_to_come(row)
 
 
 def _is_to_come(lock: Lock) -> bool:
@@ -147,7 +151,8 @@ def unlock(args: Arguments) -> int:
         instance = acting_session(store, args)
         if args.given("--all"):
             return _unlock_all(store, instance, agent, args)
-        unlocked, left = [], []
+        unlocked: list[str] = []
+        left: list[dict[str, Any]] = []
         for file in files or [repository_of(instance)]:
             try:
                 gone = store.locks.release(instance, file, agent, fence)
@@ -159,52 +164,54 @@ def unlock(args: Arguments) -> int:
             else:
                 left.append(_left(store, instance, reach, agent))
         tell_team()
-    if args.json:
-        show(_answer(unlocked, left))
-    else:
-        for path in unlocked:
-            say(f"unlocked {said_path(path)}")
+    answer(args, _answer(unlocked, left), *(f"unlocked {said_path(path)}" for path in unlocked))
+    if not args.json:
         for one in left:
             complain(f"unlock failed: {said_path(one['file'])}{one['error'].removeprefix(one['file'])}")
-    return 1 if left else 0
+    return int(bool(left))
 
 
 def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) -> int:
     gone = store.locks.release_all(instance, agent)
     tell_team()
-    if args.json:
-        show({"ok": True, "files": gone})
-        return 0
-    for file in gone:
-        say(f"unlocked {said_path(file)}")
-    if not gone:
-        say("nothing was locked by this session" + (f"'s {agent_name(agent)}" if agent else ""))
-    return 0
+    lines = [f"unlocked {said_path(file)}" for file in gone]
+    if not gone and agent:
+        lines = [f"nothing was locked by this session's {agent_name(agent)}"]
+    elif not gone:
+        lines = ["nothing was locked by this session"]
+    return answer(args, {"ok": True, "files": gone}, *lines)
 
 
-def _answer(unlocked: list[str], left: list[dict]) -> dict:
+def _answer(unlocked: list[str], left: list[dict[str, Any]]) -> dict[str, Any]:
     if left:
         return {"error": "; ".join(one["error"] for one in left), "unlocked": unlocked, "left": left}
-    return {"ok": True, "file": unlocked[0], **({"files": unlocked} if len(unlocked) > 1 else {})}
+    if len(unlocked) == 1:
+        return {"ok": True, "file": unlocked[0]}
+    return {"ok": True, "file": unlocked[0], "files": unlocked}
 
 
-def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict:
+def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict[str, Any]:
     """The entry of JSON for a file without a lock of this session, or of its `agent`: ``{file, error, active?}``."""
-    held = store.locks.exactly(reach) or ([] if reach.pattern else store.locks.covering(reach))
-    if not held:
+    locks = store.locks.exactly(reach)
+    if not locks and not reach.pattern:
+        locks = store.locks.covering(reach)
+    if not locks:
         return {"file": reach.file, "error": f"{reach.file} was not locked"}
-    lock = next((row for row in held if row.instance_id != instance.id), held[0])
+    lock = next((row for row in locks if row.instance_id != instance.id), locks[0])
     active = store.locks.describe(lock, token(instance.label or "", "identity"))
     return {"file": reach.file, "error": _words(active, instance, reach.file, agent), "active": active}
 
 
-def _words(active: dict, instance: Session, file: str, agent: str) -> str:
-    through = "" if active["file"] == file else f" through {named(active['file'])}"
+def _words(active: dict[str, Any], instance: Session, file: str, agent: str) -> str:
+    through = holder = ""
+    if active["file"] != file:
+        through = f" through {named(active['file'])}"
     if active.get("hidden"):
         return f"{file} is not yours: held by a session of another identity{through}"
-    holder = f"{agent_name(active['agent'])} of " if active.get("agent") else ""
+    if active.get("agent"):
+        holder = f"{agent_name(active['agent'])} of "
     if active["instance_id"] == instance.id:
-        by = f"agent {agent}" if agent else "itself"
+        by = clause("agent {}", agent) or "itself"
         return f"{file} was not locked by {by}: held by {holder}this session{through}"
     owner = holder_name(active["owner"]["label"], active["instance_id"])
     return f"{file} is not yours: held by {holder}{owner}{through}"
@@ -234,8 +241,8 @@ def renew(args: Arguments) -> int:
             return refused(args, "renew", refusal.answer)
         left = store.locks.left(lock)
     lock = lock.replace(file=plain(lock.file))
-    if args.json:
-        show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
-    else:
-        say(f"renewed {said_path(lock.file)}" + ("" if left is None else f", for {left:.0f} s"))
-    return 0
+    value, line = {"ok": True, **granted(lock)}, f"renewed {said_path(lock.file)}"
+    if left is not None:
+        value["lapses_in"] = round(left, 1)
+        line += f", for {left:.0f} s"
+    return answer(args, value, line)

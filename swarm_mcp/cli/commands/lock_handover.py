@@ -7,7 +7,7 @@ from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.acting_session import acting_session, is_person, session_named
 from swarm_mcp.agents_shell import note_attempt
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.cli.output import answer, refused
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
@@ -57,11 +57,8 @@ def transfer(args: Arguments) -> int:
             return refused(args, "transfer", refusal.answer)
         tell_team()
     lock = lock.replace(file=plain(lock.file))
-    if args.json:
-        show({"ok": True, **granted(lock), "from": giver.id, "to": taker.id})
-    else:
-        say(f"transferred {said_path(lock.file)} to {name_of(taker)}")
-    return 0
+    value = {"ok": True, **granted(lock), "from": giver.id, "to": taker.id}
+    return answer(args, value, f"transferred {said_path(lock.file)} to {name_of(taker)}")
 
 
 @verb(
@@ -83,13 +80,9 @@ def request_lock(args: Arguments) -> int:
             locks = store.transfers.request(acting_session(store, args), file, args.value("--reason"))
         except Refused as refusal:
             return refused(args, "request-lock", refusal.answer)
-    if args.json:
-        held = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
-        show({"ok": True, "asked": held})
-    else:
-        for lock in locks:
-            say(f"asked {holder_name(lock.owner_label, lock.instance_id)} for {said_path(lock.file)}")
-    return 0
+    rows = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
+    lines = [f"asked {holder_name(lock.owner_label, lock.instance_id)} for {said_path(lock.file)}" for lock in locks]
+    return answer(args, {"ok": True, "asked": rows}, *lines)
 
 
 @verb(
@@ -125,19 +118,22 @@ def steal(args: Arguments) -> int:
             done = take_over(store, acting_session(store, args), file, reason, force, ttl)
         except LockRefused as refusal:
             active = refusal.active
-            owner = active.get("owner") or {}
-            is_known = owner.get("label") or owner.get("id")
-            who = holder_name(owner.get("label"), owner.get("id") or "") if is_known else UNNAMED
+            owner, who = active.get("owner") or {}, UNNAMED
+            if owner.get("label") or owner.get("id"):
+                who = holder_name(owner.get("label"), owner.get("id") or "")
             said = f"{said_path(active['file'])} is held by {who}, a live session"
             return refused(args, "steal", refusal.answer, said)
         except Refused as refusal:
             return refused(args, "steal", refusal.answer)
-    if args.json:
-        taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
-        team = {"team": done["team"].shown(done["lock"])} if done["team"] is not None else {}
-        show({"ok": True, **granted(done["lock"]), **team, "taken": taken})
-    else:
-        for row in done["taken"]:
-            say(f"taken from {holder_name(row['owner_label'], row['instance_id'])}: {said_path(row['file'])}")
-        say(f"locked {said_path(done['lock']['file'])}" + (f" {done['team'].said}" if done["team"] is not None else ""))
-    return 0
+    value, line = {"ok": True, **granted(done["lock"])}, f"locked {said_path(done['lock']['file'])}"
+    if done["team"] is not None:
+        value["team"] = done["team"].shown(done["lock"])
+        line += f" {done['team'].said}"
+    value["taken"] = [
+        {"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]
+    ]
+    lines = [
+        f"taken from {holder_name(row['owner_label'], row['instance_id'])}: {said_path(row['file'])}"
+        for row in done["taken"]
+    ]
+    return answer(args, value, *lines, line)

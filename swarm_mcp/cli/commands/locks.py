@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
@@ -10,6 +11,7 @@ from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, 
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show_list
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
@@ -19,6 +21,7 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 AT_ONCE = 500  # rows of a table
 
@@ -60,7 +63,7 @@ def locks(args: Arguments) -> int:
     return 0
 
 
-def _print(rows: Iterator[dict], reader: Reader) -> None:
+def _print(rows: Iterator[dict[str, Any]], reader: Reader) -> None:
     """Print rows as they are read. At a terminal they form one table for every AT_ONCE rows."""
     part = list(islice(rows, AT_ONCE))
     while True:
@@ -69,7 +72,7 @@ def _print(rows: Iterator[dict], reader: Reader) -> None:
             file, who, pane = reader.path(row["file"]), reader.holder(row), row.get("pane_id") or ""
             more = lock_columns.cells(row, reader.now)
             cells.append((file, who, pane, reader.when(row["created_at"]), *more, row["content"]))
-            line = f"  {who}{f' (pane {pane})' if pane else ''}  {file}  — {row['content'] or ''}"
+            line = f"  {who}{clause(' (pane {})', pane)}  {file}  — {row['content'] or ''}"
             plain.append(line + lock_columns.suffix(row, reader.now))
         listing(("file", "who", "pane", "since", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
         part = list(islice(rows, AT_ONCE))
@@ -77,14 +80,12 @@ def _print(rows: Iterator[dict], reader: Reader) -> None:
             return
 
 
-def _on_files(store: Store, args, viewer: str) -> Iterator[dict]:
-    """Locks on the files that were named, each lock once."""
-    try:
-        instance = find_acting_session(store, args, reads=True)
-    except UnknownInstance:
-        instance = None
+def _on_files(store: Store, args: Arguments, viewer: str) -> Iterator[dict[str, Any]]:
+    """Yield the locks on the files of --file, each lock once."""
+    places = [nobody_in(here())]
+    with suppress(UnknownInstance):  # a person outside of any session may ask as well
+        places.append(find_acting_session(store, args, reads=True))
     found: dict[str, Lock] = {}
-    places = [nobody_in(here()), *([instance] if instance else [])]
     for name in args.all("--file"):
         for path in {store.locks.path_of(place, name) for place in places}:
             found.update((row.id, row) for row in store.locks.on(path))

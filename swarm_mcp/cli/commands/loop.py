@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from swarm_mcp import __version__
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
+from swarm_mcp.loop import agent, commands, sources
+from swarm_mcp.loop.settings import LoopSettings
 
+_BESIDE = ("session", "auth", "tools", "hooks", "help")
 _INNER = ("tool", "provider")  # started by the executables of built-in plugins
 
 
@@ -42,43 +46,35 @@ def loop(args: Arguments) -> int:
 
     example: swarm-mcp loop "add a test for the empty list in parse.py"
     """
-    words = list(args.words)
-    name = words[0] if words else "agent"
+    words = list(args.words) or ["agent"]
+    name = words[0]
     if name in _INNER and len(words) > 1:
-        from swarm_mcp.loop import commands
-
-        return getattr(commands, name)(words[1:])
+        return int(getattr(commands, name)(words[1:]))
     if name == "version":
-        from swarm_mcp import __version__
-
         say(f"swarm-mcp {__version__}")
         return 0
-    return _beside(name, words[1:]) if _is_command(name, args) else _agent(name, words, args)
+    if name in _BESIDE and not args.value("--resume"):
+        return _beside(name, words[1:])
+    return _agent(name, words, args)
 
 
-def _is_command(name: str, args) -> bool:
-    return name in ("session", "auth", "tools", "hooks", "help") and not args.value("--resume")
-
-
-def _agent(name: str, words: list[str], args) -> int:
+def _agent(name: str, words: list[str], args: Arguments) -> int:
     """Run the agent, or a plugin's command of that name instead."""
-    from swarm_mcp.loop import agent, sources
-    from swarm_mcp.loop.settings import LoopSettings
-
     settings = LoopSettings()
     places = sources.walk("", settings.home, settings.folder)
-    path = sources.executables(places, "commands").get(name, "") if name.isidentifier() or "-" in name else ""
+    path = ""
+    if name.isidentifier() or "-" in name:
+        path = sources.executables(places, "commands").get(name, "")
     if path and not args.value("--resume"):
         return _become(path, words[1:])
-    rest = words[1:] if name == "agent" else words
+    if name == "agent":
+        words = words[1:]
     given = {name: args.value(f"--{name}") for name in ("mode", "model", "variant")}
     wishes = agent.Wishes(**given, schema=run_options.schema(args))
-    return agent.run(rest, wishes, as_json=args.json, resume=args.value("--resume"))
+    return int(agent.run(words, wishes, as_json=args.json, resume=args.value("--resume")))
 
 
 def _beside(name: str, words: list[str]) -> int:
-    from swarm_mcp.loop import commands
-
     loop = commands.prepared()
     path = commands.override(name, loop)
     if path:
@@ -94,6 +90,4 @@ def _beside(name: str, words: list[str]) -> int:
 
 
 def _become(path: str, words: list[str]) -> int:
-    from swarm_mcp.loop import commands
-
-    return commands.execute(path, words, commands.prepared())
+    return int(commands.execute(path, words, commands.prepared()))

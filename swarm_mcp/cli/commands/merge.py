@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_mcp.cli.arguments import ACTING, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import process_holder, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.cli.words import clause, count
 from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.merging import Merged, MergeStopped
 from swarm_mcp.dispatch.merging import merge as bring_back
@@ -110,16 +113,16 @@ def _chosen(store: Store, references: list[str], known: list[TaskTree]) -> list[
         return [tree for tree in known if (row := store.tasks.get(tree.scope, tree.task_id)) and row.status == DONE]
     found = []
     for reference in references:
-        meant = [tree for tree in known if tree.task_id == reference] or [
-            tree for tree in known if tree.task_id.startswith(reference)
-        ]
-        if len(meant) > 1:
-            raise SwarmError(f"{reference[:60]!r} is how several tasks begin: {', '.join(t.task_id for t in meant)}")
-        if not meant:
+        matches = [tree for tree in known if tree.task_id == reference]
+        matches = matches or [tree for tree in known if tree.task_id.startswith(reference)]
+        if len(matches) > 1:
+            ids = ", ".join(tree.task_id for tree in matches)
+            raise SwarmError(f"the ids of several tasks begin with {reference[:60]!r}: {ids}")
+        if not matches:
             raise SwarmError(
                 f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them"
             )
-        found += meant
+        found += matches
     return [tree for tree in known if tree in found]
 
 
@@ -132,18 +135,20 @@ def _require_ended(store: Store, tree: TaskTree, instance: Session) -> None:
 
 
 def _list(args: Arguments, known: list[TaskTree]) -> int:
-    rows: list[dict] = []
+    rows: list[dict[str, Any]] = []
     with Store(read_only=True) as store:
         for tree in known:
             worker = task_trees.worker_of(store, tree)
             task = store.tasks.get(tree.scope, tree.task_id)
-            state = task_trees.state_of(tree) if tree.is_there else None
-            rows.append({
-                "task_id": tree.task_id, "title": tree.title, "status": task.status if task else None,
-                "path": tree.top, "branch": (state and state.branch) or tree.branch, "into": tree.into or None,
-                "commits": state.commits if state else None, "uncommitted": state.files if state else None,
+            row: dict[str, Any] = {
+                "task_id": tree.task_id, "title": tree.title, "status": task and task.status, "path": tree.top,
+                "branch": tree.branch, "into": tree.into or None, "commits": None, "uncommitted": None,
                 "worker": worker or None,
-            })  # fmt: skip
+            }  # fmt: skip
+            if tree.is_there:
+                state = task_trees.state_of(tree)
+                row.update(branch=state.branch or tree.branch, commits=state.commits, uncommitted=state.files)
+            rows.append(row)
     if args.json:
         show(rows)
         return 0
@@ -151,23 +156,24 @@ def _list(args: Arguments, known: list[TaskTree]) -> int:
         say("(no task has a work tree of this repository)")
     for row in rows:
         say(f"{short(row['task_id'])}  [{row['status'] or 'gone'}]  {row['title']}")
-        say(f"  {row['path']}, branch {row['branch']}{_stands(row)}")
+        say(f"  {row['path']}, branch {row['branch']}{_state(row)}")
     return 0
 
 
-def _stands(row: dict) -> str:
+def _state(row: dict[str, Any]) -> str:
     if row["commits"] is None:
         return "; the folder is gone (git worktree prune)"
-    said = f": {_count(row['commits'], 'commit')} for {row['into'] or 'no branch'}"
-    said += f", {_count(len(row['uncommitted']), 'file')} not committed" if row["uncommitted"] else ""
-    return said + (f"; {row['worker']} is at it" if row["worker"] else "")
+    state = f": {count(row['commits'], 'commit')} for {row['into'] or 'no branch'}"
+    if row["uncommitted"]:
+        state += f", {count(len(row['uncommitted']), 'file')} not committed"
+    return state + clause("; {} is at it", row["worker"])
 
 
 def _say_merged(args: Arguments, tree: TaskTree, merged: Merged) -> None:
     if args.json:
         return
     to = merged.to or "this commit"
-    say(f"{short(tree.task_id)}: {_count(len(merged.commits), 'commit')} brought to {to}: {tree.title}")
+    say(f"{short(tree.task_id)}: {count(len(merged.commits), 'commit')} brought to {to}: {tree.title}")
     for line in merged.commits:
         say(f"  {line}")
     for line in merged.left:
@@ -183,7 +189,3 @@ def _say_stopped(args: Arguments, tree: TaskTree, stopped: MergeStopped, done: l
         if stopped.next_step:
             complain(f"next: {stopped.next_step}")
     return code
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -6,8 +6,8 @@ from itertools import islice
 
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import listing, refused, say, show
-from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.output import answer, listing, refused
+from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
@@ -43,8 +43,7 @@ def messages(args: Arguments) -> int:
     """
     scope, wanted = current_scope(args.value("--scope")), args.number("--id")
     with Store(read_only=True) as store:
-        named = [args.value(flag) for flag in ("--to", "--from")]
-        to, sender = (session_named(store, scope, who).id if who else "" for who in named)
+        to, sender = (_id(store, scope, args.value(flag)) for flag in ("--to", "--from"))
         viewer = viewer_identity(store, args)
         whose, reader = (scope, to, sender, viewer), Reader(args, store, viewer)
         if args.given("--id"):
@@ -57,23 +56,32 @@ def messages(args: Arguments) -> int:
                 lambda: store.messages.count(*whose), default=50,
             )  # fmt: skip
         rows = [Message(row) for row in reversed(found.rows)]
-        if args.json:
-            show(rows)
-            say_rest(args, found)
-            return 0
-        names = {one: reader.called(one) for row in rows for one in (row.sender, row.recipient) if one}
+        return say_page(args, Page(rows, found.total, found.next), lambda: _table(rows, reader))
+
+
+def _id(store: Store, scope: str, reference: str) -> str:
+    """Return the id of the session that `reference` names, or an empty text without a reference."""
+    if not reference:
+        return ""
+    return str(session_named(store, scope, reference).id)
+
+
+def _table(rows: list[Message], reader: Reader) -> None:
     cells, plain, details = [], [], []
     for row in rows:
-        mark, ends = " " if row.read else "*", (names[row.sender], names.get(row.recipient or "", "all"))
+        mark, recipient = "*", "all"
+        if row.read:
+            mark = " "
+        if row.recipient:
+            recipient = reader.called(row.recipient)
+        sender, when = reader.called(row.sender), reader.when(row.created_at)
         text = [f"    {line}" for line in row.content.split("\n")]
         if "cut" in row:
             text.append(f"    ... ({row['cut']['content']} characters: --id {row.id} shows them)")
-        cells.append((f"#{row.id}", mark.strip(), reader.when(row.created_at), *ends))
-        plain += [f"{mark} #{row.id}  {reader.when(row.created_at)}  {ends[0]} → {ends[1]}", *text]
+        cells.append((f"#{row.id}", mark.strip(), when, sender, recipient))
+        plain += [f"{mark} #{row.id}  {when}  {sender} → {recipient}", *text]
         details.append(text)
     listing(("id", "new", "when", "from", "to"), cells, plain, empty="(no messages)", details=details)
-    say_rest(args, found)
-    return 0
 
 
 @verb(
@@ -106,11 +114,8 @@ def send(args: Arguments) -> int:
         except Refused as refusal:
             return refused(args, "send", refusal.answer)
     tell_team()
-    if args.json:
-        show({"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope})
-    else:
-        say(f"sent {name_of(sender)} → {name_of(recipient)}")
-    return 0
+    value = {"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope}
+    return answer(args, value, f"sent {name_of(sender)} → {name_of(recipient)}")
 
 
 @verb(
@@ -131,11 +136,8 @@ def broadcast(args: Arguments) -> int:
         except Refused as refusal:
             return refused(args, "broadcast", refusal.answer)
     tell_team()
-    if args.json:
-        show({"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)})
-    else:
-        say(f"broadcast to {len(peers)} recipient(s)")
-    return 0
+    value = {"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)}
+    return answer(args, value, f"broadcast to {len(peers)} recipient(s)")
 
 
 WAKING = (
@@ -144,17 +146,9 @@ WAKING = (
     Option("--force", "wake it also while it works, or waits for an answer in its terminal"),
     *ACTING,
 )
-
-
 TO = Option("--to WHO", "the session to write to", required=True, source=INSTANCES)
-
-
 MESSAGE = Option("--message TEXT", "the message", required=True)
-
-
 WHO = Word("WHO", "the session to write to", source=INSTANCES)
-
-
 TEXT = Word("TEXT", "the message", repeated=True)
 
 
@@ -187,9 +181,7 @@ def prompt_peer(args: Arguments) -> int:
         except Refused as refusal:
             return refused(args, "prompt-peer", refusal.answer)
     tell_team()
-    if args.json:
-        show(sent)
-    else:
-        outcome = "woken" if sent["nudged"] else sent.get("nudge_skipped") or sent.get("nudge_error")
-        say(f"sent {name_of(sender)} → {name_of(recipient)} ({outcome})")
-    return 0
+    outcome = sent.get("nudge_skipped") or sent.get("nudge_error")
+    if sent["nudged"]:
+        outcome = "woken"
+    return answer(args, sent, f"sent {name_of(sender)} → {name_of(recipient)} ({outcome})")

@@ -43,8 +43,14 @@ def page(args: Arguments) -> int:
         me, viewer = surrounding_session(store), onlooker_identity(store)
 
     def tell(address: str, port: int) -> None:
-        say(dumps({"url": address, "port": port}) if args.json else address)
+        line = address
+        if args.json:
+            line = dumps({"url": address, "port": port})
+        say(line)
         flush()
 
-    serve(args.number("--port", 0), not args.given("--no-open"), tell, viewer, me.id if me else "")
+    own_id = ""
+    if me:
+        own_id = me.id
+    serve(args.number("--port", 0), not args.given("--no-open"), tell, viewer, own_id)
     return 0

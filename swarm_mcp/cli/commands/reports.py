@@ -19,7 +19,7 @@ from swarm_mcp.cli.arguments import (
     Word,
     verb,
 )
-from swarm_mcp.cli.output import flush, say, say_text, show
+from swarm_mcp.cli.output import answer, flush, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.folders import clean
@@ -27,6 +27,11 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.team.telling import tell_team
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NO_SESSION = "no such session"
 LOSSES = ("uncommitted", "moment", "sweep", "stash")
 
 
@@ -70,31 +75,39 @@ def denied(args: Arguments) -> int:
 
     example: swarm-mcp denied src/schema.sql --runtime codex --session-id 0199-5c --holder 41d2 --tool apply_patch
     """
-    word = args.words[0]
-    file = word if os.path.isabs(word) else clean(word)
-    runtime, session_id, holder = (args.value(flag) for flag in ("--runtime", "--session-id", "--holder"))
+    file, held, line = _path(args.words[0]), None, NO_SESSION
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(runtime, session_id)
-        held = store.denials.report(row, file, holder, _attempt(args, file)) if row else None
-    if args.json:
-        show({"ok": row is not None, "id": row and row.id, "file": file, "held": held})
-    elif row is None:
-        say("no such session")
-    else:
-        say(f"noted: {file}" if held else f"free already: {file}")
-    return 0
+        row = _session(store, args)
+        if row:
+            held = store.denials.report(row, file, args.value("--holder"), _attempt(args, file))
+            line = f"noted: {file}"
+            if not held:
+                line = f"free already: {file}"
+    return answer(args, {"ok": row is not None, "id": row and row.id, "file": file, "held": held}, line)
 
 
-def _attempt(args, file: str) -> Attempt:
-    path, fence, times = args.value("--target"), args.number("--fence"), args.number("--times")
-    path = (path if os.path.isabs(path) else clean(path)) if path else file
+def _session(store: Store, args: Arguments) -> Session | None:
+    """Return the session of --runtime and --session-id, or None if it is not registered."""
+    return store.instances.of_session(args.value("--runtime"), args.value("--session-id"))
+
+
+def _path(word: str) -> str:
+    """Return the path of a hook's word. Hooks resolve paths; an absolute one stays as it is."""
+    if os.path.isabs(word):
+        return word
+    return clean(word)
+
+
+def _attempt(args: Arguments, file: str) -> Attempt:
+    fence, times = args.number("--fence"), args.number("--times")
+    path = _path(args.value("--target") or file)
     tool, folder, agent = (args.value(flag) for flag in ("--tool", "--directory", "--agent"))
     why = args.value("--why")
     if why and why not in LOSSES:
         raise UsageError(f"--why wants one of {', '.join(LOSSES)}, not {why[:40]!r}")
-    told = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
-    told.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
-    return Attempt(tool, path, folder, agent, fence or None, times=times, **told)
+    facts: dict[str, Any] = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
+    facts.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
+    return Attempt(tool, path, folder, agent, fence or None, times=times, **facts)
 
 
 HOWS = (REPLACE, REMOVE)
@@ -119,15 +132,13 @@ def attempted(args: Arguments) -> int:
 
     example: swarm-mcp attempted "swarm-mcp auto off" --runtime codex --session-id 0199-5c --tool Bash
     """
+    line = NO_SESSION
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(args.value("--runtime"), args.value("--session-id"))
+        row = _session(store, args)
         if row:
+            line = f"noted: {args.words[0]}"
             store.protection.attempted(row.scope, row.id, args.words[0], args.value("--target"), args.value("--tool"))
-    if args.json:
-        show({"ok": row is not None, "id": row and row.id})
-    else:
-        say(f"noted: {args.words[0]}" if row else "no such session")
-    return 0
+    return answer(args, {"ok": row is not None, "id": row and row.id}, line)
 
 
 KINDS = ("changed", "replaced", "created", "removed")
@@ -159,19 +170,14 @@ def altered(args: Arguments) -> int:
 
     example: swarm-mcp altered f --runtime codex --session-id 1 --tool Bash --holder 2 --kind changed --kept= --at 0
     """
-    runtime, session_id = args.value("--runtime"), args.value("--session-id")
     changes = _changes(args)
     with Store(busy_seconds=args.patience) as store:
-        writer = store.instances.of_session(runtime, session_id)
+        writer = _session(store, args)
         added = store.breaches.report(writer, args.value("--tool"), args.value("--command"), changes)
-    if args.json:
-        show({"ok": True, "ids": added})
-    else:
-        say(f"told of {len(added)} of {len(changes)} changes")
-    return 0
+    return answer(args, {"ok": True, "ids": added}, f"told of {len(added)} of {len(changes)} changes")
 
 
-def _changes(args) -> list[dict]:
+def _changes(args: Arguments) -> list[dict[str, Any]]:
     flags = ("--holder", "--kind", "--kept", "--at")
     columns = [args.all(flag) for flag in flags]
     for flag, values in zip(flags, columns):
@@ -187,11 +193,10 @@ def _changes(args) -> list[dict]:
         try:
             moment = float(at)
         except ValueError:
-            moment = -1.0
+            moment = -1.0  # refused below
         if not 0 <= moment <= 10**12:
             raise UsageError(f"--at wants Unix seconds, not {at[:40]!r}")
-        file = word if os.path.isabs(word) else clean(word)
-        changes.append({"file": file, "holder_id": holder, "kind": kind, "kept": kept, "at": moment, "key": key})
+        changes.append({"file": _path(word), "holder_id": holder, "kind": kind, "kept": kept, "at": moment, "key": key})
     return changes
 
 
@@ -213,13 +218,12 @@ def alive(args: Arguments) -> int:
 
     example: swarm-mcp alive --runtime codex --session-id 0199-5c
     """
-    runtime, session_id = args.value("--runtime"), args.value("--session-id")
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(runtime, session_id)
+        row = _session(store, args)
         if row:
             store.instances.show_life(row.id)
         store.leases.some()
-        with telling(store, row if args.given("--tell") else None) as notices:
+        with telling(store, args.given("--tell") and row or None) as notices:
             if args.json:
                 show({"ok": row is not None, "id": row and row.id, "notices": notices})
             elif notices:
@@ -232,22 +236,27 @@ class telling:
 
     def __init__(self, store: Store, instance: Session | None):
         self._store = store
-        self._taken = store.notices.take(instance) if instance else []
+        self._taken = []
+        if instance:
+            self._taken = store.notices.take(instance)
 
     def __enter__(self) -> list[str]:
         return [notice.text for notice in self._taken]
 
-    def __exit__(self, kind, _error, _trace) -> None:
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
         ids = [notice.id for notice in self._taken]
         if kind is not None:
             self._store.messages.put_back(ids)
             return
         try:
-            written = flush()
+            is_written = flush()
         except (OSError, SwarmError):
             self._store.messages.put_back(ids)
             raise
-        (self._store.messages.acknowledge if written else self._store.messages.put_back)(ids)
+        if is_written:
+            self._store.messages.acknowledge(ids)
+        else:
+            self._store.messages.put_back(ids)
 
 
 @verb(
@@ -277,23 +286,17 @@ def overwritten(args: Arguments) -> int:
     """
     from swarm_mcp import unlocked_work
 
-    word, how, times = args.words[0], args.value("--how"), args.number("--times")
+    file, how, times = _path(args.words[0]), args.value("--how"), args.number("--times")
     if how not in HOWS:
         raise UsageError(f"--how wants one of {', '.join(HOWS)}, not {how[:40]!r}")
-    file = word if os.path.isabs(word) else clean(word)
-    runtime, session_id = args.value("--runtime"), args.value("--session-id")
     with Store(busy_seconds=args.patience) as store:
-        writer, owner = store.instances.of_session(runtime, session_id), args.value("--owner")
+        writer, owner = _session(store, args), args.value("--owner")
         if times:
             told = unlocked_work.tell_of_denials(store, writer, owner, file, times)
         else:
             made = (args.value("--tool"), args.value("--command"))
             told = unlocked_work.tell_of_loss(store, writer, owner, file, how == REMOVE, args.value("--kept"), made)
-    if args.json:
-        show({"ok": bool(told), "told": told})
-    else:
-        say(f"told {len(told)}")
-    return 0
+    return answer(args, {"ok": bool(told), "told": told}, f"told {len(told)}")
 
 
 @verb(
@@ -307,15 +310,12 @@ def agent_ended(args: Arguments) -> int:
 
     example: swarm-mcp agent-ended --runtime codex --session-id 0199-5c --agent 0199-77
     """
-    runtime, session_id, agent = (args.value(flag) for flag in ("--runtime", "--session-id", "--agent"))
+    files, line = [], NO_SESSION
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(runtime, session_id)
+        row = _session(store, args)
         if row:
             require_same_client(store, row, "--session-id")
-        files = store.locks.release_of_agent(row, agent) if row else []
+            files = store.locks.release_of_agent(row, args.value("--agent"))
+            line = f"released {len(files)}"
     tell_team()
-    if args.json:
-        show({"ok": row is not None, "id": row and row.id, "released": files})
-    else:
-        say(f"released {len(files)}" if row else "no such session")
-    return 0
+    return answer(args, {"ok": row is not None, "id": row and row.id, "released": files}, line)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import surrounding_session
+from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.answer_size import printed
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import listing, say, show
-from swarm_mcp.cli.pages import say_rest
+from swarm_mcp.cli.output import answer, listing
+from swarm_mcp.cli.pages import say_page
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.paging import page
 from swarm_mcp.restore import Choice, Restoring, everything
@@ -57,44 +58,48 @@ def restore(args: Arguments) -> int:
             done = f"{path} has the content of {restoring.file} from {_when(choice, store.now())}"
         else:
             restoring.restore(choice, args.given("--force"), args.given("--dry-run"))
-            verb = "is removed" if choice.removes else f"is as it was {_when(choice, store.now())}"
-            done = f"{restoring.file} {verb}"
-            done += "; the same command undoes it" if restoring.kept_now else ""
-        done += f", {restoring.left_out}" if restoring.left_out else ""
-    if args.json:
-        show({"ok": True, "file": restoring.file, "dry_run": args.given("--dry-run"), **choice.described()})
-    else:
-        say(f"would do: {done}" if args.given("--dry-run") else done)
-    return 0
+            done = f"{restoring.file} is as it was {_when(choice, store.now())}"
+            if choice.removes:
+                done = f"{restoring.file} is removed"
+            if restoring.kept_now:
+                done += "; the same command undoes it"
+        done += clause(", {}", restoring.left_out)
+    if args.given("--dry-run"):
+        done = f"would do: {done}"
+    value = {"ok": True, "file": restoring.file, "dry_run": args.given("--dry-run"), **choice.described()}
+    return answer(args, value, done)
 
 
-def _session(store: Store, args) -> Session | None:
+def _session(store: Store, args: Arguments) -> Session | None:
     """The session of --as, or the one around this command; None for a person at a terminal."""
     if args.value("--as"):
-        from swarm_mcp.acting_session import find_acting_session
-
         return find_acting_session(store, args)
     return surrounding_session(store)
 
 
-def _list(states: list[tuple[str, Choice]], args, reader: Reader, of_all: bool = False) -> int:
-    rows = ({**choice.described(), **({"file": file} if of_all else {})} for file, choice in states)
+def _list(states: list[tuple[str, Choice]], args: Arguments, reader: Reader, of_all: bool = False) -> int:
+    rows = [choice.described() for _file, choice in states]
+    if of_all:
+        rows = [{**row, "file": file} for row, (file, _choice) in zip(rows, states)]
     found = page((("", row) for row in rows), dict, lambda: len(states), measure=printed)
-    if args.json:
-        show(found.rows)
-        say_rest(args, found)
-        return 0
-    cells, plain = [], []
-    for file, choice in states[: len(found.rows)]:
-        size = f"{choice.version.seen.size} bytes" if choice.version else "no file"
-        at = reader.when(choice.at)
-        own = [reader.path(file)] if of_all else []
-        cells.append((choice.name, *own, at, size, choice.by))
-        plain.append("  ".join([choice.name, *own, at, size, choice.by]).rstrip())
-    headers = ("id", *(["file"] if of_all else []), "until", "size", "changed by")
-    listing(headers, cells, plain, empty="(nothing is kept)")
-    say_rest(args, found)
-    return 0
+
+    def table() -> None:
+        cells, plain = [], []
+        for file, choice in states[: len(found.rows)]:
+            size = "no file"
+            if choice.version:
+                size = f"{choice.version.seen.size} bytes"
+            row = [choice.name, reader.when(choice.at), size, choice.by]
+            if of_all:
+                row.insert(1, reader.path(file))
+            cells.append(tuple(row))
+            plain.append("  ".join(row).rstrip())
+        headers = ["id", "until", "size", "changed by"]
+        if of_all:
+            headers.insert(1, "file")
+        listing(tuple(headers), cells, plain, empty="(nothing is kept)")
+
+    return say_page(args, found, table)
 
 
 def _when(choice: Choice, now: int) -> str:

@@ -41,14 +41,16 @@ def roles(args: Arguments) -> int:
     with Store(read_only=True) as store:
         try:
             row = find_acting_session(store, args, reads=True)
-        except UnknownInstance:
+        except UnknownInstance:  # a person outside of any session may ask as well
             row = None
-    label = (row.label if row else "") or ""
+    label, mode = "", None
+    if row:
+        label, mode = row.label or "", "worker"
     current = {
         "instance_id": row and row.id,
         "label": label or None,
         "routing_role": token(label, "role") or None,
-        "mode": token(label, "mode") or ("worker" if row else None),
+        "mode": token(label, "mode") or mode,
         "env": {name: os.environ.get(name) for name in _variables()},
         "swarm_role_file": _role_file(scope),
         "cwd": here(),
@@ -82,7 +84,7 @@ def _role_ways(name: str) -> list[str]:
     return [f"SWARM_AGENT_ROLE={name}", f"echo {name} > .swarm-role"]
 
 
-def _role_file(scope: str) -> dict | None:
+def _role_file(scope: str) -> dict[str, str] | None:
     """The nearest ``.swarm-role`` from here up to the scope: ``{path, content}``."""
     folder = here()
     while True:
@@ -90,7 +92,7 @@ def _role_file(scope: str) -> dict | None:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return {"path": path, "content": file.read(4096).strip()}
-        except OSError:
+        except OSError:  # no such file here: look one folder above
             parent = os.path.dirname(folder)
         if folder in (scope, parent):
             return None

@@ -7,6 +7,7 @@ import os
 from swarm_mcp.cli.arguments import INTERNAL, SETUP, Arguments, Option, Usage, choice, verb
 from swarm_mcp.hook_process import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
+from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 
 
 @verb(
@@ -30,8 +31,7 @@ def serve(args: Arguments) -> int:
     # Some clients pass on `${NAME}` from their settings literally if the variable is not set.
     for name in [name for name, value in os.environ.items() if value == f"${{{name}}}"]:
         del os.environ[name]
-    from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
-    from swarm_mcp.server.app import run as serve_client
+    from swarm_mcp.server.app import run as serve_client  # the hooks need nothing of it
 
     return serve_client(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)
 

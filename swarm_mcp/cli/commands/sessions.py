@@ -26,7 +26,8 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.commands.reports import telling
-from swarm_mcp.cli.output import flush, refused, say, say_prose, show
+from swarm_mcp.cli.output import answer, flush, refused, say, say_prose, show
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
@@ -39,6 +40,8 @@ from swarm_mcp.views import registration, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.cli.reader import Reader
 
 
@@ -86,7 +89,7 @@ def register(args: Arguments) -> int:
         state=args.value("--state"),
         client=args.process("--client"),
         pane=_pane(args),
-        turn_over=int(over) if (over := args.value("--turn-over")).isdecimal() else 0,
+        turn_over=_turn_over(args),
     )
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
@@ -106,27 +109,26 @@ def register(args: Arguments) -> int:
             shown["summary"] = scope_summary(store, row)
         if args.given("--tell"):
             find_lowered(store, row)
-        with telling(store, row if args.given("--tell") else None) as notices:
+        with telling(store, args.given("--tell") and row or None) as notices:
             if notices:
                 shown["notices"] = notices
             if args.given("--tell") and store.notices.are_messages_unread(row):
                 shown["has_mail"] = True
-            if args.json:
-                show(shown)
-            else:
-                say(f"registered {row.id}")
-                for notice in notices:
-                    say(notice)
-    return 0
+            return answer(args, shown, f"registered {row.id}", *notices)
 
 
-def asked_for(args, **more) -> Registration:
+def _turn_over(args: Arguments) -> int:
+    """Return the end of the turn before, in nanoseconds; 0 if a client gives no number."""
+    text = args.value("--turn-over")
+    if not text.isdecimal():
+        return 0
+    return int(text)
+
+
+def asked_for(args: Arguments, **more: Any) -> Registration:
     """The registration that flags and environment describe: directory, label, scope and file root; and `more`."""
     return Registration(
-        args.value("--directory")
-        or (args.words[0] if args.words else "")
-        or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
-        or here(),
+        args.value("--directory") or "".join(args.words) or os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here(),
         label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
         scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
         file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),
@@ -134,14 +136,16 @@ def asked_for(args, **more) -> Registration:
     )
 
 
-def _pane(args) -> dict[str, str]:
+def _pane(args: Arguments) -> dict[str, str]:
     """The pane to publish: the one that hooks name, or a session's own that registers for good.
 
     A lease is taken on behalf of others as well, and the pane here is then the wrong one.
     """
     if args.value("--pane"):
         return pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")})
-    return {} if args.value("--runtime") or args.given("--lease-seconds") else pane_in(os.environ)
+    if args.value("--runtime") or args.given("--lease-seconds"):
+        return {}
+    return pane_in(os.environ)
 
 
 @verb(
@@ -184,27 +188,28 @@ def deregister(args: Arguments) -> int:
         elif row:
             store.instances.remove(row.id)
     tell_team()
-    if args.json:
-        show({"ok": True, "id": row and row.id, "scope": row and row.scope})
-    else:
-        verb = "deregistered" if ended else "still registered, for another client or its run:"
-        say(f"{verb} {row.id}" if row else "nothing to deregister")
-    return 0
+    line = "nothing to deregister"
+    if row and ended:
+        line = f"deregistered {row.id}"
+    elif row:
+        line = f"still registered, for another client or its run: {row.id}"
+    return answer(args, {"ok": True, "id": row and row.id, "scope": row and row.scope}, line)
 
 
 def _gone(store: Store, reference: str) -> Session | None:
     """Return the session of this whole id if it has ended and is still on record, or None."""
-    row = store.instances.get(reference) if reference else None
-    return row if row and store.instances.live(reference) is None else None
+    if not reference or store.instances.live(reference):
+        return None
+    return store.instances.get(reference)
 
 
-def _may_go(store: Store, args, row: Session) -> bool:
+def _may_go(store: Store, args: Arguments, row: Session) -> bool:
     """Return True if `row` is the caller's own session, or has gone."""
     if store.instances.live(row.id) is None:
         return True
     try:
         return session_of_caller(store, current_scope(args.value("--scope"))).id == row.id
-    except UnknownInstance:
+    except UnknownInstance:  # the caller is no session
         return False
 
 
@@ -241,7 +246,9 @@ def bootstrap(args: Arguments) -> int:
         identity = token(row.label or "", "identity")
         value = bootstrap_summary(store, row, neighbours_of(store, row, printed), store.tasks.current(row))
         limit = args.number("--limit", 50)
-        messages = store.messages.take(row, limit) if limit else []
+        messages = []
+        if limit:
+            messages = store.messages.take(row, limit)
         value = with_mail(store, row, value, "unread_messages", messages, measure=printed)
         if args.json:
             show(value)
@@ -252,24 +259,26 @@ def bootstrap(args: Arguments) -> int:
     return 0
 
 
-def _say_standing(value: dict, reader: Reader) -> None:
+def _say_standing(value: dict[str, Any], reader: Reader) -> None:
     """Print the answer of `bootstrap` for people."""
     me, left = value["instance"], value.get("not_shown", {})
     say(f"session {me['id']} ({reader.known(me['label'], me['id'])}) in scope {me['scope']}")
 
     def section(name: str, lines: list[str]) -> None:
-        more = f", and {left[name]} more" if left.get(name) else ""
-        say(f"{name.replace('_', ' ')} ({len(lines)}{more}):" if lines else f"{name.replace('_', ' ')}: none")
+        title = f"{name.replace('_', ' ')}: none"
+        if lines:
+            title = f"{name.replace('_', ' ')} ({len(lines)}{clause(', and {} more', left.get(name))}):"
+        say(title)
         for line in lines:
             say_prose(line)
 
     section("peers", [f"  {reader.known(peer['label'], peer['id'])}  {peer['id']}" for peer in value["peers"]])
-    told = [
+    texts = [
         f"  #{mail['id']}  {reader.when(mail['created_at'])}  from {reader.called(mail['sender'])}\n"
         + "\n".join(f"      {line}" for line in mail["content"].split("\n"))
         for mail in value["unread_messages"]
     ]
-    section("unread_messages", told)
+    section("unread_messages", texts)
     tasks = [task for group in value["tasks"].values() if isinstance(group, list) for task in group]
     section("tasks", [f"  {short(task['id'])}  [{task['status']}]  {task['type']}  {task['title']}" for task in tasks])
     tracker = value.get("work_tracker")

@@ -57,23 +57,30 @@ def _say_task(row: Task, reader: Reader) -> None:
     say(f"task {row.id}  [{row.status}]  {row.type}, priority {row.priority}")
     say(f"  {row.title}")
     _say_part("what", row.description)
-    does = f"; assigned to {reader.called(row.assignee)}" if row.assignee else "; not assigned"
-    say(f"  asked by {reader.called(row.requester)}, {reader.when(row.created_at)}{does}")
+    assigned = "not assigned"
+    if row.assignee:
+        assigned = f"assigned to {reader.called(row.assignee)}"
+    say(f"  asked by {reader.called(row.requester)}, {reader.when(row.created_at)}; {assigned}")
     if row.files:
         say(f"  files: {', '.join(reader.path(file) for file in row.files)}")
     related = (
-        ("waits for", row.depends_on), ("part of", row.parent_task_id), ("review of", row.review_of_task_id),
-        ("fixes", row.fixes_task_id),
+        ("waits for", row.depends_on or ()), ("part of", [row.parent_task_id]), ("review of", [row.review_of_task_id]),
+        ("fixes", [row.fixes_task_id]),
     )  # fmt: skip
     for words, ids in related:
-        if ids:
-            say(f"  {words}: {', '.join(map(short, [ids] if isinstance(ids, str) else ids))}")
-    told = f", {reader.when(row.progress_updated_at)}" if row.progress_updated_at else ""
-    _say_part(f"progress{told}", row.progress_summary)
+        if any(ids):
+            say(f"  {words}: {', '.join(short(one) for one in ids if one)}")
+    progress = "progress"
+    if row.progress_updated_at:
+        progress += f", {reader.when(row.progress_updated_at)}"
+    _say_part(progress, row.progress_summary)
     _say_part("blocked", row.blocked_reason)
     if isinstance(row.expected_next_update_at, (int, float)):
         away = row.expected_next_update_at - reader.now
-        say(f"  next report: {f'in {duration(away)}' if away > 0 else f'{duration(-away)} overdue'}")
+        if away > 0:
+            say(f"  next report: in {duration(away)}")
+        else:
+            say(f"  next report: {duration(-away)} overdue")
     _say_part("result", "\n".join(report_lines(row.result)))
 
 
@@ -88,7 +95,9 @@ def _say_part(name: str, text: str | None) -> None:
 
 
 def _say_run(row: Run, reader: Reader) -> None:
-    begun = f"begun {reader.when(row.started_at)}" if row.started_at else moment(row.started_at)
+    begun = moment(row.started_at)
+    if row.started_at:
+        begun = f"begun {reader.when(row.started_at)}"
     say(f"  run {short(row.id)}: {row.harness}, {outcome(row)}, {begun}")
     for line in run_lines(row):
         say(f"    {line}")
@@ -98,6 +107,8 @@ def _say_messages(rows: list[Message], reader: Reader) -> None:
     if rows:
         say(f"  messages ({len(rows)}, the newest last):")
     for row in rows:
-        to = reader.called(row.recipient) if row.recipient else "all"
+        to = "all"
+        if row.recipient:
+            to = reader.called(row.recipient)
         say(f"    #{row.id}  {reader.when(row.created_at)}  {reader.called(row.sender)} → {to}")
         say_prose("\n".join(f"      {line}" for line in row.content.split("\n")))

@@ -16,8 +16,8 @@ from swarm_mcp.cli.arguments import (
     unknown,
     verb,
 )
-from swarm_mcp.cli.output import listing, refused, say, show
-from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.cli.output import answer, listing, refused
+from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
@@ -45,28 +45,27 @@ def tasks(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
     with Store(read_only=True) as store:
-        whose = viewer_identity(store, args)
-        viewer = onlooker(whose, scope)
+        identity = viewer_identity(store, args)
+        viewer = onlooker(identity, scope)
         found = printed_page(
             args,
             lambda after: store.tasks.walk(viewer, status, after=after, by_age=True),
             lambda task: {name: task[name] for name in names},
             lambda: store.tasks.count(viewer, status),
         )
-        if args.json:
-            show(found.rows)
-            say_rest(args, found)
-            return 0
-        reader = Reader(args, store, whose)
-        cells, plain = [], []
-        for task in map(Task, found.rows):
-            who, made = reader.called(task.assignee) if task.assignee else "-", reader.when(task.created_at)
-            cells.append((short(task.id), task.status, task.type, task.priority or None, who, made, task.title))
-            facts = f"{task.type}  p{task.priority}  assignee={who}  {made}"
-            plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
+        return say_page(args, found, lambda: _table(list(map(Task, found.rows)), Reader(args, store, identity)))
+
+
+def _table(tasks: list[Task], reader: Reader) -> None:
+    cells, plain = [], []
+    for task in tasks:
+        assignee, made = "-", reader.when(task.created_at)
+        if task.assignee:
+            assignee = reader.called(task.assignee)
+        cells.append((short(task.id), task.status, task.type, task.priority or None, assignee, made, task.title))
+        facts = f"{task.type}  p{task.priority}  assignee={assignee}  {made}"
+        plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
     listing(("id", "status", "type", "priority", "assignee", "asked", "title"), cells, plain, empty="(no tasks)")
-    say_rest(args, found)
-    return 0
 
 
 @verb(
@@ -106,7 +105,7 @@ def request_task(args: Arguments) -> int:
             "title": title,
             "description": args.value("--description"),
             "files": args.all("--file"),
-            "assignee": session_named(store, requester.scope, wanted).id if wanted else "",
+            "assignee": wanted and session_named(store, requester.scope, wanted).id,
             "depends_on": [item for item in args.value("--depends-on").split(",") if item.strip()],
             "parent_task_id": args.value("--parent-task"),
             "priority": args.number("--priority"),
@@ -115,25 +114,23 @@ def request_task(args: Arguments) -> int:
         }
         made = store.tasks.request(requester, spec)
         task = made["task"]
-        answer = {"id": task["id"], "status": task["status"], **({"existing": True} if made["existing"] else {})}
-        answer["task"] = task
+        value, verb = {"id": task["id"], "status": task["status"]}, "created"
+        if made["existing"]:
+            value["existing"], verb = True, "existing"
+        value["task"] = task
         for recipient, content in made["notices"]:
             nudge = not args.given("--no-nudge")
-            answer["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
+            value["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
     tell_team()
-    if args.json:
-        show(answer)
-    else:
-        say(f"{'existing' if made['existing'] else 'created'} task {task['id']} [{task['status']}] {task['title']}")
-    return 0
+    return answer(args, value, f"{verb} task {task['id']} [{task['status']}] {task['title']}")
 
 
 def _kind_and_title(args: Arguments) -> tuple[str, str]:
     words = list(args.words)
     kind = args.value("--type")
-    if not kind:
-        # One word alone can only be the title.
-        kind = words.pop(0) if len(words) > 1 or (words and words[0] in TYPES) else "other"
+    if not kind and (len(words) > 1 or words[:1] and words[0] in TYPES):
+        kind = words.pop(0)
+    kind = kind or "other"  # one word alone can only be the title
     if kind not in TYPES:
         raise UsageError(unknown(kind, TYPES, "task type"))
     title = " ".join(words).strip()
@@ -165,8 +162,7 @@ def claim(args: Arguments) -> int:
             start(store, instance, task_id, args.given("--force"))
         except Refused as refusal:
             return refused(args, "claim", refusal.answer)
-    show({"ok": True, "task_id": task_id}) if args.json else say(f"claimed {task_id}")
-    return 0
+    return answer(args, {"ok": True, "task_id": task_id}, f"claimed {task_id}")
 
 
 @verb(
@@ -206,6 +202,4 @@ def update_task(args: Arguments) -> int:
         for recipient, content in [*ended["notices"], *ended["unblocked"]]:
             deliver(store, instance, recipient, content)
     tell_team()
-    answer = {"ok": True, "task_id": task_id, "status": status}
-    show(answer) if args.json else say(f"task {task_id} -> {status}")
-    return 0
+    return answer(args, {"ok": True, "task_id": task_id, "status": status}, f"task {task_id} -> {status}")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
+from swarm_hook_core.state import state_dir
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import FOLDERS, JSON, TOGETHER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.cli.reader import said_path
+from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
+from swarm_mcp.person import require_person
+from swarm_mcp.team import agent, agent_client, joining
+from swarm_mcp.team.memberships import checked_server, machine, membership_of
+from swarm_mcp.team.repository_identity import described, upstream_of
+from swarm_mcp.team.standing import known_epoch, standing
 
 DIR = Option("--dir DIR", "a folder of the clone (default: the one here)", source=FOLDERS)
 SERVER = Word(
@@ -67,28 +75,31 @@ def team(args: Arguments) -> int:
         return _status(args)
     if action == "init":
         return _init(args)
-    folder = clean(args.value("--dir")) if args.value("--dir") else here()
-    return _join(args, folder) if action == "join" else _leave(args, folder)
+    folder = clean(args.value("--dir") or here())
+    if action == "join":
+        return _join(args, folder)
+    return _leave(args, folder)
 
 
 def _join(args: Arguments, folder: str) -> int:
-    from swarm_mcp.team import joining
-    from swarm_mcp.team.memberships import checked_server, machine
-    from swarm_mcp.team.repository_identity import described, upstream_of
-
     tree = joining.tree_in(folder)
     done = joining.join(tree, checked_server(args.words[1]), args.value("--repository"))
     one = done.membership
     error = joining.awaited(one)
     upstream = upstream_of(tree)
     if args.json:
-        show({
+        value = {
             "ok": not error, "repository": one.repository, "source": one.source, "server": one.server,
             "machine": machine(), "work_trees": one.tops, "new": done.is_new,
-            **({"error": error} if error else {}),
-        })  # fmt: skip
-        return 1 if error else 0
-    say(f"{'joined' if done.is_new else 'joined already'} {one.server} as {machine()}")
+        }  # fmt: skip
+        if error:
+            value["error"] = error
+        show(value)
+        return int(bool(error))
+    joined = "joined already"
+    if done.is_new:
+        joined = "joined"
+    say(f"{joined} {one.server} as {machine()}")
     say(f"this is {one.repository} there, by {described(one.source)}")
     if upstream and upstream != one.repository:
         say(f"the remote upstream is {upstream}: clones of that are another repository. To share locks with them:")
@@ -97,15 +108,10 @@ def _join(args: Arguments, folder: str) -> int:
         say(f"locks in {said_path(top)} hold on all its machines")
     if error:
         complain(f"team: {error}")
-    return 1 if error else 0
+    return int(bool(error))
 
 
 def _leave(args: Arguments, folder: str) -> int:
-    from swarm_hook_core.state import state_dir
-    from swarm_mcp.person import require_person
-    from swarm_mcp.team import joining
-    from swarm_mcp.team.memberships import membership_of
-
     tree = joining.tree_in(folder)
     one = membership_of(tree)
     if one is None:
@@ -114,7 +120,10 @@ def _leave(args: Arguments, folder: str) -> int:
     require_person("swarm-mcp team leave", effect, state_dir())
     left = joining.leave(one)
     if args.json:
-        show({"ok": True, "repository": one.repository, "server": one.server, **({"error": left} if left else {})})
+        value = {"ok": True, "repository": one.repository, "server": one.server}
+        if left:
+            value["error"] = left
+        show(value)
         return 0
     say(f"left {one.server}: the locks of {one.repository} are this machine's own again")
     if left:
@@ -124,25 +133,19 @@ def _leave(args: Arguments, folder: str) -> int:
 
 def _agent(args: Arguments) -> int:
     if args.given("--stop"):
-        from swarm_mcp.team import agent_client
-
-        return 0 if agent_client.stop() else 1
-    from swarm_mcp.team.agent import run
-
-    return run()
+        return int(not agent_client.stop())
+    return agent.run()
 
 
 def _init(args: Arguments) -> int:
-    from swarm_mcp.team.memberships import checked_server
-    from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init
-    from swarm_mcp.team.standing import known_epoch
+    from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
 
     server = checked_server(args.words[1])
     made = init(server, args.value("--circle") or FIRST_CIRCLE, known_epoch(server), args.given("--new-epoch"))
     if args.json:
         show({"ok": True, **made._asdict()})
         return 0
-    say(f"{server} is set up" + (f": {', '.join(made.applied)}" if made.applied else " already"))
+    say(f"{server} is set up" + (clause(": {}", ", ".join(made.applied)) or " already"))
     if args.given("--new-epoch"):
         say("all its earlier grants are void")
     say(f'give people a role in {CIRCLE}{made.circle}: CREATE ROLE dana LOGIN IN ROLE "{CIRCLE}{made.circle}";')
@@ -150,47 +153,48 @@ def _init(args: Arguments) -> int:
 
 
 def _status(args: Arguments) -> int:
-    from swarm_mcp.team.standing import standing
-
     found = standing()
     if args.json:
         show(found)
-        return 0 if found["ok"] else 1
+        return int(not found["ok"])
     if not found["repositories"]:
         say("no clone on this machine has joined a team")
         return 0
-    agent = found["agent"]
-    running = f"team agent running (process {agent['pid']})" if agent else "no team agent is running"
+    running = "no team agent is running"
+    if found["agent"]:
+        running = f"team agent running (process {found['agent']['pid']})"
     say(f"machine {found['machine']}, {running}")
     for one in found["repositories"]:
         say()
         _say_repository(one)
-    return 0 if found["ok"] else 1
+    return int(not found["ok"])
 
 
-def _say_repository(one: dict) -> None:
-    now = time.time()
-    heard = f"last heard of {duration(now - one['said_at'])} ago" if one["said_at"] else "never heard of"
+def _say_repository(one: dict[str, Any]) -> None:
+    heard = "never heard of"
+    if one["said_at"]:
+        heard = f"last heard of {duration(time.time() - one['said_at'])} ago"
     say(f"{one['repository']}, by {one['named_by']}")
     if one["would_be"]:
         say(f"  it would be {one['would_be']} if it joined now")
     say(f"  server: {one['server']}, " + (one["error"] or f"reached in {one['milliseconds']:.0f} ms"))
-    fresh = "fresh" if one["fresh"] else f"not fresh, {heard}"
-    behind = f", {one['behind']} changes behind" if one["behind"] else ""
+    fresh, behind = "fresh", clause(", {} changes behind", one["behind"])
+    if not one["fresh"]:
+        fresh = f"not fresh, {heard}"
     say(f"  local copy: {fresh}, change {one['version']}{behind}")
     if one["only_here"]:
         say(f"  on this machine only: {one['only_here']}")
     for top in one["work_trees"]:
         say(f"  work tree: {said_path(top)}")
-    rows = [
-        (
-            row["machine"],
-            row["member"],
-            str(row["sessions"]),
-            "this one" if row["is_own"] else "there" if row["left"] > 0 else f"silent for {duration(-row['left'])}",
-            str(row["behind"]) if row["lease"] else "-",
-        )
-        for row in one["machines"]
-    ]
+    rows = []
+    for row in one["machines"]:
+        state, changes = "there", "-"
+        if row["is_own"]:
+            state = "this one"
+        elif row["left"] <= 0:
+            state = f"silent for {duration(-row['left'])}"
+        if row["lease"]:
+            changes = str(row["behind"])
+        rows.append((row["machine"], row["member"], str(row["sessions"]), state, changes))
     if rows:
         listing(("MACHINE", "PERSON", "SESSIONS", "STATE", "BEHIND"), rows, ["  ".join(row) for row in rows])

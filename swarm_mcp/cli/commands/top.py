@@ -7,6 +7,11 @@ import os
 from swarm_mcp.cli.arguments import AS, SCOPE, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.installation import extra_command
+from swarm_mcp.top.picture import Wish
+from swarm_mcp.top.reading import Reader
+from swarm_mcp.top.tables import ALL
+from swarm_mcp.top.terminal import has_colours, obstacle
 
 
 @verb(
@@ -33,28 +38,20 @@ def top(args: Arguments) -> int:
 
     example: swarm-mcp top --all
     """
-    from swarm_mcp.top.terminal import has_colours, obstacle
-
     why_not = obstacle()
     if why_not:
         raise SwarmError(f"{why_not}: swarm-mcp status shows the same as lines")
     try:
         import textual  # noqa: F401
     except ImportError:
-        from swarm_mcp.installation import extra_command
-
         advice = f"{extra_command('top')}; swarm-mcp status shows the same as lines"
         raise SwarmError(f"it needs the missing package Textual: {advice}") from None
     if not has_colours():
         os.environ["NO_COLOR"] = "1"
     from swarm_mcp.top.app import Top
-    from swarm_mcp.top.picture import Wish
-    from swarm_mcp.top.reading import Reader
-    from swarm_mcp.top.tables import ALL
 
     reader = Reader(current_scope(args.value("--scope")), args)
-    acting = ["--as", args.value("--as")] if args.value("--as") else []
-    here = ["--scope", args.value("--scope")] if args.value("--scope") else []
+    acting, here = ([flag, args.value(flag)] * bool(args.value(flag)) for flag in ("--as", "--scope"))
     app = Top(ALL, reader.read, acting, here, Wish(everywhere=args.given("--all")))
     app.run()
     if app.failure:

@@ -10,6 +10,8 @@ import pytest
 from support.fixtures import SWARM, Ground
 from support.toolbox import Hands
 
+from swarm_mcp.store import messages
+
 TOOL_KEYS = ["instance", "peers", "unread_messages", "held_locks", "state_backend", "tasks", "work_tracker"]
 CLI_KEYS = ["instance", "peers", "unread_messages", "tasks", "work_tracker"]
 OPEN = ["open", "claimed", "in_progress", "blocked", "approval_required"]
@@ -19,7 +21,7 @@ ENDED = ["done", "failed", "cancelled"]
 def mail(ground: Ground, row: dict, *contents: str) -> None:
     with ground.store() as store, store.database.writing():
         for content in contents:
-            store.messages.post(row["scope"], "x", row["id"], content)
+            messages.post(store.database, row["scope"], "x", row["id"], content)
 
 
 def unread(ground: Ground) -> list[str]:

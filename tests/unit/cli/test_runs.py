@@ -19,7 +19,7 @@ from swarm_mcp.domain.run import ABANDONED
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness.membership import Membership, RunRow
 from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, runs
 from swarm_mcp.store.sessions import Registration
 
 
@@ -156,7 +156,7 @@ def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None
             store.runs.begin({"id": number, "record": record and str(record), **spec})
             store.runs.update(number, state="ended", **({} if number == "new" else {"ended_at": 1}))
         with store.database.writing():
-            store.runs.forget_old(10)
+            runs.forget_old(store.database, 10)
         assert [row["id"] for row in rows_of(store.runs.walk(ground.scope))] == ["new"]
     assert not folder.exists()
     assert other.is_dir()

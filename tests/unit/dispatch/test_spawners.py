@@ -429,7 +429,7 @@ def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.tasks.end(lead, task_id, "cancelled")
         for lock in mutexes(ground):
-            assert store.spawn_locks.is_void(Lock(lock))
+            assert spawn_locks.is_void(store.database, Lock(lock))
 
 
 def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:

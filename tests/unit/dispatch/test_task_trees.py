@@ -303,7 +303,7 @@ def test_a_task_tree_is_thrown_away_where_that_is_asked_and_only_then(ground: Gr
     tip = git(tree.top, "rev-parse", "HEAD")
     done = ground.swarm("cancel", answer["task_id"], "--discard", "--as", lead["id"])
     assert (done.code, done.err) == (0, "")
-    assert f"thrown away: the work tree {tree.top}, 1 file in it that was not committed" in done.out
+    assert f"thrown away: the work tree {tree.top}, with 1 uncommitted file in it" in done.out
     assert f"git branch {tree.branch} {tip[:12]} has its commits back" in done.out
     assert not os.path.exists(tree.top) and branches(repo) == ["main"]
 

@@ -27,7 +27,7 @@ from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.session_hooks import StoreRegistrar
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, notices
 
 pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -108,7 +108,7 @@ def test_a_notice_is_told_once_it_has_been_written(installed: Installed, runtime
     with Store() as store, store.database.writing():
         row = store.instances.of_session(runtime, me)
         assert row
-        store.notices.post(row, "word of a lock")
+        notices.post(store.database, row, "word of a lock")
     command = wired_command(runtime, "UserPromptSubmit")
     payload = json.dumps({**captured(runtime, "UserPromptSubmit", installed.folder.parent), "session_id": me})
     subprocess.run(["/bin/sh", "-c", f"({command}) >/dev/full"], input=payload, text=True, check=True)

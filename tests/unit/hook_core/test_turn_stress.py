@@ -1,7 +1,7 @@
-"""Level `turn` under load: processes that count up numbers in files, read before and written whole, with no lock taken.
+"""Level `turn` under load: processes count up numbers in files, read before and written whole, without locks.
 
-Each writes what it has read plus one, where the check lets it; some are killed at any moment and replaced. A count that
-is missing in the end was lost by a write from a stale view.
+Each writes the number that it has read plus one, if the check lets it; some are killed at any moment and replaced. A
+missing count was lost by a write from a stale view.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def test_no_count_is_lost_at_turn(writes: int, kills: int, tmp_path: Path, monke
     for place in range(FILES):
         (work / f"count-{place}").write_text("0\n")
     total, made, denied = counted(work, logs, writes, kills)
-    # Of who was killed between its write and its note of it nobody knows; at the end all are killed.
+    # A process killed between its write and its note of it leaves the count unknown; at the end all are killed.
     assert made <= total <= made + kills + WORKERS
     assert denied, "they must have met"
     assert not [line for line in mistakes() if "somebody else was writing" not in line["fault"]]

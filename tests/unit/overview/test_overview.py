@@ -21,7 +21,7 @@ from swarm_mcp.overview.now import FILES, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.session import session_whole
 from swarm_mcp.overview.timeline import newest, refusals, timeline
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, claimed
 from swarm_mcp.store.lock_request import request
 
 
@@ -190,7 +190,7 @@ def test_looking_on_without_adopting_writes_nothing(ground):
     before = ground.sql("PRAGMA data_version")
     with Store(ground.database, read_only=True, adopts=False) as looking:
         assert now(looking, ground.scope, People(looking)).lock_count == 1
-        assert looking.locks._finder.adopt() is False
+        assert claimed.adopt(looking.database) is False
     assert ground.sql("PRAGMA data_version") == before
 
 

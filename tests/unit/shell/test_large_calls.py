@@ -12,8 +12,9 @@ import pytest
 from bench import large_shapes
 from support.fixtures import Ground
 
-from swarm_hook_core import budget, collisions, decision, many_targets, opaque_calls
+from swarm_hook_core import budget, check, collisions, many_targets, opaque_calls
 from swarm_hook_core.budget import Budget
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, Session, sqlite
@@ -318,7 +319,7 @@ def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bou
     ground: Ground, repo: Path, monkeypatch
 ):
     monkeypatch.setattr(model, "MOST", 3)
-    monkeypatch.setattr(decision, "MOST_PATCHED", 3)
+    monkeypatch.setattr(check, "MOST_PATCHED", 3)
     scene = Scene(ground, repo, "src/a.py")
     config = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, lambda _input: [])
 
@@ -326,10 +327,10 @@ def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bou
         body = "".join(f"*** Update File: {name}\n@@\n-x\n+y\n" for name in names)
         command = f"cd src && apply_patch <<'EOF'\n*** Begin Patch\n{body}*** End Patch\nEOF\n"
         call = ToolCall("Bash", {"command": command}, "me", str(repo))
-        denial = decision.decide(config, scene.session, call, scene.peers, time.time())
+        denial = denied_by_lock(check.Writes(config, call), scene.session, scene.peers, time.time())
         effects = opaque_calls.effects_of(call)
         found = opaque_calls.judge(config, scene.session, call, effects, scene.peers, time.time())
-        return decision.Verdict(denial, found.notice, found.watched)
+        return check.Verdict(denial, found.notice, found.watched)
 
     assert verdict("b.py", "a.py").denial.reason.startswith(f"swarm lock blocked Bash for {repo}/src/a.py: held by")
     assert verdict("b.py", "c.py").denial is verdict("b.py").denial is None

@@ -13,11 +13,13 @@ import pytest
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.serving import Server
 
+from swarm_mcp.domain.message import Message
 from swarm_mcp.server.tool import WaitingCall
 from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
 from swarm_mcp.session_summary import status_summary
+from swarm_mcp.store import messages
 from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
-from swarm_mcp.store.messages import Messages
+from swarm_mcp.store.database import Database
 from swarm_mcp.store.task_reading import ENDED_SHOWN, SHOWN
 
 pytestmark = pytest.mark.slow
@@ -306,14 +308,15 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
         store.messages.send(peer, me["id"], "m")
     reached, go_on = threading.Event(), threading.Event()
 
-    class Mail(Messages):
-        def take(self, instance: dict, limit: int = 50) -> list[dict]:
-            rows = super().take(instance, limit) if late else []
-            reached.set()
-            assert go_on.wait(60)
-            return rows if late else super().take(instance, limit)
+    right = messages.take
 
-    monkeypatch.setattr("swarm_mcp.store.messages.Messages", Mail)
+    def take(db: Database, instance: dict, limit: int = 50) -> list[Message]:
+        rows = right(db, instance, limit) if late else []
+        reached.set()
+        assert go_on.wait(60)
+        return rows if late else right(db, instance, limit)
+
+    monkeypatch.setattr(messages, "take", take)
 
     class Waiting(WaitingCall):
         async def run(self, function):
@@ -335,7 +338,7 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
     asyncio.run(cancel_it())
     assert ground.sql("SELECT * FROM swarm_deliveries") == []
     with ground.store() as store:
-        assert len(Messages(store.database, store.instances).take(me)) == 1
+        assert len(right(store.database, me)) == 1
 
 
 def test_who_is_not_registered_is_told_so(ground: Ground):

@@ -13,7 +13,7 @@ import pytest
 from support.fixtures import Ground, time_limit
 from support.many_processes import Crowd
 
-from swarm_mcp.store import Store, driver
+from swarm_mcp.store import Store, driver, values
 from swarm_mcp.store.changes import GAP_SECONDS, POLL_SECONDS, Changes, FileEvents, events_of
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ for number in range(arguments["commits"]):
 
 def commit(path: str) -> None:
     with Store(path) as store, store.database.writing():
-        store.kv.touch("/s")
+        values.touch(store.database, "/s")
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -91,7 +91,7 @@ gate()
 end = time.monotonic() + 0.6
 while time.monotonic() < end:
     with store.database.writing():
-        store.kv.touch("/s")
+        values.touch(store.database, "/s")
 """
     with Changes(ground.database) as changes, Crowd(body, [{"path": ground.database}]) as crowd:
         crowd.start()
@@ -107,7 +107,7 @@ def test_what_is_rolled_back_wakes_nobody(changes: Changes) -> None:
     with pytest.raises(KeyError), Store(changes.path) as store:
         # Until now only opened: that is no change either.
         with store.database.writing():
-            store.kv.touch("/s")
+            values.touch(store.database, "/s")
             raise KeyError
     assert changes.wait(0.3) is False
 

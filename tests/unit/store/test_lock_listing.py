@@ -15,7 +15,7 @@ from swarm_mcp.cli import output
 from swarm_mcp.cli.commands import locks as verb
 from swarm_mcp.cli.commands import overview
 from swarm_mcp.errors import StoreUnavailable, UsageError
-from swarm_mcp.store import lock_holders, lock_pages
+from swarm_mcp.store import lock_pages
 from swarm_mcp.store.lock_request import request
 
 US = (os.getpid(), start_time(os.getpid()))
@@ -103,8 +103,8 @@ def test_names_that_are_no_files_are_neither_listed_nor_counted(ground: Ground):
 
 def test_a_holder_is_looked_at_once_in_a_listing(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
     looked: list[str] = []
-    real = lock_holders.departed
-    monkeypatch.setattr(lock_holders, "departed", lambda row, *more: looked.append(row["id"]) or real(row, *more))
+    real = lock_pages.departed
+    monkeypatch.setattr(lock_pages, "departed", lambda row, *more: looked.append(row["id"]) or real(row, *more))
     holders = [ground.session(f"s{number}", client=US)["id"] for number in range(3)]
     for number in range(30):
         fill(ground, holders[number % 3], number)
@@ -159,7 +159,7 @@ def test_what_is_printed_is_read_while_it_is_printed(ground: Ground, small: None
     fill(ground, ground.session("me", client=US)["id"], *range(12))
     happened: list[str] = []
     read, write = lock_pages.LockPages._live, output._write
-    monkeypatch.setattr(lock_pages.LockPages, "_live", lambda *given: happened.append("read") or read(*given))
+    monkeypatch.setattr(lock_pages, "_live", lambda *given: happened.append("read") or read(*given))
     monkeypatch.setattr(output, "_write", lambda text: happened.append("written") or write(text))
     done = ground.swarm("locks", "--json")
     assert numbers(done.json) == list(range(12)) and done.out == json.dumps(done.json, indent=2) + "\n"
@@ -183,7 +183,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
         return read(*given)
 
     monkeypatch.setattr(verb, "AT_ONCE", 2)
-    monkeypatch.setattr(lock_pages.LockPages, "_live", break_off)
+    monkeypatch.setattr(lock_pages, "_live", break_off)
     done = ground.swarm(*words)
     assert done.code == 1 and done.err == "swarm-mcp locks: the store cannot be used: it was taken away\n"
     shown = [f"{ground.scope}/{number}" if "--json" in words else f"  {number}  " for number in (1, 7)]

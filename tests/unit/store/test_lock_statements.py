@@ -7,7 +7,7 @@ from support.fixtures import Ground
 
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.session_table import SIGN_SECONDS
+from swarm_mcp.store.session_life import SIGN_SECONDS
 
 ACQUIRE, RELEASE, EACH_MORE = 6, 4, 3
 

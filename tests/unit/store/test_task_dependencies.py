@@ -8,6 +8,8 @@ import pytest
 from support.fixtures import Ground, time_limit
 from support.task_fixtures import begun, events, mail, refused, request, status
 
+from swarm_mcp.store import tasks
+
 
 def test_a_task_begins_when_all_it_waits_for_is_done(ground: Ground) -> None:
     planner, worker = ground.session("p"), ground.session("w")
@@ -136,7 +138,7 @@ def test_upkeep_lets_go_of_what_waits_for_the_deleted(ground: Ground, tmp_path) 
         far_free = request(store, far, depends_on=[old_far["id"]])
         ground.sql("DELETE FROM tasks WHERE id IN (?, ?)", old["id"], old_far["id"])
         with store.database.writing():
-            ((recipient, text),) = store.tasks.settle_vanished(ground.scope)
+            ((recipient, text),) = tasks.settle_vanished(store.database, ground.scope)
         assert (recipient, text) == (worker["id"], mail(store, worker)[-1])
         assert [status(store, task) for task in (free, given, waits, gate, far_free)] == [
             "open", "claimed", "blocked", "approval_required", "blocked",
@@ -144,10 +146,10 @@ def test_upkeep_lets_go_of_what_waits_for_the_deleted(ground: Ground, tmp_path) 
         (event,) = events(store, free, "task.cascade")
         assert (event["type"], event["payload"]["trigger"]) == ("task.cascade.unblocked", old["id"])
         with store.database.writing():
-            assert store.tasks.settle_vanished(None) == []
+            assert tasks.settle_vanished(store.database, None) == []
         assert status(store, far_free) == "open"
         with store.database.writing():
-            assert store.tasks.settle_vanished(None) == []
+            assert tasks.settle_vanished(store.database, None) == []
         assert len(events(store, free, "task.cascade")) == 1, "once is enough"
 
 
@@ -161,7 +163,7 @@ def test_upkeep_mends_what_another_program_left_undone(ground: Ground) -> None:
         ground.sql("UPDATE tasks SET status = 'done' WHERE id = ?", done["id"])
         ground.sql("UPDATE tasks SET status = 'failed' WHERE id = ?", failed["id"])
         with store.database.writing():
-            store.tasks.settle_vanished(ground.scope)
+            tasks.settle_vanished(store.database, ground.scope)
         assert [status(store, task) for task in (after_done, after_failed, further)] == [
             "open",
             "cancelled",

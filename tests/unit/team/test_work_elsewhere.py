@@ -17,6 +17,7 @@ from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import NotConfirmed, Refused, TeamUnreachable
+from swarm_mcp.store import user_interface
 from swarm_mcp.task_claiming import claim, claim_next, reserve
 from swarm_mcp.team import agent as agent_module
 from swarm_mcp.team import agent_client
@@ -308,7 +309,7 @@ def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypat
     here, mine, there, theirs = both(machines)
     herdr.pane("w1:p1", status="working" if state == "working" else "idle")
     with there.store.database.writing():
-        there.store.panes.publish(theirs, {"pane_id": "w1:p1"})
+        user_interface.publish(there.store.database, theirs, {"pane_id": "w1:p1"})
     answer = panes.prompt(here.store, mine, theirs.id, "read the importer", task_id="t-1")
     assert not answer["nudged"] and "which wakes it where it can" in answer["nudge_skipped"]
     here.follow()

@@ -9,6 +9,8 @@ git <words> ── command_line, table ──┬── named_files   files that 
 - repository: the git processes that answer, read-only and in time
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.call import Call
@@ -16,6 +18,14 @@ from swarm_hook_core.shell.model import GitCall, absolute, is_known
 from swarm_hook_core.shell.programs.git import table
 from swarm_hook_core.shell.programs.git.command_line import without_global_options
 from swarm_hook_core.shell.programs.git.table import options_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.programs.engine import Reading
+
 
 _MOVES = frozenset(
     "bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am update-ref"
@@ -27,7 +37,7 @@ _LEAVES_HOOKS_OUT = ("HUSKY", "LEFTHOOK", "OVERCOMMIT_DISABLE", "SKIP_SIMPLE_GIT
 _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
-def git(call) -> None:
+def git(call: Call) -> None:
     folders, top, words = without_global_options(call.words)
     if not words:
         return
@@ -68,7 +78,7 @@ def git(call) -> None:
     effects.add(made)
 
 
-def _moves(earlier, words) -> bool:
+def _moves(earlier: list[str], words: list[str]) -> bool:
     """Return True if ``git <earlier>`` may have changed the meaning of the revisions in ``git <words>``."""
     if earlier[0] in _MOVES:
         return True
@@ -79,7 +89,7 @@ def _moves(earlier, words) -> bool:
     return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 
-def _made(call, reading, top) -> None:
+def _made(call: Call, reading: Reading, top: list[Any]) -> None:
     """Report the files that its words name, and its output."""
     from swarm_hook_core.shell.programs.git import listings
 
@@ -90,20 +100,20 @@ def _made(call, reading, top) -> None:
         tell(call, top)
 
 
-def _function(name: str):
+def _function(name: str) -> Callable[[str], bool | None]:
     from swarm_hook_core.shell.programs.git import named_files
 
     return getattr(named_files, name)
 
 
-def _is_elsewhere(words) -> bool:
+def _is_elsewhere(words: list[str]) -> bool:
     """Return True if it changes settings outside of any repository, or files outside of one."""
     if words[0] == "config":
         return options_of(words).has("--global", "--system", "-f", "--file")
     return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
 
 
-def _seen_from(folder, top) -> list:
+def _seen_from(folder: str | None, top: list[Any]) -> list[Any]:
     """Global options, with the paths in them absolute."""
     absolute_ones = []
     for word in top:
@@ -114,7 +124,7 @@ def _seen_from(folder, top) -> list:
     return absolute_ones
 
 
-def _environment(call, folder) -> dict:
+def _environment(call: Call, folder: str | None) -> dict[str, Any]:
     """Return the repository's and the hooks' variables that the command sets, with absolute paths."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:

@@ -4,18 +4,29 @@ Used if git does not answer in time. The files are known to be changed then, so 
 mean them? If its words do not say that (a branch, a merge), only git itself could tell.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.programs.git.command_line import cut, inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import options_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.inline.python_values import DiskFiles
+    from swarm_hook_core.shell.options import Options
+
+
 _GIVE_UP = ("--abort", "--skip")
 _WITH_AUTOSTASH = ("rebase", "merge", "pull")
 _WITH_GIVING_UP = (*_WITH_AUTOSTASH, "cherry-pick", "revert", "am")
 
 
-def swept(call, words, files):
+def swept(call: Call, words: list[str], files: DiskFiles) -> Any:
     """Return ``(lost, taken)``: the `files` that ``git <words>`` loses, or takes along, as far as its words say.
 
     `call`: the GitCall, with aliases replaced in `words`; `files`: absolute paths of changed files.
@@ -24,7 +35,7 @@ def swept(call, words, files):
     return lost, [file for file in _chosen(call, files, _taking(words)) if file not in lost]
 
 
-def losing(call, words):
+def losing(call: Call, words: list[str]) -> Any:
     """Return the pathspecs of the files whose changes ``git <words>`` loses; [] for all files; None for no file."""
     verb, options = words[0], options_of(words)
     if options.has("-p", "--patch"):
@@ -39,7 +50,7 @@ def losing(call, words):
     return None
 
 
-def _checkout(call, words, options):
+def _checkout(call: Call, words: list[str], options: Options) -> Any:
     _before, after = cut(words[1:])
     force = options.has("-f", "--force")
     if options.has("-b", "-B", "--orphan") or after == []:
@@ -52,17 +63,17 @@ def _checkout(call, words, options):
     return after or ["\0"]
 
 
-def _names_files(call, word: str) -> bool:
+def _names_files(call: Call, word: str) -> bool:
     return os.path.exists(os.path.join(call.folder, word)) or word in call.found or any(sign in word for sign in ":*?[")
 
 
-def _restore(_call, _words, options):
+def _restore(_call: Any, _words: Any, options: Options) -> Any:
     if options.has("-S", "--staged") and not options.has("-W", "--worktree"):
         return None
     return options.operands or (["\0"] if options.has("--pathspec-from-file") else None)
 
 
-def _stash(_call, words, options):
+def _stash(_call: Any, words: list[str], options: Options) -> Any:
     _before, after = cut(words[1:])
     verb = "push"
     if len(words) > 1 and words[1][:1] != "-":
@@ -79,7 +90,7 @@ def _stash(_call, words, options):
     return None
 
 
-def _checkout_index(_call, _words, options):
+def _checkout_index(_call: Any, _words: Any, options: Options) -> Any:
     if not options.has("-f", "--force") or options.has("--prefix", "--temp"):
         return None
     if options.has("-a", "--all"):
@@ -103,7 +114,7 @@ _LOSING = {
 }
 
 
-def _taking(words):
+def _taking(words: list[str]) -> Any:
     """Return the pathspecs of the files whose changes ``git <words>`` stages, commits or moves; [] for all; None for no
     file.
     """
@@ -122,7 +133,7 @@ def _taking(words):
     return None
 
 
-def _chosen(call, files, words) -> list:
+def _chosen(call: Call, files: DiskFiles, words: list[str]) -> list[Any]:
     """Return the `files` that pathspecs certainly match."""
     top = tree_of(call)
     if words is None or top is None:

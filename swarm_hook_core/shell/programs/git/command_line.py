@@ -1,6 +1,15 @@
 """git's command line: global options, and the work tree that is meant."""
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.model import GitCall
+
 
 TOP_WITH_VALUE = frozenset(
     ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source")
@@ -8,10 +17,10 @@ TOP_WITH_VALUE = frozenset(
 _KEPT = ("-c", "--git-dir", "--work-tree", "--config-env")
 
 
-def without_global_options(words):
+def without_global_options(words: list[str]) -> tuple[list[str], list[Any], list[str]]:
     """Split git's arguments into (folders of ``-C``, global options to keep, the subcommand and its arguments)."""
-    folders: list = []
-    kept: list = []
+    folders: list[Any] = []
+    kept: list[Any] = []
     at = 0
     while at < len(words) and words[at].startswith("-"):
         name, equals, value = words[at].partition("=")
@@ -35,7 +44,7 @@ def without_global_options(words):
     return folders, kept, list(words[at:])
 
 
-def cut(words):
+def cut(words: list[str]) -> tuple[list[str], list[str] | None]:
     """Split a subcommand's arguments into (before ``--``, after it or None)."""
     if "--" not in words:
         return list(words), None
@@ -43,7 +52,7 @@ def cut(words):
     return list(words[:at]), list(words[at + 1 :])
 
 
-def work_tree(folder):
+def work_tree(folder: str | None) -> str:
     """Return the resolved top of the work tree around absolute `folder`, or None. Linked trees and submodules count."""
     probe = os.path.realpath(folder)
     while True:
@@ -64,7 +73,7 @@ def inside(folder: str, top: str) -> str:
     return relative
 
 
-def tree_of(call):
+def tree_of(call: GitCall) -> str:
     """Return the work tree of a GitCall, or None: as `work_tree`, unless options or variables name another."""
     named = git_dir = None
     for word in call.top:

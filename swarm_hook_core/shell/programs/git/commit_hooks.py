@@ -5,10 +5,19 @@ the work tree to its own backup if a task fails. Either way an edit that another
 is known by its text, or by the text of the script it starts; no hook is run.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.repository import small_text
 from swarm_hook_core.shell.programs.git.repository import Refused
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.model import GitCall
+    from swarm_hook_core.shell.options import Options
+    from swarm_hook_core.shell.programs.git.repository import Repository
+
 
 DEEPEST = 4  # hooks that start one another
 FAILS_OVER_ALL = "lint-staged"  # it throws away later writes even if nothing was put aside before
@@ -25,7 +34,7 @@ _OF_LEFTHOOK = tuple(start + "lefthook" + end for start in ("", ".") for end in 
 _RUNNERS = ("npm", "pnpm", "yarn", "bun")
 
 
-def putting_aside(call, options, repository, hook: str = "pre-commit") -> str:
+def putting_aside(call: GitCall, options: Options, repository: Repository, hook: str = "pre-commit") -> str:
     """Return the name of the tool that puts unstaged changes aside while a ``commit`` or ``push`` runs, or empty.
 
     `call`: its GitCall; `options`: its Options; `repository`: the Repository, for a setting; `hook`: the hook that it
@@ -47,7 +56,7 @@ def putting_aside(call, options, repository, hook: str = "pre-commit") -> str:
     return name
 
 
-def _hooks_folder(repository) -> str:
+def _hooks_folder(repository: Repository) -> str:
     """Return the folder of this repository's hooks; empty if unknown."""
     try:
         named = repository.setting("core.hooksPath")
@@ -70,7 +79,7 @@ def _default_folder(top: str) -> str:
 class _Hooks:
     """The hooks called `name` of the work tree `top`, with the environment `settings`."""
 
-    def __init__(self, top: str, settings, name: str):
+    def __init__(self, top: str, settings: dict[str, str], name: str) -> None:
         self._name = name
         self._top = top
         self._settings = settings

@@ -1,12 +1,19 @@
 """merge, rebase, cherry-pick, revert, pull, am, bisect: they bring other commits into the work tree."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.programs.git.repository import Refused
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.programs.git.touched_files import Question
+
 
 UPSTREAM = "@{upstream}"
 _PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # verbs in a list of commits to do
 
 
-def merge(question) -> None:
+def merge(question: Question) -> None:
     """``merge``: files that the other side changed since the fork, and that differ from ours."""
     options = question.options
     if _goes_on(question, "", ""):
@@ -17,14 +24,14 @@ def merge(question) -> None:
             _merge(question, head)
 
 
-def _merge(question, head: str) -> None:
+def _merge(question: Question, head: str) -> None:
     theirs = question.known(head)
     changed = question.repository.since_fork("HEAD", theirs, question.locked)
     if changed:
         question.hit(set(changed) & set(question.repository.differing("HEAD", theirs, question.locked)))
 
 
-def rebase(question) -> None:
+def rebase(question: Question) -> None:
     """``rebase``: first all files that differ from the new base, then the files of its own commits."""
     options = question.options
     if options.has("--edit-todo"):
@@ -35,7 +42,7 @@ def rebase(question) -> None:
         _rebase(question, [""] * root + options.operands, root)
 
 
-def _rebase(question, operands, root: bool) -> None:
+def _rebase(question: Question, operands: list[str], root: bool) -> None:
     options = question.options
     upstream = ""
     if not root:
@@ -68,7 +75,7 @@ def _rebase(question, operands, root: bool) -> None:
             question.maybe(own)  # commits that are picked as they are stay as they are
 
 
-def pick(question) -> None:
+def pick(question: Question) -> None:
     """``cherry-pick``, ``revert``: the files of these commits."""
     options = question.options
     if not _goes_on(question, "sequencer/head", "sequencer/todo") and options.operands:
@@ -76,7 +83,7 @@ def pick(question) -> None:
         question.hit(question.repository.changed_in(revisions, question.locked, options.has("-m", "--mainline")))
 
 
-def pull(question) -> None:
+def pull(question: Question) -> None:
     """``pull``: the commits fetched before are known; the ones it will fetch are not."""
     options = question.options
     question.cannot_tell()
@@ -104,7 +111,7 @@ def pull(question) -> None:
         return
 
 
-def am(question) -> None:
+def am(question: Question) -> None:
     """``am``: its patch is read elsewhere; here, the options that continue or give up an earlier one."""
     options = question.options
     _goes_on(question, "rebase-apply/orig-head", "")
@@ -114,7 +121,7 @@ def am(question) -> None:
         question.cannot_tell()
 
 
-def bisect(question) -> None:
+def bisect(question: Question) -> None:
     """``bisect``: to the commit halfway, as git itself finds it; `reset` goes back to where it began."""
     if "--no-checkout" in question.words:
         return
@@ -138,7 +145,7 @@ def bisect(question) -> None:
         question.cannot_tell()
 
 
-def _halfway(question, bad: str, goods) -> None:
+def _halfway(question: Question, bad: str, goods: list[str]) -> None:
     for good in goods:
         if not good.startswith("--") and not question.repository.is_ancestor(good, bad):
             commit = question.repository.ask("merge-base", good, bad).strip()  # is tested first
@@ -150,7 +157,7 @@ def _halfway(question, bad: str, goods) -> None:
         question.hit(question.repository.differing("HEAD", commit, question.locked))
 
 
-def _goes_on(question, original: str, todo: str) -> bool:
+def _goes_on(question: Question, original: str, todo: str) -> bool:
     """Return True if it continues or gives up an earlier operation, after noting the staged or conflicting files.
 
     `original` and `todo` are files of git's own: the commit that it goes back to, and its list of commits to do.
@@ -182,7 +189,7 @@ def _goes_on(question, original: str, todo: str) -> bool:
     return True
 
 
-def _autostash(question, command: str) -> None:
+def _autostash(question: Question, command: str) -> None:
     """Uncommitted changes are put aside, and brought back."""
     if not question.locked or question.options.has("--no-autostash"):
         return

@@ -1,11 +1,20 @@
 """Git's output for the commands that read it: names of files, the top of the work tree, patches."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core import git
 from swarm_hook_core.shell.model import Found, Stream, is_known
 from swarm_hook_core.shell.programs.git.command_line import cut, work_tree
 from swarm_hook_core.shell.programs.git.table import options_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 SECONDS = 0.2
 
@@ -18,7 +27,7 @@ class Patch(Stream):
 
     __slots__ = ("about", "of_work_tree")
 
-    def __init__(self, about, of_work_tree: bool = False):
+    def __init__(self, about: Found, of_work_tree: bool = False) -> None:
         super().__init__()
         self.about = about
         self.of_work_tree = of_work_tree
@@ -27,14 +36,14 @@ class Patch(Stream):
 class _Listing:
     """The files that ``git <words>`` prints, asked at the first question. `from_top`: names are relative to the top."""
 
-    def __init__(self, call, top, words, root, from_top):
+    def __init__(self, call: Call, top: list[Any], words: list[str], root: str, from_top: bool) -> None:
         self._folder, self._top, self._words, self._root = call.folder, top, words, root
         self._base = root
         if not from_top:
             self._base = os.path.realpath(call.folder)
         self._names = None
 
-    def admits(self, path: str):
+    def admits(self, path: str) -> bool:
         """Return True if it prints `path`, or something under it; None if git gives no answer."""
         if self._names is None:
             self._names = self._asked()
@@ -43,7 +52,7 @@ class _Listing:
         real = os.path.realpath(path)
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
-    def _asked(self):
+    def _asked(self) -> set[str]:
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
@@ -61,7 +70,7 @@ class _Listing:
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
-def _found(call, top, words, from_top: bool):
+def _found(call: Call, top: list[Any], words: list[str], from_top: bool) -> Found:
     """Return a Found of the files that ``git <words>`` prints, or None if git cannot be asked."""
     root = work_tree(call.folder)
     if root is None or not all(is_known(word) for word in words):
@@ -69,12 +78,12 @@ def _found(call, top, words, from_top: bool):
     return Found(root, _Listing(call, top, words, root, from_top).admits)
 
 
-def _with(words, *options):
+def _with(words: list[str], *options: str) -> list[str]:
     """`words` of a subcommand with `options` behind its name."""
     return [words[0], *options, *words[1:]]
 
 
-def _rev_parse(call, _top) -> None:
+def _rev_parse(call: Call, _top: list[Any]) -> None:
     root = work_tree(call.folder)
     wanted = call.words[1:]
     if root is None or len(wanted) != 1:
@@ -96,7 +105,7 @@ def _rev_parse(call, _top) -> None:
         call.says(text=answers[wanted[0]] + "\n")
 
 
-def _ls_files(call, top) -> None:
+def _ls_files(call: Call, top: list[Any]) -> None:
     options = options_of(call.words)
     if options.has("-s", "--stage", "-u", "--unmerged", "-t", "-v", "-f", "--eol", "--format", "--debug"):
         return
@@ -104,20 +113,20 @@ def _ls_files(call, top) -> None:
     call.says(found=_found(call, top, _with(words, "-z"), options.has("--full-name")))
 
 
-def _ls_tree(call, top) -> None:
+def _ls_tree(call: Call, top: list[Any]) -> None:
     options = options_of(call.words)
     if options.has("--name-only", "--name-status"):
         call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name", "--full-tree")))
 
 
-def _grep(call, top) -> None:
+def _grep(call: Call, top: list[Any]) -> None:
     options = options_of(call.words)
     lists = options.has("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match")
     if lists and not options.has("-O", "--open-files-in-pager", "--no-index", "--textconv"):
         call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name")))
 
 
-def _diff(call, top) -> None:
+def _diff(call: Call, top: list[Any]) -> None:
     before, _after = cut(call.words)
     outside = {"--no-index", "--ext-diff", "--textconv", "--show-signature"}  # the last three start programs
     if any(word in outside or word.startswith(("--output", "--relative", "-O")) for word in before):
@@ -143,7 +152,7 @@ def _diff(call, top) -> None:
         call.output = Patch(found, _is_of_work_tree(call, before))
 
 
-def _is_of_work_tree(call, before) -> bool:
+def _is_of_work_tree(call: Call, before: list[str]) -> bool:
     """Return True if the ``diff`` with these words `before` any ``--`` compares with the files of the work tree."""
     if not call.words[0].startswith("diff") or call.words[0] == "diff-tree":
         return False
@@ -153,7 +162,7 @@ def _is_of_work_tree(call, before) -> bool:
     return not staged and len(revisions) < 2 and not any(".." in word for word in revisions)
 
 
-def _picked(words):
+def _picked(words: list[str]) -> list[str]:
     """Return the ``log`` of the commits that ``format-patch`` takes: one revision means all since then, ``-1 X`` that
     one.
     """
@@ -165,7 +174,7 @@ def _picked(words):
     return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
 
 
-def _patch_about(found):
+def _patch_about(found: Found) -> Patch:
     if found is not None:
         return Patch(found)
     return None

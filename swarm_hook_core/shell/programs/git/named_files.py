@@ -1,5 +1,7 @@
 """Files named in git commands that rows of git's `table` cannot describe (``do name``)."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
@@ -8,8 +10,17 @@ from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
 from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def clone(call, reading) -> None:
+    from swarm_hook_core.shell.model import Found
+    from swarm_hook_core.shell.options import Options
+    from swarm_hook_core.shell.programs.engine import Reading
+
+
+def clone(call: Call, reading: Reading) -> None:
     """``clone``: the folder that is named, or made of the address."""
     operands = reading.options.operands
     if len(operands) > 1:
@@ -36,14 +47,14 @@ def _humanish(url: str, bare: bool) -> str:
     return name
 
 
-def init(call, reading) -> None:
+def init(call: Call, reading: Reading) -> None:
     """``init``: the folder of the repository, not of its work tree."""
     options = reading.options
     folder = (options.operands or ["."])[0]
     call.tree(folder if options.has("--bare") else options.value("--separate-git-dir") or folder + "/.git")
 
 
-def add_submodule(call, reading) -> None:
+def add_submodule(call: Call, reading: Reading) -> None:
     """``submodule add``: its folder, and the list of them all."""
     rest = reading.options.operands
     if len(rest) > 1:
@@ -58,24 +69,24 @@ def add_submodule(call, reading) -> None:
         call.write(os.path.join(top, ".gitmodules") if top else ".gitmodules")
 
 
-def in_submodules(call, reading) -> None:
+def in_submodules(call: Call, reading: Reading) -> None:
     """``submodule foreach``: shell text that runs in folders known only to git."""
     if reading.options.operands:
         Call(call.walk, call.name, call.words, None, None).script(" ".join(reading.options.operands))
 
 
-def format_patch(call, reading) -> None:
+def format_patch(call: Call, reading: Reading) -> None:
     """``format-patch``: numbered files."""
     ending = reading.options.value("--suffix") or ".patch"
     _made_in_folder(call, reading, lambda name: name[:4].isdigit() and name.endswith(ending))
 
 
-def report(call, reading) -> None:
+def report(call: Call, reading: Reading) -> None:
     """``bugreport``, ``diagnose``: a file that is named by the time."""
     _made_in_folder(call, reading, lambda name: name.startswith("git-"))
 
 
-def _made_in_folder(call, reading, admits_name) -> None:
+def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], bool | None]) -> None:
     folder = reading.options.value("-o", "--output-directory") or "."
     root = absolute(call.folder, folder)
     call.tree(
@@ -85,7 +96,7 @@ def _made_in_folder(call, reading, admits_name) -> None:
     )
 
 
-def removed_submodules(call, reading) -> None:
+def removed_submodules(call: Call, reading: Reading) -> None:
     """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with their uncommitted changes."""
     from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
@@ -95,7 +106,7 @@ def removed_submodules(call, reading) -> None:
             call.tree(tree, how=REMOVE)
 
 
-def patch(call, reading) -> None:
+def patch(call: Call, reading: Reading) -> None:
     """``apply``, ``am``: the files that a patch is about; `am` takes all of them from the top of the work tree."""
     named, founds, is_whole = _patched(call, reading.options)
     for path, how in named:
@@ -106,7 +117,7 @@ def patch(call, reading) -> None:
         call.guess("a patch that cannot be read yet")
 
 
-def patched(call, options):
+def patched(call: Call, options: Options) -> tuple[list[str], list[Found]] | None:
     """Return ``(absolute paths, Founds)`` of the files that ``apply`` with these options changes; None if unknown."""
     named, founds, is_whole = _patched(call, options)
     if not is_whole or call.folder is None:
@@ -115,11 +126,11 @@ def patched(call, options):
     return [os.path.normpath(os.path.join(here, path)) for path, _how in named], [about for about, _how in founds]
 
 
-def _patched(call, options) -> tuple:
+def _patched(call: Call, options: Options) -> tuple[Any, ...]:
     """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
-    named: list = []
-    founds: list = []
+    named: list[Any] = []
+    founds: list[Any] = []
     is_whole = True
     top = None
     if call.folder:
@@ -159,7 +170,7 @@ def _patched(call, options) -> tuple:
     return named, founds, is_whole
 
 
-def _is_wanted(path: str, options) -> bool:
+def _is_wanted(path: str, options: Options) -> bool:
     from fnmatch import fnmatchcase
 
     if any(fnmatchcase(path, one) for one in options.values("--exclude")):
@@ -168,7 +179,7 @@ def _is_wanted(path: str, options) -> bool:
     return not included or any(fnmatchcase(path, one) for one in included)
 
 
-def _text(call, source: str):
+def _text(call: Call, source: str) -> str | None:
     """Return the patch in `source` (``-``: standard input), or None if it cannot be read yet."""
     if source == "-":
         if call.stdin:
@@ -196,7 +207,7 @@ _SHOW_ALL = frozenset(
 )
 
 
-def show_changes(call, reading) -> None:
+def show_changes(call: Call, reading: Reading) -> None:
     """``diff FILE``: its changes since it was staged or since the last commit."""
     before, dashes, after = _cut_at_dashes(call.words)
     named = [word for word in reading.options.operands if word in before]
@@ -213,20 +224,20 @@ def show_changes(call, reading) -> None:
     call.shows([*files, *after], (), since)
 
 
-def _cut_at_dashes(words) -> tuple:
+def _cut_at_dashes(words: list[str]) -> tuple[Any, ...]:
     before = words
     if "--" in words:
         before = words[: words.index("--")]
     return before, len(before) < len(words), words[len(before) + 1 :]
 
 
-def show_blamed(call, reading) -> None:
+def show_blamed(call: Call, reading: Reading) -> None:
     """``blame FILE``: the whole of it as it is, each line with its commit."""
     if len(reading.options.operands) == 1 and not reading.options.has("-L", "-S", "--contents", "--reverse"):
         call.shows(reading.options.operands)
 
 
-def settings(call, reading) -> None:
+def settings(call: Call, reading: Reading) -> None:
     """``config``: a file that is named, or the user's own."""
     for path in reading.options.values("-f", "--file"):
         call.write(path)
@@ -237,7 +248,7 @@ def settings(call, reading) -> None:
         call.write(beside if not os.path.exists(own) and os.path.exists(beside) else own)
 
 
-def _variable(call, name: str) -> str:
+def _variable(call: Call, name: str) -> str:
     value = call.walk.scope.variable(name)
     if isinstance(value, str) and is_known(value):
         return value

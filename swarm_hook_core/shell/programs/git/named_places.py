@@ -1,16 +1,25 @@
 """The few paths that a git call is confined to by its own words, told without asking git or looking at locks."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.programs.git.command_line import cut, inside
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, options_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 MOST_NAMED = 8
 _BY_PATHSPEC = frozenset("add stage restore rm".split())
 
 
-def places(call, top: str) -> list:
+def places(call: Call, top: str) -> list[Any]:
     """Return absolute paths that contain every file that GitCall `call` may touch in the work tree `top`; [] if
     unknown.
 

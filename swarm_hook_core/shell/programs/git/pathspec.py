@@ -1,8 +1,18 @@
 """The files of a work tree that a command's pathspecs match, found without asking git."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Found
+
 
 _MAGIC = {"top", "literal", "glob", "icase", "exclude"}
 
@@ -16,10 +26,10 @@ class Pathspec:
 
     __slots__ = ("_items", "_top", "_folders", "is_unsure", "is_empty")
 
-    def __init__(self, words, prefix: str, top: str, found=None):
-        self._items: list = []  # (exclude, path or None, pattern or None, founds or None)
+    def __init__(self, words: list[str], prefix: str, top: str, found: dict[str, Any] | None = None) -> None:
+        self._items: list[Any] = []  # (exclude, path or None, pattern or None, founds or None)
         self._top = top
-        self._folders: dict = {}  # path -> True if a folder is there
+        self._folders: dict[str, Any] = {}  # path -> True if a folder is there
         self.is_unsure = False
         self.is_empty = not words
         for word in words:
@@ -53,7 +63,7 @@ class Pathspec:
                 pattern = None
         self._items.append(("exclude" in magic, path, pattern, None))
 
-    def matches(self, path: str):
+    def matches(self, path: str) -> bool | None:
         """Return True if the file `path` (relative to the top) matches, None if unknown."""
         if self.is_empty:
             return True
@@ -87,23 +97,23 @@ class Pathspec:
                 return True
         return False
 
-    def literals(self) -> list:
+    def literals(self) -> list[Any]:
         """The files that words say by name, where they are no folders."""
         own = [path for exclude, path, pattern, _founds in self._items if path and pattern is None and not exclude]
         return [path for path in own if not self._is_folder(path) and self.matches(path)]
 
-    def plain_paths(self) -> list:
+    def plain_paths(self) -> list[Any]:
         """Return the files and folders that the words spell out; [] if a word is anything else."""
         plain = not self.is_unsure and all(not item[0] and item[1] is not None and not item[2] for item in self._items)
         if plain:
             return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items))
         return []
 
-    def narrowed(self, paths):
+    def narrowed(self, paths: Iterable[Any] | list[str]) -> list[str]:
         """Return the parts of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:
             return list(paths)
-        wanted: dict = {}
+        wanted: dict[str, Any] = {}
         for path in paths:
             for exclude, own, pattern, _founds in self._items:
                 if exclude:
@@ -138,14 +148,14 @@ class Pathspec:
             self._folders[path] = os.path.isdir(os.path.join(self._top, path))
         return self._folders[path]
 
-    def _told(self, path: str, own, pattern, founds):
+    def _told(self, path: str, own: str, pattern: Any, founds: list[Found]) -> bool:
         if founds:
             return self._is_found(path, founds)
         if own == "" or path == own or path.startswith(own + "/"):
             return True
         return bool(pattern and pattern.fullmatch(path))
 
-    def _is_found(self, path: str, founds):
+    def _is_found(self, path: str, founds: list[Found]) -> Any:
         whole = os.path.join(self._top, path)
         answer: object = False
         for one in founds:
@@ -160,7 +170,7 @@ class Pathspec:
         return answer
 
 
-def _magic_of(word: str):
+def _magic_of(word: str) -> tuple[set[Any], str]:
     """Return (set of magic words, the rest) of a pathspec; (None, "") for unsupported magic."""
     if not word.startswith(":") or word == ":":
         return set(), word.removeprefix(":")
@@ -178,7 +188,7 @@ def _magic_of(word: str):
     return magic, word[at:].removeprefix(":")
 
 
-def _relative(path: str, prefix: str, top: str):
+def _relative(path: str, prefix: str, top: str) -> str:
     """Return `path`, written in `prefix`, relative to `top` (empty: all of it), or None if it is outside."""
     if os.path.isabs(path):
         folder, name = os.path.split(os.path.normpath(path))

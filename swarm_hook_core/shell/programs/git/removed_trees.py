@@ -1,5 +1,7 @@
 """Work trees that a git call removes with all that is in them: linked ones, and those of submodules."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.repository import SMALL, tree_at, trees_beside
@@ -7,10 +9,19 @@ from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.table import options_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.inline.tokens import Token
+    from swarm_hook_core.shell.model import GitCall
+
+
 MOST = 200  # submodules of one repository that are looked at
 
 
-def removed_trees(call) -> list:
+def removed_trees(call: GitCall) -> list[Any]:
     """Return the tops, without links, of the work trees that GitCall `call` removes, changed or not.
 
     Empty for other calls, and where git refuses to remove a changed one. A computed name may be that of any of them.
@@ -31,7 +42,7 @@ def removed_trees(call) -> list:
     return [os.path.realpath(one) for one in folders if one is not None and os.path.isfile(os.path.join(one, ".git"))]
 
 
-def submodules(folder: str, top: str, words, found=None) -> list:
+def submodules(folder: str, top: str, words: list[str], found: list[Token] | None = None) -> list[Any]:
     """Return the tops of the checked out submodules in work tree `top` that `words`, said in `folder`, mean.
 
     No words mean all, as ``--all`` does.
@@ -41,7 +52,7 @@ def submodules(folder: str, top: str, words, found=None) -> list:
     return [tree for tree in trees if not words or any(_means(word, tree, folder, found or {}) for word in words)]
 
 
-def _means(word: str, tree: str, folder: str, found) -> bool:
+def _means(word: str, tree: str, folder: str, found: list[Token]) -> bool:
     if not is_known(word):
         if word in found:
             return any(one.admits(tree) is not False for one in found[word])
@@ -50,7 +61,7 @@ def _means(word: str, tree: str, folder: str, found) -> bool:
     return (tree + "/").startswith(named.rstrip("/") + "/") or any(sign in word for sign in ":*?[")
 
 
-def _listed(path: str) -> list:
+def _listed(path: str) -> list[Any]:
     """The paths in a ``.gitmodules``, relative to the top."""
     try:
         if not os.path.isfile(path):
@@ -63,7 +74,7 @@ def _listed(path: str) -> list:
     return [value.strip().strip('"') for name, equals, value in pairs if equals and name.strip() == "path"][:MOST]
 
 
-def _linked(call, word: str, top: str) -> list:
+def _linked(call: Call, word: str, top: str) -> list[Any]:
     """The linked work trees of the repository that `word` stands for."""
     folder = None
     if is_known(word):

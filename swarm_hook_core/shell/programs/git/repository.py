@@ -5,11 +5,19 @@ its plumbing (``diff-files``, ``diff-index``) never does, and compares times and
 modified are compared by content here (``hash-object`` without ``-w``).
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
 
 from swarm_hook_core import git
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
@@ -23,7 +31,7 @@ class NoAnswer(Exception):
 class Refused(Exception):
     """git answered that it will not: no such revision, no such file. `code`: its exit code."""
 
-    def __init__(self, text: str, code: int = 128):
+    def __init__(self, text: str, code: int = 128) -> None:
         super().__init__(text)
         self.code = code
 
@@ -34,7 +42,9 @@ class Repository:
     Paths are relative to `top`. A question with `paths` is limited to these, and to the files under them.
     """
 
-    def __init__(self, top: str, seconds: float, settings=(), environment=None):
+    def __init__(
+        self, top: str, seconds: float, settings: Sequence[Any] = (), environment: dict[str, Any] | None = None
+    ) -> None:
         self.top = top
         self._settings = list(settings)
         self._environment = environment or {}
@@ -45,7 +55,7 @@ class Repository:
 
             self.ignores_case = ignores_case(top)
 
-    def ask(self, *words) -> str:
+    def ask(self, *words: str) -> str:
         """Return git's output. Raises Refused, NoAnswer."""
         left = self._end - time.monotonic()
         if left <= 0:
@@ -57,22 +67,22 @@ class Repository:
             raise Refused(result.stderr, result.code)
         return result.stdout
 
-    def names(self, *words, paths) -> list:
+    def names(self, *words: str, paths: list[str]) -> list[Any]:
         """Return the NUL-separated names that git prints about `paths`; [] without paths."""
         if paths:
             return _split(self.ask(*words, *self._limits(paths)))
         return []
 
-    def differing(self, old: str, new: str, paths) -> list:
+    def differing(self, old: str, new: str, paths: list[str]) -> list[Any]:
         """Files that differ between two trees."""
         return self.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, paths=paths)
 
-    def since_fork(self, ours: str, theirs: str, paths) -> list:
+    def since_fork(self, ours: str, theirs: str, paths: list[str]) -> list[Any]:
         """Files that `theirs` changed since it and `ours` parted."""
         options = ("--name-only", "-z", "--no-renames", *git.NO_PROGRAMS)
         return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
 
-    def changed_in(self, revisions, paths, mainline: bool = False) -> list:
+    def changed_in(self, revisions: list[str], paths: list[str], mainline: bool = False) -> list[Any]:
         """Files that these commits change; a range says all its commits."""
         walk = []
         if not any(".." in one or one.startswith("^") for one in revisions):
@@ -82,7 +92,7 @@ class Repository:
             options.append("-m")
         return self.names("log", *options, *walk, *revisions, paths=paths)
 
-    def authored(self, paths, since: int) -> dict:
+    def authored(self, paths: list[str], since: int) -> dict[str, Any]:
         """Return the time (Unix seconds) of the newest commit of HEAD to each of these files, among the commits since
         then.
 
@@ -92,14 +102,14 @@ class Repository:
         if not paths:
             return {}
         told = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
-        found: dict = {}
+        found: dict[str, Any] = {}
         for block in told.split("\x01")[1:]:
             time_, _, names = block.partition("\0")
             if time_.isdigit():
                 found.update((name, max(int(time_), found.get(name, 0))) for name in _split(names.lstrip("\n")))
         return found
 
-    def unpushed(self, paths, since: int) -> list:
+    def unpushed(self, paths: list[str], since: int) -> list[Any]:
         """Return the files changed by commits of HEAD that are on no remote's branch, among the commits since then.
 
         `since` is in Unix seconds.
@@ -107,29 +117,29 @@ class Repository:
         options = ("--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", f"--since={since}")
         return self.names("log", *options, "HEAD", "--not", "--remotes", paths=paths)
 
-    def staged(self, paths, tree: str = "HEAD") -> list:
+    def staged(self, paths: list[str], tree: str = "HEAD") -> list[Any]:
         """Return the files whose entry in the index differs from `tree`."""
         try:
             return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", tree, paths=paths)
         except Refused:
             return self.tracked(paths)  # no commit yet
 
-    def tracked(self, paths) -> list:
+    def tracked(self, paths: list[str]) -> list[Any]:
         """Files in the index."""
         return self.names("ls-files", "-z", "-c", "--full-name", paths=paths)
 
-    def untracked(self, paths, with_ignored: bool = False) -> list:
+    def untracked(self, paths: list[str], with_ignored: bool = False) -> list[Any]:
         """Files that are not in the index."""
         ignored = []
         if not with_ignored:
             ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
 
-    def modified(self, paths) -> list:
+    def modified(self, paths: list[str]) -> list[Any]:
         """Return the files of the index whose content in the work tree differs or is gone."""
         return self.by_content(_rows(self.names("diff-files", *_RAW, paths=paths)))
 
-    def against(self, tree: str, paths, additions: bool = True) -> list:
+    def against(self, tree: str, paths: list[str], additions: bool = True) -> list[Any]:
         """Files of the index or of `tree` that are not in the work tree as `tree` has them.
 
         Without `additions`, not those that `tree` lacks.
@@ -137,7 +147,7 @@ class Repository:
         rows = _rows(self.names("diff-index", *_RAW, tree, paths=paths))
         return self.by_content([row for row in rows if additions or row[3] != "A"])
 
-    def shown(self, folder: str, *words) -> list:
+    def shown(self, folder: str, *words: str) -> list[Any]:
         """Return the files that ``git <words>``, a diff, finds different, asked in `folder`."""
         return self.by_content(_rows(_split(self.ask("-C", folder, words[0], *_RAW, *words[1:]))))
 
@@ -167,7 +177,7 @@ class Repository:
 
     # -------------------------------------------------------------- innards
 
-    def by_content(self, rows) -> list:
+    def by_content(self, rows: list[tuple[str, ...]]) -> list[Any]:
         """The paths of `rows` (see `_rows`), without files that are only younger than the index knows."""
         doubtful = {
             row[0]: row[1]
@@ -179,7 +189,7 @@ class Repository:
             same = self._same(doubtful)
         return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))
 
-    def _same(self, objects) -> set:
+    def _same(self, objects: dict[str, str]) -> set[str]:
         """Return the `objects` (path -> object) whose file has that content. Files that a filter would change are not
         read.
         """
@@ -197,7 +207,7 @@ class Repository:
             return set()
         return {path for path, made in zip(plain, hashes) if made == objects[path]}
 
-    def _limits(self, paths) -> list:
+    def _limits(self, paths: list[str]) -> list[Any]:
         if len(paths) > MOST_PATHS:
             return ["--"]
         magic = ":(top,literal)"
@@ -206,11 +216,11 @@ class Repository:
         return ["--", *(magic + path for path in paths)]
 
 
-def _split(text: str) -> list:
+def _split(text: str) -> list[Any]:
     return [part for part in text.split("\0") if part]
 
 
-def _rows(parts) -> list:
+def _rows(parts: list[str]) -> list[Any]:
     """(path, old object, new object, status, old mode, new mode) of each file in a raw diff."""
     rows = []
     for head, path in zip(parts[::2], parts[1::2]):

@@ -11,10 +11,17 @@ name. The writes of a row are the files named in the command's own words; beside
 A subcommand without a row may be an alias. The output is in ``listings``.
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.rows import Case, row_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.programs.engine import Functions
+
 
 ROWS = """
 # ---- they only read
@@ -170,16 +177,16 @@ cvsexportcommit annex flow absorb rebase--interactive: asks anything
 """
 
 
-_rows: "dict[str, Case | None]" = {}
+_rows: dict[str, Case | None] = {}
 
 
-def _row(name: str) -> "Case | None":
+def _row(name: str) -> Case | None:
     if name not in _rows:
         _rows[name] = row_of(name, ROWS)
     return _rows[name]
 
 
-def reading_of(call: Call, words: "list[str]", functions) -> "Reading | None":
+def reading_of(call: Call, words: list[str], functions: Functions) -> Reading | None:
     """Return ``git <words>`` as its row reads it, or None if it has no row."""
     row = _row(words[0])
     if row is None:
@@ -192,7 +199,7 @@ def is_subcommand(name: str) -> bool:
     return _row(name) is not None
 
 
-def options_of(words: "list[str]") -> Options:
+def options_of(words: list[str]) -> Options:
     """The `Options` of ``<subcommand> <arguments>``; of a subcommand of its own the first operand is that."""
     row = _row(words[0])
     kinds = {}
@@ -203,7 +210,7 @@ def options_of(words: "list[str]") -> Options:
     return split(words[1:], "".join(name[1] for name in values if name[1] != "-"), values, optional)
 
 
-def only_reads(words: "list[str]", reading: "Reading | None" = None) -> bool:
+def only_reads(words: list[str], reading: Reading | None = None) -> bool:
     """Return True if ``git <words>`` leaves repository and work tree as they are (except for files it is told to make).
 
     `reading`: the result of `reading_of`, if known.
@@ -214,7 +221,7 @@ def only_reads(words: "list[str]", reading: "Reading | None" = None) -> bool:
     return reading is not None and (reading.is_quiet or "reads" in reading.case.flags)
 
 
-def asks(words: "list[str]") -> str:
+def asks(words: list[str]) -> str:
     """Return the name of the function that asks git for the files that ``git <words>`` touches; empty if it touches no
     file.
     """
@@ -224,5 +231,5 @@ def asks(words: "list[str]") -> str:
     return ""
 
 
-def _alone(words: "list[str]") -> "Reading | None":
+def _alone(words: list[str]) -> Reading | None:
     return reading_of(Call(None, "git", words, None), words, None)

@@ -1,5 +1,7 @@
 """The files with locks of peers that a git call would touch, asked of git itself, read-only and in time."""
 
+from __future__ import annotations
+
 import os
 from bisect import bisect_left
 
@@ -8,6 +10,15 @@ from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import GitCall
+
 
 SECONDS = 0.5
 MOST_ALIASES = 5  # that lead to one another
@@ -27,17 +38,17 @@ class Touch:
 
     __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
 
-    def __init__(self):
-        self.certain: list = []
-        self.lost: list = []
-        self.taken: list = []
-        self.covered: list = []
+    def __init__(self) -> None:
+        self.certain: list[Any] = []
+        self.lost: list[Any] = []
+        self.taken: list[Any] = []
+        self.covered: list[Any] = []
         self.unsure = False
         self.late = False
         self.changes_repository = False
 
 
-def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
+def touched(call: GitCall, locked: list[str], seconds: float = SECONDS, covers: tuple[Any, ...] = ()) -> Touch:
     """Return the effects of GitCall `call` on `locked`: absolute paths of files or folders, by any of their names.
 
     Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. Changes nothing. Takes at most about
@@ -65,7 +76,7 @@ def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
     return touch
 
 
-def without_aliases(call, seconds: float = SECONDS):
+def without_aliases(call: Call, seconds: float = SECONDS) -> Any:
     """Return the words of a GitCall with aliases replaced, None if unknown."""
     if is_subcommand(call.words[0]):
         return call.words
@@ -76,7 +87,7 @@ def without_aliases(call, seconds: float = SECONDS):
         return None
 
 
-def _ask(name: str, question: "Question") -> None:
+def _ask(name: str, question: Question) -> None:
     if not question.locked and not question.nested:
         return
     if name == "anything":
@@ -88,7 +99,7 @@ def _ask(name: str, question: "Question") -> None:
     function(question)
 
 
-def _without_aliases(words, repository):
+def _without_aliases(words: list[str], repository: Repository) -> list[str]:
     """Return `words` with aliases replaced; None for those that run a shell, and for commands git does not have."""
     for _ in range(MOST_ALIASES):
         name = words[0]
@@ -116,7 +127,15 @@ class Question:
     the folder that contains all it covers; `covers` are those patterns. Answers go into `touch`.
     """
 
-    def __init__(self, call, words, repository, locked, touch, covers=()):
+    def __init__(
+        self,
+        call: GitCall,
+        words: list[str],
+        repository: Repository,
+        locked: list[str],
+        touch: Touch,
+        covers: tuple[Any, ...] = (),
+    ) -> None:
         self.call = call
         self.words = words
         self.options = options_of(words)
@@ -128,23 +147,23 @@ class Question:
         self._held = self._by_name(locked)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
-        self._folded: dict = {}  # name as git compares it -> names
+        self._folded: dict[str, Any] = {}  # name as git compares it -> names
         for name in self._held:
             self._folded.setdefault(self._fold(name), []).append(name)
         self._sorted = sorted(self._folded)
         names = list(dict.fromkeys([*self._held, *self._folders()]))
-        nested: dict = {}  # folder -> True if it is in a repository within this one
+        nested: dict[str, Any] = {}  # folder -> True if it is in a repository within this one
         self.nested = [path for path in names if self._is_nested(os.path.dirname(path), nested)]
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
         self.prefix = inside(call.folder, repository.top)
 
-    def _by_name(self, locked) -> dict:
+    def _by_name(self, locked: list[str]) -> dict[str, Any]:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
         from swarm_hook_core.paths import contains, real_paths
 
         top, resolved = self.repository.top, real_paths()
         start = top.rstrip("/") + "/"
-        held: dict = {}
+        held: dict[str, Any] = {}
         for path in locked:
             folder, name = os.path.split(path)
             # git writes a link itself, other programs the file behind it; the lock is on both.
@@ -155,7 +174,7 @@ class Question:
                     held.setdefault(real[len(start) :], []).append(path)
         return {path: there for path, there in held.items() if path != ".git" and not path.startswith(".git/")}
 
-    def _folders(self) -> list:
+    def _folders(self) -> list[Any]:
         """The folders, relative to the top, that the covers' files are in."""
         from swarm_hook_core.paths import NO_CASE, contains
 
@@ -170,7 +189,7 @@ class Question:
                 found.append(os.path.relpath(folder, self._fold(top)))
         return found
 
-    def _is_nested(self, folder: str, known: dict) -> bool:
+    def _is_nested(self, folder: str, known: dict[str, Any]) -> bool:
         if folder not in known:
             there = bool(folder) and os.path.lexists(os.path.join(self.repository.top, folder, ".git"))
             known[folder] = there or bool(folder) and self._is_nested(os.path.dirname(folder), known)
@@ -178,12 +197,12 @@ class Question:
 
     # ------------------------------------------------------------- answers
 
-    def hit(self, paths) -> list:
+    def hit(self, paths: Iterable[Any] | list[str] | set[str]) -> list[Any]:
         """Note that it touches these files or folders (relative); return the locked paths on, under and above them.
 
         Alone it means that git refuses to overwrite uncommitted changes; otherwise see the next two.
         """
-        met: dict = {}
+        met: dict[str, Any] = {}
         for path in paths:
             whole = path.rstrip("/")
             for name in self._met_by(whole):
@@ -193,15 +212,15 @@ class Question:
         self.touch.certain = list(dict.fromkeys([*self.touch.certain, *met]))
         return list(met)
 
-    def loses(self, paths) -> None:
+    def loses(self, paths: Iterable[Any] | list[str]) -> None:
         """Note that it touches these, and that their uncommitted changes are gone, or put aside."""
         self.touch.lost = list(dict.fromkeys([*self.touch.lost, *self.hit(paths)]))
 
-    def takes(self, paths) -> None:
+    def takes(self, paths: Iterable[Any] | list[str]) -> None:
         """Note that it touches these, and takes their uncommitted changes along: staged, committed, moved."""
         self.touch.taken = list(dict.fromkeys([*self.touch.taken, *self.hit(paths)]))
 
-    def maybe(self, paths) -> None:
+    def maybe(self, paths: list[str]) -> None:
         """It may touch these."""
         for path in paths:
             whole = path.rstrip("/")
@@ -223,7 +242,7 @@ class Question:
             self.loses(self.repository.against("HEAD", self.locked))
         self.loses(self.repository.against(self.known(revision), self.locked))
 
-    def staged(self, tree: str = "HEAD") -> list:
+    def staged(self, tree: str = "HEAD") -> list[Any]:
         """Return the locked files whose entry in the index differs from `tree`."""
         return self.repository.staged(self.locked, tree)
 
@@ -239,14 +258,14 @@ class Question:
             return "@{-1}"
         return revision
 
-    def specs(self, words) -> Pathspec:
+    def specs(self, words: list[str]) -> Pathspec:
         """These words as pathspecs, with those from ``--pathspec-from-file``."""
         specs = Pathspec([*words, *self._listed()], self.prefix, self.repository.top, self.call.found)
         if specs.is_unsure:
             self.cannot_tell()
         return specs
 
-    def _listed(self) -> list:
+    def _listed(self) -> list[Any]:
         file = self.options.value("--pathspec-from-file")
         if file is None:
             return []
@@ -262,7 +281,7 @@ class Question:
             return ["\0"]  # unknown words
         return [line for line in text.split("\0" if self.options.has("--pathspec-file-nul") else "\n") if line]
 
-    def chosen(self, specs: Pathspec, ask) -> list:
+    def chosen(self, specs: Pathspec, ask: Callable[..., Any] | type) -> list[Any]:
         """Return the answers of ``ask(paths)`` for the locked files that `specs` may match, if they do match."""
         told = []
         for path in ask(specs.narrowed(self.locked)):
@@ -273,11 +292,11 @@ class Question:
                 self.maybe([path])
         return told
 
-    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list:
+    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list[Any]:
         """The locked files that `specs` may mean and that are not as `tree` has them (see ``Repository.against``)."""
         return self.chosen(specs, lambda paths: self.repository.against(tree, paths, additions))
 
-    def named(self, specs: Pathspec) -> list:
+    def named(self, specs: Pathspec) -> list[Any]:
         """The locked files that `specs` says by name."""
         named = [path for path in self.locked if path in self._held and specs.names(path)]
         return named + [path for path in specs.literals() if self.covers and self._covered(path)]
@@ -290,7 +309,7 @@ class Question:
         """Return True if there is such a file or folder, relative to `prefix` of the work tree."""
         return os.path.lexists(os.path.join(self.repository.top, prefix, path))
 
-    def _covered(self, path: str) -> list:
+    def _covered(self, path: str) -> list[Any]:
         """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
         there.
         """
@@ -313,7 +332,7 @@ class Question:
             self.touch.unsure = True  # more than could be looked through
         return []
 
-    def _met_by(self, path: str) -> list:
+    def _met_by(self, path: str) -> list[Any]:
         """Return the locked names that `_meet` this path, in their order."""
         whole = self._fold(path)
         above = [whole[:at] for at, letter in enumerate(whole) if letter == "/"]

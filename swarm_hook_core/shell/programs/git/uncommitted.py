@@ -3,6 +3,8 @@
 The verbs' own functions decide (``work_tree_verbs``, ``history_verbs``: `loses`, `takes`, `hit`).
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import absolute
@@ -13,8 +15,16 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def swept(call, files, seconds: float):
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.inline.python_values import DiskFiles
+
+
+def swept(call: Call, files: DiskFiles, seconds: float) -> Any:
     """Return ``(lost, taken)``: the `files` whose changes GitCall `call` would lose, or take along.
 
     `files`: absolute paths of files with uncommitted changes. Changes nothing, takes at most about `seconds`. Raises
@@ -33,7 +43,9 @@ def swept(call, files, seconds: float):
     return list(dict.fromkeys([*gone, *touch.lost])), touch.taken
 
 
-def changes(top: str, files, seconds: float, settings=(), environment=None):
+def changes(
+    top: str, files: DiskFiles, seconds: float, settings: Sequence[Any] = (), environment: dict[str, str] | None = None
+) -> Any:
     """``(changed, untracked)``: those of `files` that git knows and are not as it has them, and those it knows not."""
     repository = Repository(top, seconds, settings, environment)
     named = {}
@@ -53,7 +65,7 @@ def changes(top: str, files, seconds: float, settings=(), environment=None):
     return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
 
-def changed_in(top: str, folder: str, seconds: float):
+def changed_in(top: str, folder: str, seconds: float) -> Any:
     """Return the files at and below `folder` in work tree `top` with uncommitted changes, as a list.
 
     Without ignored files. Returns None if git does not answer in time.
@@ -69,7 +81,7 @@ def changed_in(top: str, folder: str, seconds: float):
     return [os.path.join(top, name) for name in found]
 
 
-def moved_to(call) -> list:
+def moved_to(call: Call) -> list[Any]:
     """Return absolute paths that ``git mv`` moves files to, with their uncommitted changes; [] for other calls."""
     if call.words[0] != "mv":
         return []
@@ -84,7 +96,7 @@ def moved_to(call) -> list:
     return []
 
 
-def roots(call, seconds: float) -> list:
+def roots(call: Call, seconds: float) -> list[Any]:
     """Return the files and folders, without links, that contain all the call may lose or take along."""
     removed = removed_trees(call)
     if removed and call.words[0] != "rm":

@@ -5,6 +5,8 @@ the index, those that differ between two states, or any. It also says the fate o
 them, it `takes` them along, or (`hit`) git keeps them or refuses.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import is_known
@@ -12,8 +14,15 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import cut
 from swarm_hook_core.shell.programs.git.repository import Refused
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def checkout(question) -> None:
+    from swarm_hook_core.shell.programs.git.touched_files import Question
+
+
+def checkout(question: Question) -> None:
     """``checkout``: to a branch, or files out of a tree or the index."""
     _before, after = cut(question.words[1:])
     options = question.options
@@ -37,7 +46,7 @@ def checkout(question) -> None:
         _branch_or_files(question, operands, force, only_branch=after is not None)
 
 
-def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None:
+def _branch_or_files(question: Question, operands: list[str], force: bool, only_branch: bool) -> None:
     """``checkout X ...``: only git knows if X is a revision."""
     first, rest = operands[0], operands[1:]
     if first[:1] == "." or first[-1:] == "/":  # no revision is called like that
@@ -61,12 +70,12 @@ def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None
         _files(question, None, operands)
 
 
-def _may_be_file(question, word: str) -> bool:
+def _may_be_file(question: Question, word: str) -> bool:
     looks_so = word[:1] == ":" or any(letter in word for letter in "*?[")
     return looks_so or question.is_there(word, question.prefix) or bool(question.named(question.specs([word])))
 
 
-def switch(question) -> None:
+def switch(question: Question) -> None:
     """``switch``: to a branch."""
     options = question.options
     force = options.has("-f", "--force", "--discard-changes")
@@ -82,14 +91,14 @@ def switch(question) -> None:
         question.becomes("HEAD")
 
 
-def _switch(question, target: str, force: bool) -> None:
+def _switch(question: Question, target: str, force: bool) -> None:
     if force:
         question.becomes(target)
     else:
         question.moves_to(target)
 
 
-def _switch_to_remote(question, name: str, force: bool) -> bool:
+def _switch_to_remote(question: Question, name: str, force: bool) -> bool:
     """Switch to the one remote branch of this name, which git would then follow. Return False if there is no such
     branch.
     """
@@ -103,7 +112,7 @@ def _switch_to_remote(question, name: str, force: bool) -> bool:
     return True
 
 
-def _files(question, tree, words, removes: bool = False) -> None:
+def _files(question: Question, tree: str | None, words: list[str], removes: bool = False) -> None:
     """Files out of `tree` (None: the index). Named files are written even if nothing changes."""
     specs = question.specs(words)
     question.loses(question.named(specs))
@@ -117,7 +126,7 @@ def _files(question, tree, words, removes: bool = False) -> None:
         question.loses(question.differing_from(question.known(tree), specs, removes))
 
 
-def restore(question) -> None:
+def restore(question: Question) -> None:
     """``restore``: files out of a tree or the index; into the index alone is no write of files."""
     options = question.options
     staged = options.has("-S", "--staged")
@@ -130,7 +139,7 @@ def restore(question) -> None:
         _files(question, source, options.operands, removes=not options.has("--overlay"))
 
 
-def reset(question) -> None:
+def reset(question: Question) -> None:
     """``reset``: with --hard, --merge, --keep; the others change no file."""
     options = question.options
     target = "HEAD"
@@ -144,7 +153,7 @@ def reset(question) -> None:
             question.loses(question.staged())
 
 
-def read_tree(question) -> None:
+def read_tree(question: Question) -> None:
     """``read-tree``: with -u."""
     options = question.options
     if options.has("-u") and options.operands:
@@ -154,7 +163,7 @@ def read_tree(question) -> None:
             question.loses(question.staged(question.known(options.operands[-1])))
 
 
-def checkout_index(question) -> None:
+def checkout_index(question: Question) -> None:
     """``checkout-index``: missing files; with -f also existing ones."""
     options = question.options
     if options.has("--prefix", "--temp"):
@@ -171,7 +180,7 @@ def checkout_index(question) -> None:
     question.loses(path for path in changed if force or not question.is_there(path))
 
 
-def stash(question) -> None:
+def stash(question: Question) -> None:
     """``stash``: changes that it would take from the work tree, or put there."""
     operands = question.options.operands
     verb = "push"
@@ -187,7 +196,7 @@ def stash(question) -> None:
         _bring_back(question, next(iter(rest), "stash@{0}"), verb == "branch")
 
 
-def _put_aside(question, verb: str) -> None:
+def _put_aside(question: Question, verb: str) -> None:
     if question.words[1:2] == [verb]:
         words = question.words[2:]
     else:
@@ -209,7 +218,7 @@ def _put_aside(question, verb: str) -> None:
             question.loses(question.chosen(specs, lambda paths: question.repository.untracked(paths, ignored)))
 
 
-def _bring_back(question, which: str, on_its_commit: bool) -> None:
+def _bring_back(question: Question, which: str, on_its_commit: bool) -> None:
     kept = question.known(f"stash@{{{which}}}" if which.isdigit() else which)
     try:
         question.moves_to(kept, f"{kept}^1")
@@ -225,7 +234,7 @@ def _bring_back(question, which: str, on_its_commit: bool) -> None:
         return  # it holds no untracked files
 
 
-def clean(question) -> None:
+def clean(question: Question) -> None:
     """``clean``: asked of git itself, by its own dry run."""
     from swarm_hook_core.shell.programs.patch import unquoted
 
@@ -255,7 +264,7 @@ def clean(question) -> None:
         question.loses(gone)
 
 
-def add(question) -> None:
+def add(question: Question) -> None:
     """``add``: a half-done file that differs from the index; an unchanged one is left alone."""
     options = question.options
     only_tracked = options.has("-u", "--update", "--renormalize")
@@ -276,12 +285,12 @@ def add(question) -> None:
         question.hit(question.named(specs))
 
 
-def commit(question) -> None:
+def commit(question: Question) -> None:
     """``commit``: the staged changes of locked files, and with -a or paths the unstaged ones."""
     options = question.options
     if options.has("-p", "--patch", "--interactive"):
         question.maybe(question.repository.modified(question.locked))
-    named: list = []
+    named: list[Any] = []
     if options.operands or options.has("--pathspec-from-file"):
         named = question.differing_from("HEAD", question.specs(options.operands))
         question.takes(named)
@@ -293,7 +302,7 @@ def commit(question) -> None:
         _leave_to_hooks(question, "pre-commit", named)
 
 
-def apply(question) -> None:
+def apply(question: Question) -> None:
     """``apply --cached``: the files of the patch get into the index, and so into the next commit."""
     if question.call.patch is None:
         question.cannot_tell()
@@ -309,13 +318,13 @@ def apply(question) -> None:
             question.maybe([path])
 
 
-def push(question) -> None:
+def push(question: Question) -> None:
     """``push``: no file, but for its hooks."""
     if question.locked:
         _leave_to_hooks(question, "pre-push")
 
 
-def _leave_to_hooks(question, hook: str, named=()) -> None:
+def _leave_to_hooks(question: Question, hook: str, named: Sequence[Any] = ()) -> None:
     """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
     from swarm_hook_core.shell.programs.git import commit_hooks
 
@@ -324,7 +333,7 @@ def _leave_to_hooks(question, hook: str, named=()) -> None:
         question.loses(path for path in question.repository.modified(question.locked) if path not in named)
 
 
-def unlink(question) -> None:
+def unlink(question: Question) -> None:
     """``rm``: tracked files; with --cached it takes a peer's file out of the index."""
     options = question.options
     specs = question.specs(options.operands)
@@ -338,7 +347,7 @@ def unlink(question) -> None:
         say(question.chosen(specs, question.repository.tracked))
 
 
-def move(question) -> None:
+def move(question: Question) -> None:
     """``mv``: files and folders, both where they were and where they get."""
     *sources, target = question.options.operands or [""]
     if sources and not all(map(is_known, [*sources, target])):
@@ -360,7 +369,7 @@ def move(question) -> None:
                 _rename(question, old, _seen_from_top(question, new) if is_known(target) else None)
 
 
-def _rename(question, old, new) -> None:
+def _rename(question: Question, old: str, new: str) -> None:
     """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
     say = _moving(question)
     say(path for path in (old, new) if path is not None and path in question.locked)
@@ -378,14 +387,14 @@ def _rename(question, old, new) -> None:
                 say([folder])
 
 
-def _moving(question):
+def _moving(question: Question) -> Callable[[str], bool | None]:
     """Return the effect of a move: changes go along; with -f it also overwrites existing files."""
     if question.options.has("-f", "--force"):
         return question.loses
     return question.takes
 
 
-def _seen_from_top(question, word: str):
+def _seen_from_top(question: Question, word: str) -> str:
     """Return `word` relative to the top of the work tree, None if it is outside."""
     relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
     if relative == "." or relative.startswith("../"):
@@ -393,7 +402,7 @@ def _seen_from_top(question, word: str):
     return relative
 
 
-def update_index(question) -> None:
+def update_index(question: Question) -> None:
     """``update-index``: the files it is given."""
     if question.options.has("--stdin", "--index-info", "--cacheinfo", "--again", "-g"):
         question.cannot_tell()

@@ -1,6 +1,11 @@
-"""The decision that every runtime shares: may this session make this call now?"""
+"""The reasons for which a call is denied."""
 
-MOST_PATCHED = 2000  # files of a patch in a shell command, which are all looked at
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import Held, Peers, Session
 
 
 class Loss:
@@ -17,7 +22,7 @@ class Loss:
 
     __slots__ = ("why", "held", "deed", "by", "at", "also")
 
-    def __init__(self, why: str, held, deed: str, by: str = "", at: float = 0, also=()):
+    def __init__(self, why: str, held: "Held", deed: str, by: str = "", at: float = 0, also: "Iterable[str]" = ()):
         self.why = why
         self.held = held
         self.deed = deed
@@ -41,7 +46,7 @@ class Denial:
 
     __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")
 
-    def __init__(self, path, held, reason, certain=True, loss=None):
+    def __init__(self, path: str, held: "Held | None", reason: str, certain: bool = True, loss: "Loss | None" = None):
         self.path = path
         self.held = held
         self.loss = loss
@@ -56,47 +61,10 @@ class Denial:
         return self.path if self.held is None or self.held.pattern else self.held.file
 
 
-class Verdict:
-    """What is to be done about a call: a `denial` or None, a line for the model (`notice`, may be empty), and the
-    locks (`watched`) whose files are to be compared afterwards. `failed`: the call could not be checked.
-
-    `plan` (``kernel.plans``): what the kernel is to hold while the call runs, None for nothing; `entry`, what is to be
-    put in front of its command for that, empty where nothing is (``kernel.statement``). `owners`: what sessions are to
-    hear whose uncommitted changes it meets (``Trail.owners``)."""
-
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
-
-    def __init__(self, denial=None, notice="", watched=(), failed=False):
-        self.denial = denial
-        self.notice = notice
-        self.watched = watched
-        self.failed = failed
-        self.plan = None
-        self.entry = ""
-        self.owners = ()
-
-
-def decide(config, session, call, peers, now: float):
-    """A Denial of `call`, a ToolCall, or None to let it pass: by the files that it says it writes. Changes nothing.
-
-    Raises ValueError where the call writes files but its paths cannot be read.
-    """
-    if call.tool in config.write_tools:  # most calls: nothing more need be loaded for them
-        targets = [(call.folder, path) for path in config.extract_paths(call.input)]
-        if not peers.any():
-            return None  # mostly nobody else has a lock at all: then nothing is asked about any of the files
-    else:
-        from swarm_hook_core.targets import write_targets
-
-        # What else such a patch writes is a guess: who reads shell commands finds more effects than can be kept.
-        targets = write_targets(config, call.tool, call.input, call.folder)[:MOST_PATCHED]
-        if not targets:
-            return None
-    from swarm_hook_core.collisions import first_collision
-
-    collision = first_collision(session, targets, peers)
-    if collision is None:
-        return None
+def of_lock(
+    collision: "tuple[str, Held, int, bool]", session: "Session", call: "ToolCall", peers: "Peers", now: float
+) -> Denial:
+    """Return the Denial of a call that names a locked file; `collision` as ``first_collision`` returns it."""
     from swarm_hook_core.labels import token
     from swarm_hook_core.wording import reason
 

@@ -15,25 +15,6 @@ import errno
 import os
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Protocol
-
-    class Database(Protocol):
-        """What a transaction needs of ``database.Database``."""
-
-        folder: str
-        busy_seconds: float
-        turn_ends: float
-        after_commit: list[Callable[[], object]]
-        connection: Any
-
-        def try_to(self, sql: str) -> bool: ...
-
-        def insist_on(self, sql: str, wait: Callable[[], None]) -> object: ...
-
-
 TURN = 0.003  # with 32 processes everybody has one within 0.15 s
 # Before its turn is over the next in line is woken, which may take as long: nobody has the store meanwhile.
 NOTICE = 0.001
@@ -41,47 +22,6 @@ FIRST_PAUSE = 0.0001  # between the tries of whose turn it is
 PAUSE = 0.004  # without a line
 PATIENCE = 0.4  # in line: longer than a line that moves takes, since who asks out of turn takes others' turns from them
 STRAY_PAUSE = 0.08  # between the tries of those in line, should the line not move
-
-
-class Transaction:
-    """``with database.writing():`` commits at the end, rolls back on any exception."""
-
-    __slots__ = ("database", "before_waiting")
-
-    def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
-        self.database = database
-        self.before_waiting = before_waiting
-
-    def __enter__(self):
-        database = self.database
-        now = time.monotonic()
-        is_over = now >= database.turn_ends
-        if is_over:
-            database.turn_ends = now + TURN
-        if (is_over and is_waited_for(database.folder)) or not database.try_to("BEGIN IMMEDIATE"):
-            if self.before_waiting:
-                self.before_waiting()
-            line = Line(database.folder, min(PATIENCE, database.busy_seconds))
-            try:
-                database.insist_on("BEGIN IMMEDIATE", line.pause)
-            finally:
-                line.leave()
-            database.turn_ends = time.monotonic() + TURN
-        return database
-
-    def __exit__(self, kind, _error, _trace) -> None:
-        database = self.database
-        try:
-            # With a rollback journal readers keep a commit waiting; the transaction stays whole meanwhile.
-            if kind is None and not database.try_to("COMMIT"):
-                database.insist_on("COMMIT", pause)
-        finally:
-            after, database.after_commit = database.after_commit, []
-            if database.connection.in_transaction:
-                database.connection.execute("ROLLBACK")
-        if kind is None:
-            for action in after:
-                action()
 
 
 def is_waited_for(folder: str) -> bool:
