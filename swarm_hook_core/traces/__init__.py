@@ -21,7 +21,7 @@ another session has a journal in the same place:
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
     meetings    the traces of others for one call. It composes
-      others      one other session's journal, and that session's liveness
+      others      the journals of a place: the session's own, and each living other's
       unread      shell commands that ran unparsed
       machines    unpushed writes by sessions on other machines of a team
       seen        the session's own knowledge of a file

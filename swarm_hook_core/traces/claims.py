@@ -259,10 +259,10 @@ def _read(path: str) -> Claim | None:
     finally:
         os.close(handle)
     try:
-        told = loads(text)
+        content = loads(text)
     except (ValueError, RecursionError):
-        told = None
-    facts = told if isinstance(told, dict) else {}
+        content = None
+    facts = content if isinstance(content, dict) else {}
     words, at = [word for name in _WORDS if isinstance(word := facts.get(name), str)], facts.get("at")
     if isinstance(at, int) and len(words) == len(_WORDS):
         key, file, runtime, session_id, agent, tool = words

@@ -130,10 +130,10 @@ def _times(git_call: GitCall, seconds: float) -> list[int]:
         return []
     repository = Repository(top, seconds, git_call.top, git_call.environment)
     try:
-        told = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
+        listing = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
     except (NoAnswer, Refused):
         return []  # no answer, or no stash
-    return [int(line) for line in told.split("\n") if line.isdigit()]
+    return [int(line) for line in listing.split("\n") if line.isdigit()]
 
 
 def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
