@@ -290,7 +290,7 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None) -> None:
-        """Collect writes beyond the named files: targets of ``git mv``, and the command's text if it writes whole
+        """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
         folders.
 
         A later reader of the journal parses that text.

@@ -271,9 +271,7 @@ def _read(path: str) -> Claim | None:
 
 
 def _claim_at(path: str) -> Claim | None:
-    """Return the claim on `path`, or None. A folder or link there counts as unowned, so that the next claim replaces
-    it.
-    """
+    """Return the claim on `path`, or None. A folder or link there counts as unowned: the next claim replaces it."""
     try:
         return _read(path)
     except NotOrdinary:

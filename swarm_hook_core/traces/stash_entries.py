@@ -52,8 +52,9 @@ def verb_of(words: list[str]) -> str:
 
 
 def puts_aside(git_call: GitCall, words: list[str], seconds: float, is_first: bool) -> bool:
-    """Return True if ``git <words>`` makes a stash entry. `is_first`: no earlier part of the call can have changed
-    files.
+    """Return True if ``git <words>`` makes a stash entry.
+
+    `is_first`: no earlier part of the call can have changed files.
     """
     if words[0] != "stash" or verb_of(words) not in ("push", "save"):
         return False
@@ -110,8 +111,9 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
 
 
 def _meant(words: list[str], verb: str, made: int) -> list[int]:
-    """Return the present number of the entry that ``git stash <verb>`` names, in a list; `made`: entries made before
-    it.
+    """Return the present number of the entry that ``git stash <verb>`` names, in a list.
+
+    `made`: number of entries that earlier commands of the call make.
     """
     operands = split(words[2:]).operands[1 if verb == "branch" else 0 :]
     number = "0"

@@ -157,9 +157,7 @@ class Sweeps:
             return ""  # too slow: assume none of them
 
     def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
-        """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it stages or
-        commits.
-        """
+        """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it takes along."""
         fresh: dict[str, Trace] = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:

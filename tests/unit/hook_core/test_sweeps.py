@@ -93,7 +93,7 @@ def state(tmp_path, checks_have_time, monkeypatch):
 
 @pytest.fixture
 def beside(checkout, state):
-    """The checkout `dirty`: peer has written b.txt, staged.txt, u.txt and i.log, and this session a.txt and mine.txt."""
+    """The checkout `dirty`: peer has written b.txt, staged.txt, u.txt, i.log; this session a.txt and mine.txt."""
 
     def made(level: str = "keep") -> Beside:
         here = checkout("dirty")
