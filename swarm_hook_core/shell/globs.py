@@ -99,7 +99,7 @@ def _any_letter(_letter: str) -> bool:
     return True
 
 
-def _alternatives(pattern: str, at: int) -> tuple[list[str], int]:
+def _alternatives(pattern: str, at: int) -> tuple[list[str], int] | None:
     """Return (alternatives, place behind ``)``) of the group whose parenthesis opens at `at`, or None."""
     parts, deep, first = [], 0, at + 1
     while at < len(pattern):
@@ -232,7 +232,7 @@ class _TooMany(Exception):
     """More than can be listed."""
 
 
-def expand(pattern: str, folder: str | None, options: set[str], spend: Callable[..., Any]) -> list[str]:
+def expand(pattern: str, folder: str | None, options: set[str], spend: Callable[..., Any]) -> list[str] | None:
     """Return the names that `pattern` stands for in `folder`, sorted; None if there are too many to list.
 
     `options`: ``dotglob``, ``globstar``. `spend(steps)` is called with the work done.
@@ -337,7 +337,7 @@ def admits(pattern: str, folder: str | None, options: set[str] | tuple[str]) -> 
     if pattern.startswith("/"):
         wanted = parts[1:]
 
-    def admit(path: str) -> bool:
+    def admit(path: str) -> bool | None:
         if unsure:
             return None
         return path.startswith(base) and _are_admitted(path[len(base) :].split("/"), wanted)

@@ -22,10 +22,8 @@ from swarm_hook_core.shell.programs.places import (
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.model import Stream
+    from swarm_hook_core.shell.model import Admits, Stream
     from swarm_hook_core.shell.options import Options
 
 
@@ -249,7 +247,7 @@ _OTHER_FILTERS = (
 ).split()
 
 
-def _let_through(options: Options) -> Callable[[str], bool | None] | None:
+def _let_through(options: Options) -> Admits | None:
     """Return the files that ``--exclude`` leaves, as `allowed` of `places.lay_over`; None for all."""
     patterns = options.values("--exclude")
     if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
@@ -273,10 +271,10 @@ def _let_through(options: Options) -> Callable[[str], bool | None] | None:
     return allowed
 
 
-def _or_removed(root: str, allowed: Callable[[str], bool | None] | None) -> Callable[[str], bool | None]:
+def _or_removed(root: str | None, allowed: Admits | None) -> Admits:
     """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         rest = ""
         if root and path.startswith(root):
             rest = path[len(root) :].strip("/")

@@ -33,15 +33,13 @@ TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from swarm_hook_core.shell.programs.engine import Functions
-
 
 _HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
-def follow(call: Call, row: Case, functions: Functions) -> None:
+def follow(call: Call, row: Case, functions: Callable[[str], Callable[..., None]] | None) -> None:
     """Report the effects of `call` by its `row`; `functions(name)` is the function for a ``do name``."""
     found = Reading(call, row, functions)
     if "--" in found.own:
@@ -91,7 +89,13 @@ class Reading:
     replaced  True if an option names the output in place of all other effects
     """
 
-    def __init__(self, call: Call, row: Case, functions: Functions, words: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        call: Call,
+        row: Case,
+        functions: Callable[[str], Callable[..., None]] | None,
+        words: list[str] | None = None,
+    ) -> None:
         self.call = call
         if words is None:
             words = call.words

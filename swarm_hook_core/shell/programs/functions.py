@@ -84,7 +84,7 @@ def pieces(call: Call, reading: Reading) -> None:
     if ending is not None:
         sure = frozenset(name + (ending or "") for name in names)
 
-    def admits(name: str) -> bool:
+    def admits(name: str) -> bool | None:
         if not name.startswith(start) or (ending and not name.endswith(ending)):
             return False
         if name[len(start) :] in sure:

@@ -13,7 +13,8 @@ from swarm_hook_core.shell.word_reader import ansi
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+
+    from swarm_hook_core.shell.model import Admits
 
 
 MOST_NAMES = 256  # that `ls` lists
@@ -56,7 +57,7 @@ def printf(call: Call) -> None:
         call.walk.scope.variables[name] = text
 
 
-def _formatted(form: str, arguments: list[str]) -> str:
+def _formatted(form: str, arguments: list[str]) -> str | None:
     """Return the output of printf, with NUL as a newline; None if it is too long."""
     form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
     out: list[str] = []
@@ -218,14 +219,14 @@ def head(call: Call) -> None:
     call.says("".join(kept))
 
 
-def _all_of(found: Found, count: str) -> Callable[[str], bool | None] | None:
+def _all_of(found: Found, count: str) -> Callable[[], list[str] | None] | None:
     """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is
     unknown.
     """
     if found.names is None or not count.isdecimal():
         return None
 
-    def names() -> list[str]:
+    def names() -> list[str] | None:
         held = found.names()
         if held is not None and len(held) <= int(count):
             return held
@@ -234,7 +235,7 @@ def _all_of(found: Found, count: str) -> Callable[[str], bool | None] | None:
     return names
 
 
-def _perhaps(admits: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
+def _perhaps(admits: Admits) -> Admits:
     return lambda path: False if admits(path) is False else None
 
 
@@ -260,7 +261,7 @@ def dirname(call: Call) -> None:
     call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
 
 
-def _of_name(call: Call, word: str, change: Callable[..., Any]) -> str:
+def _of_name(call: Call, word: str, change: Callable[[str], str]) -> str:
     if call.walk.has_found(word):
         return call.walk.renamed(word, change, "", "")
     return change(word)

@@ -14,10 +14,10 @@ from swarm_hook_core.shell.words import text_braces
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
 
 
 def cannot_tell(_path: str) -> None:
@@ -121,7 +121,7 @@ def exists(call: Call, word: str) -> bool:
     return path is not None and os.path.lexists(path)
 
 
-def _beside(call: Call, source: str, dest: str) -> Callable[[str], bool | None]:
+def _beside(call: Call, source: str, dest: str) -> Admits:
     """Return a predicate: a file directly in `dest` gets its content from one of the files of `source`, a word with
     marks.
     """
@@ -150,7 +150,7 @@ def lay_over(
     dest: str,
     inside: bool | None = None,
     spared: bool = False,
-    allowed: Callable[[str], bool | None] | None = None,
+    allowed: Admits | None = None,
 ) -> list[str]:
     """Lay the folder `source` over the folder at, or in, `dest`: only files with a counterpart are written.
 
@@ -168,7 +168,7 @@ def lay_over(
     return named
 
 
-def made_before(call: Call) -> Callable[[str], bool | None]:
+def made_before(call: Call) -> Admits:
     """Return ``made(path)``, like `admits`: an earlier part of the command line has written the file at absolute
     `path`.
     """
@@ -176,7 +176,7 @@ def made_before(call: Call) -> Callable[[str], bool | None]:
     writes, trees = len(effects.writes), len(effects.trees)
     known: set[str] = set()
 
-    def made(path: str) -> bool:
+    def made(path: str) -> bool | None:
         if writes and not known:
             known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
         if path in known:
@@ -204,11 +204,11 @@ class Counterpart:
 
     def __init__(
         self,
-        source: str,
-        root: str,
+        source: str | None,
+        root: str | None,
         spared: bool = False,
-        allowed: Callable[[str], bool | None] | None = None,
-        made: Callable[[str], bool | None] = None,
+        allowed: Admits | None = None,
+        made: Admits | None = None,
     ) -> None:
         self.source = source
         self.root = root
@@ -216,18 +216,18 @@ class Counterpart:
         self.allowed = allowed
         self.made = made
 
-    def __call__(self, path: str) -> bool:
+    def __call__(self, path: str) -> bool | None:
         return self.answer(path, self.made)
 
-    def on_disk(self, path: str) -> Any:
+    def on_disk(self, path: str) -> bool | None:
         """The same, going by the disk alone."""
         return self.answer(path, None)
 
-    def arrives(self) -> Any:
+    def arrives(self) -> Iterator[str]:
         """The paths that the files below `source` get."""
         return arrivals(self.source, self.root)
 
-    def answer(self, path: str, made: Callable[[str], bool | None]) -> bool:
+    def answer(self, path: str, made: Admits | None) -> bool | None:
         if self.source is None or self.root is None:
             return None
         rest = below(path, self.root)
@@ -250,7 +250,7 @@ class Counterpart:
         return self.allowed(rest)
 
 
-def arrivals(source: str, root: str) -> Iterator[Any]:
+def arrivals(source: str | None, root: str | None) -> Iterator[str]:
     """Yield the new paths of the files below `source` when it is laid over `root`, both absolute or None."""
     waiting = []
     if source and root:
@@ -273,10 +273,10 @@ def below(path: str, root: str) -> str:
     return ""
 
 
-def directly_in(root: str, admits_name: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
+def directly_in(root: str | None, admits_name: Admits) -> Admits:
     """The predicate: ``admits_name(name)`` of files right in the absolute folder `root`; others are not."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         folder, name = os.path.split(path)
         if folder == root:
             return admits_name(name)
@@ -286,13 +286,13 @@ def directly_in(root: str, admits_name: Callable[[str], bool | None]) -> Callabl
 
 
 def with_endings(
-    endings: tuple[str, ...],
-    unsure_in: tuple[str, ...] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
-) -> Callable[[str], bool | None]:
+    endings: Iterable[str],
+    unsure_in: Sequence[str] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
+) -> Admits:
     """Return the predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools skip."""
     endings = tuple(endings)
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         if not path.endswith(endings):
             return False
         parts = path.split("/")
@@ -303,14 +303,14 @@ def with_endings(
     return admits
 
 
-def matching(pattern: str, folder: str) -> Callable[[str], bool | None]:
+def matching(pattern: str, folder: str) -> Admits:
     """Return the predicate of a pattern that the program expands itself: ``**``, ``*``, ``?``, ``[a]``, ``{a,b}``.
 
     `folder`: the absolute folder of a relative pattern.
     """
     choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
 
-    def matches(path: str) -> bool:
+    def matches(path: str) -> bool | None:
         answers = [choice(path) for choice in choices]
         if True in answers:
             return True

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.options import Options
 
 
@@ -77,7 +78,7 @@ def grep(call: Call) -> None:
     call.says(None, founds)
 
 
-def _reached(root: str, recursive: bool, options: Options) -> Callable[[str], bool | None]:
+def _reached(root: str, recursive: bool, options: Options) -> Admits:
     """Return a predicate: the search for files under `root` visits a path."""
 
     def admits(path: str) -> bool:
@@ -94,10 +95,8 @@ def _reached(root: str, recursive: bool, options: Options) -> Callable[[str], bo
     return admits
 
 
-def _both(
-    one: Callable[[str], bool | None], other: Asked | Callable[[str], bool | None]
-) -> Callable[[str], bool | None]:
-    def admits(path: str) -> bool:
+def _both(one: Admits, other: Admits) -> Admits:
+    def admits(path: str) -> bool | None:
         first = one(path)
         if first is False:
             return False
@@ -114,7 +113,7 @@ def _both(
 _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}
 
 
-def _filter(call: Call, options: Options, pattern: str) -> None:
+def _filter(call: Call, options: Options, pattern: str | None) -> None:
     """grep of its input: the names or lines that match."""
     if set(options.given) - _FILTERS:
         return
@@ -136,7 +135,7 @@ def _filter(call: Call, options: Options, pattern: str) -> None:
     elif call.stdin.found is not None:
         folder = call.folder
 
-        def named(path: str) -> Any:
+        def named(path: str) -> bool | None:
             inside = path
             if folder is not None:
                 inside = os.path.relpath(path, folder)
@@ -150,12 +149,12 @@ def _filter(call: Call, options: Options, pattern: str) -> None:
         call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
 
 
-def _kept_names(found: Found, keeps: Callable[[str], bool | None]) -> Callable[[str], bool | None] | None:
+def _kept_names(found: Found, keeps: Admits) -> Callable[[], list[str] | None] | None:
     """The names of `found` that are kept, as ``Found.names``."""
     if found.names is None:
         return None
 
-    def names() -> list[str]:
+    def names() -> list[str] | None:
         held = found.names()
         answers = None
         if held is not None:
@@ -167,7 +166,7 @@ def _kept_names(found: Found, keeps: Callable[[str], bool | None]) -> Callable[[
     return names
 
 
-def _line_test(patterns: list[str], extended: bool, literally: bool, options: Options) -> Callable[[str], bool | None]:
+def _line_test(patterns: list[str], extended: bool, literally: bool, options: Options) -> Admits:
     """Return a function of a line: grep keeps it; None if unknown."""
     inverts = options.has("-v", "--invert-match")
     plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
@@ -176,7 +175,7 @@ def _line_test(patterns: list[str], extended: bool, literally: bool, options: Op
     if literally and plain:
         return lambda line: any(one in line for one in patterns) != inverts if is_known(line) else None
 
-    def keeps(line: str) -> bool:
+    def keeps(line: str) -> bool | None:
         if not is_known(line) or not all(map(is_known, patterns)):
             return None
         if plain:

@@ -27,7 +27,7 @@ def some_of(call: Call, names: list[Any]) -> list[Any]:
     return [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
 
 
-def run_each(call: Call, items: list[Any], words_for: Callable[..., Any]) -> None:
+def run_each(call: Call, items: list[Any], words_for: Callable[[Any], list[str]]) -> None:
     """Run the words of `words_for(item)` for each item."""
     printed: list[Any] = []
     for one in some_of(call, items):
@@ -36,7 +36,7 @@ def run_each(call: Call, items: list[Any], words_for: Callable[..., Any]) -> Non
     call.output = joined(printed)
 
 
-def placed(word: str, name: str, quoted: Callable[..., Any] | type = str) -> str:
+def placed(word: str, name: str, quoted: Callable[[str], str] = str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
     parts = {
@@ -96,7 +96,7 @@ def _names(call: Call, stream: Stream | None, by_line: bool, delimiter: str | No
 def _whole(call: Call, found: Found) -> Found:
     """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         name = path
         if call.folder and path.startswith(call.folder):
             name = path[len(call.folder) :]

@@ -21,7 +21,7 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from swarm_hook_core.shell.programs.engine import Reading
@@ -89,7 +89,7 @@ def _moves(earlier: list[str], words: list[str]) -> bool:
     return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 
-def _made(call: Call, reading: Reading, top: list[Any]) -> None:
+def _made(call: Call, reading: Reading | None, top: list[str]) -> None:
     """Report the files that its words name, and its output."""
     from swarm_hook_core.shell.programs.git import listings
 
@@ -100,7 +100,7 @@ def _made(call: Call, reading: Reading, top: list[Any]) -> None:
         tell(call, top)
 
 
-def _function(name: str) -> Callable[[str], bool | None]:
+def _function(name: str) -> Callable[..., None]:
     from swarm_hook_core.shell.programs.git import named_files
 
     return getattr(named_files, name)
@@ -113,7 +113,7 @@ def _is_elsewhere(words: list[str]) -> bool:
     return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
 
 
-def _seen_from(folder: str | None, top: list[Any]) -> list[Any]:
+def _seen_from(folder: str | None, top: Sequence[str]) -> list[str]:
     """Global options, with the paths in them absolute."""
     absolute_ones = []
     for word in top:
@@ -124,7 +124,7 @@ def _seen_from(folder: str | None, top: list[Any]) -> list[Any]:
     return absolute_ones
 
 
-def _environment(call: Call, folder: str | None) -> dict[str, Any]:
+def _environment(call: Call, folder: str) -> dict[str, str]:
     """Return the repository's and the hooks' variables that the command sets, with absolute paths."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:

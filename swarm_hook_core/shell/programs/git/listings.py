@@ -11,6 +11,7 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
@@ -36,14 +37,14 @@ class Patch(Stream):
 class _Listing:
     """The files that ``git <words>`` prints, asked at the first question. `from_top`: names are relative to the top."""
 
-    def __init__(self, call: Call, top: list[Any], words: list[str], root: str, from_top: bool) -> None:
+    def __init__(self, call: Call, top: Sequence[str], words: Sequence[str], root: str, from_top: bool) -> None:
         self._folder, self._top, self._words, self._root = call.folder, top, words, root
         self._base = root
         if not from_top:
             self._base = os.path.realpath(call.folder)
         self._names = None
 
-    def admits(self, path: str) -> bool:
+    def admits(self, path: str) -> bool | None:
         """Return True if it prints `path`, or something under it; None if git gives no answer."""
         if self._names is None:
             self._names = self._asked()
@@ -52,7 +53,7 @@ class _Listing:
         real = os.path.realpath(path)
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
-    def _asked(self) -> set[str]:
+    def _asked(self) -> set[str] | None:
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
@@ -70,7 +71,7 @@ class _Listing:
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
-def _found(call: Call, top: list[Any], words: list[str], from_top: bool) -> Found:
+def _found(call: Call, top: Sequence[str], words: Sequence[str], from_top: bool) -> Found | None:
     """Return a Found of the files that ``git <words>`` prints, or None if git cannot be asked."""
     root = work_tree(call.folder)
     if root is None or not all(is_known(word) for word in words):
@@ -174,7 +175,7 @@ def _picked(words: list[str]) -> list[str]:
     return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
 
 
-def _patch_about(found: Found) -> Patch:
+def _patch_about(found: Found | None) -> Patch | None:
     if found is not None:
         return Patch(found)
     return None

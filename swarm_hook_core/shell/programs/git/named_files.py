@@ -86,7 +86,7 @@ def report(call: Call, reading: Reading) -> None:
     _made_in_folder(call, reading, lambda name: name.startswith("git-"))
 
 
-def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], bool | None]) -> None:
+def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], bool]) -> None:
     folder = reading.options.value("-o", "--output-directory") or "."
     root = absolute(call.folder, folder)
     call.tree(
@@ -126,7 +126,7 @@ def patched(call: Call, options: Options) -> tuple[list[str], list[Found]] | Non
     return [os.path.normpath(os.path.join(here, path)) for path, _how in named], [about for about, _how in founds]
 
 
-def _patched(call: Call, options: Options) -> tuple[Any, ...]:
+def _patched(call: Call, options: Options) -> tuple[list[tuple[str, str]], list[tuple[Found, str]], bool]:
     """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
     named: list[Any] = []
@@ -224,7 +224,7 @@ def show_changes(call: Call, reading: Reading) -> None:
     call.shows([*files, *after], (), since)
 
 
-def _cut_at_dashes(words: list[str]) -> tuple[Any, ...]:
+def _cut_at_dashes(words: list[str]) -> tuple[list[str], bool, list[str]]:
     before = words
     if "--" in words:
         before = words[: words.index("--")]
