@@ -62,10 +62,10 @@ class Cover:
         below can match.
         """
         if self.segments is None:
-            return ()
+            return set()
         start = self.base.rstrip("/") + "/"
         if key != self.base and not key.startswith(start):
-            return ()
+            return set()
         rest = key[len(start) :]
         places = wildmatch.beginning(self.segments)
         for name in rest.split("/"):

@@ -44,12 +44,11 @@ class _Expanded:
             return self.indirect()
         held = self.held()
         # Not set here: a profile may set it (see `Scope.parameter`), but no element of an array.
-        if held is not None:
-            plain: str | list[str] | None = held
-        elif index is not None:
-            plain = ""
-        else:
+        plain = held
+        if held is None and index is None:
             plain = self.scope.parameter(name)
+        if plain is None:
+            plain = ""
         if not operator:
             return plain
         if operator[-1] in "-=+?":
@@ -115,28 +114,31 @@ class _Expanded:
         target = self.held()
         if part.operator or not isinstance(target, str) or not is_known(target):
             return UNKNOWN
-        return self.scope.parameter(target, missing="")
+        return self.scope.parameter(target, missing="") or ""
 
     def defaulted(self, held: str | list[str] | None) -> Value:
         operator, argument = self.part.operator, self.part.argument
-        empty = held is None or (operator.startswith(":") and held in ("", []))
         kind = operator[-1]
+        if held is None or (operator.startswith(":") and held in ("", [])):
+            return self.instead(kind)
         if kind == "+":
-            if empty:
-                return ""
             return argument
+        if kind != "?" and isinstance(held, str) and self.walk.has_found(held):  # one of several, some may be empty
+            instead = self.words.value(argument)
+            return self.walk.renamed(held, lambda one: one or instead, "", "", otherwise=held)
+        return held
+
+    def instead(self, kind: str) -> Value:
+        """Return the value of an empty variable."""
+        argument = self.part.argument
+        if kind == "+":
+            return ""
         if kind == "?":
-            if empty:
-                return UNKNOWN
-            return held
-        if not empty:
-            if isinstance(held, str) and self.walk.has_found(held):  # one of several texts, some may be empty
-                instead = self.words.value(argument)
-                return self.walk.renamed(held, lambda one: one or instead, "", "", otherwise=held)
-            return held
+            return UNKNOWN
         if kind == "=":
-            self.scope.variables[self.part.name] = self.words.value(argument)
-            return self.scope.variables[self.part.name]
+            text = self.words.value(argument)
+            self.scope.variables[self.part.name] = text
+            return text
         return argument
 
     def slice(self, held: list[str]) -> list[str]:

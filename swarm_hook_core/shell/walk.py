@@ -216,7 +216,7 @@ class Walk(Unknowns):
         while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
             fixed += 1
         root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
-        return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
+        return [self.mark(Found(root or "/", globs.admits(wanted, scope.folder, scope.options)))]
 
     def _made(self, wanted: str, scope: Scope, names: list[str]) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""

@@ -37,7 +37,7 @@ def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
     found: list[str] = []
-    signs = ()
+    signs: frozenset[str] = frozenset()
     if "noglob" not in scope.options:
         signs = globs.SIGNS
     for parts in braces(word.parts) if "{" in word.raw else [word.parts]:
@@ -211,7 +211,7 @@ class _Fields:
     def next(self) -> None:
         if self.open is not None:
             self.done.append(self.open)
-            self.open: list[tuple[str, bool]] | None = None
+            self.open = None
 
     def put_split(self, text: str) -> None:
         """An unquoted expansion."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.shell.inline.python import Code
+    from swarm_hook_core.shell.inline.python_expressions import Expressions
 
 
 READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
@@ -242,7 +243,7 @@ ACTIONS: dict[str, Any] = {
 # ------------------------------------------------------------------ methods
 
 
-def call_method(code: Code, owner: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+def call_method(code: Expressions, owner: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call method `name` of `owner`, with its effects, and return its value."""
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):

@@ -233,14 +233,16 @@ class Expressions:
     of_Await = of_Starred
 
     def of_Dict(self, node: ast.Dict) -> Any:
-        found: dict[str, Any] = {}
+        found: dict[Any, Any] = {}
         for key, part in zip(node.keys, node.values):
             value = self.value(part)
             if key is None:
                 found.update(value if isinstance(value, dict) else {})
                 continue
             name = self.value(key)
-            found[name if isinstance(name, (str, int, tuple)) and is_plain(name) else text_of(name)] = value
+            if not isinstance(name, (str, int, tuple)) or not is_plain(name):
+                name = text_of(name)
+            found[name] = value
         return found
 
     def of_Lambda(self, node: ast.Lambda) -> Any:
@@ -424,7 +426,7 @@ class Expressions:
         return held
 
 
-def _shared(targets: Sequence[ast.AST], value: Any) -> list[Any]:
+def _shared(targets: Sequence[ast.AST], value: Any) -> Any:
     """Return the part of `value` for each of `targets`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)

@@ -32,14 +32,16 @@ _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "
 def sign_at(found: list[Any], at: int) -> str | None:
     """Return the sign at `at`, or None."""
     if 0 <= at < len(found) and found[at].kind == SIGN:
-        return found[at].value
+        value: str = found[at].value
+        return value
     return None
 
 
 def name_at(found: list[Any], at: int) -> str:
     """Return the name at `at`, or an empty text."""
     if 0 <= at < len(found) and found[at].kind == NAME:
-        return found[at].value
+        value: str = found[at].value
+        return value
     return ""
 
 

@@ -57,4 +57,5 @@ def _function(name: str) -> Callable[..., None]:
     """The function that a row calls ``name``."""
     from swarm_hook_core.shell.programs import functions
 
-    return getattr(functions, name)
+    function: Callable[..., None] = getattr(functions, name)
+    return function

@@ -64,12 +64,13 @@ def tar(call: Call) -> None:
         piped = call.stdin
     root = seen(call, folder or ".")
     how = edit_or_replace(keeps)
-    if piped and piped.packed and plain and strip == "0" and not options.operands and root:
+    packed = piped and piped.packed
+    if packed and plain and strip == "0" and not options.operands and root:
 
-        def arrives(path: str) -> Any:
+        def arrives(path: str) -> bool | None:
             if keeps and os.path.isfile(path):
                 return False
-            return piped.packed(below(path, root))
+            return packed(below(path, root))
 
         call.tree(folder or ".", arrives, how)
         return
@@ -137,7 +138,7 @@ class Members:
         self.source = source
         self.listing = listing
         self.chosen = [word.strip("/").removeprefix("./") for word in chosen]
-        self.names = None
+        self.names: list[str] | None = None
         self.read = False
 
     def known(self) -> list[str] | None:

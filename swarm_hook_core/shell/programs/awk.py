@@ -65,7 +65,7 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.replace("::", "_").isidentifier()
 
 
-def actions(program: str, values: Mapping[str, str] = ()) -> list[tuple[str, str]]:
+def actions(program: str, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """Return the effects of an awk program besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
     A computed one is `UNKNOWN`. `values`: variables given on the command line.
@@ -74,7 +74,7 @@ def actions(program: str, values: Mapping[str, str] = ()) -> list[tuple[str, str
         return []
     found: list[Any] = []
     tokens = _tokens(program[:LONGEST])
-    values = {**dict(values), **_constants(tokens)}
+    values = {**(values or {}), **_constants(tokens)}
     printing, depth = False, 0
     for at, (kind, text) in enumerate(tokens):
         if kind == "name" and text in ("print", "printf"):

@@ -69,15 +69,17 @@ class _Transfer:
 
     def made(self, source: str) -> Stream | None:
         """Return the Stream of the file `source` if this script has made it; else None."""
-        return self.call.walk.files.contents.get(absolute(self.call.folder, source))
+        return self.call.walk.files.contents.get(absolute(self.call.folder, source) or "")
 
     def put(self, source: str, spared: bool = False, how: str = REPLACE, made: Stream | None = None) -> list[str]:
         """Write `source`, a file, to where it goes; the targets that were named. `made`: as `made` has it."""
         call = self.call
         made = made or self.made(source)
         named = put(call, source, self.dest, self.inside, spared, how)
-        for path in [absolute(call.folder, word) for word in named] if made is not None else ():
-            call.walk.effects.copied[path] = made
+        for word in named:
+            path = absolute(call.folder, word)
+            if made is not None and path is not None:
+                call.walk.effects.copied[path] = made
         _back_up(call, self.options, named)
         return named
 
@@ -152,10 +154,12 @@ def ln(call: Call) -> None:
 def _linked(call: Call, source: str, named: list[str], symbolic: bool) -> None:
     """Note that later writes to `named` go to `source`."""
     for word in named:
-        path = seen(call, word)
-        target = None
-        if path:
-            target = absolute(os.path.dirname(path) if symbolic else call.folder, source)
+        path, folder = seen(call, word), call.folder
+        if not path:
+            continue
+        if symbolic:
+            folder = os.path.dirname(path)
+        target = absolute(folder, source)
         if target:
             call.walk.files.links[path] = target
 
@@ -185,8 +189,9 @@ _RSYNC_TAKES = (
 
 def rsync(call: Call) -> None:
     options = split(call.words, "efBTM", _RSYNC_TAKES)
-    if options.value("--log-file"):
-        call.write(options.value("--log-file"))
+    log = options.value("--log-file")
+    if log:
+        call.write(log)
     if options.has("-n", "--dry-run", "--list-only", "--help", "--version") or len(options.operands) < 2:
         return
     *sources, dest = options.operands
@@ -197,8 +202,9 @@ def rsync(call: Call) -> None:
                 call.tree(source, how=REMOVE)
     if is_remote(dest):
         return
-    if options.value("--backup-dir"):
-        call.tree(options.value("--backup-dir"), cannot_tell)
+    backups = options.value("--backup-dir")
+    if backups:
+        call.tree(backups, cannot_tell)
     for source in sources:
         _sync(call, options, source, dest, len(sources) > 1)
 

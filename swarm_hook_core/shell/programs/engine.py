@@ -285,7 +285,7 @@ class Reading:
                 stream = self.call.stdin
                 if stream is not None and stream.found is not None and not self.options.operands:
                     self.call.output = Stream(None, stream.found)
-            elif verb == "do":
+            elif verb == "do" and self.functions is not None:
                 self.functions(targets[0])(self.call, self, *targets[1:])
             elif verb == "run":
                 self.run([word for target in targets for word in words_of(self, target)])
@@ -358,8 +358,9 @@ class Reading:
             call.tree(os.path.dirname(word) or ".", cannot_tell, how)
         elif verb in ("write", "replace", "remove"):
             call.write(word, how)
-            if how == REPLACE and call.walk.scope.line:
-                call.walk.files.made_of[seen(call, word)] = call.walk.scope.line
+            path, line = seen(call, word), call.walk.scope.line
+            if how == REPLACE and line and path is not None:
+                call.walk.files.made_of[path] = line
         elif verb == "mark":
             call.write(word, keeps_text=True)
         elif verb in ("tree", "remove-all"):

@@ -112,7 +112,7 @@ class Expression:
         def look(names: list[str]) -> tuple[bool | None, bool | None]:
             hits, depth = self._hits(operand, root, names), len(names)
             goes_on = self.deepest is None or depth < self.deepest
-            cut = False
+            cut: bool | None = False
             if self.prunes:
                 cut = hits.get("-prune", False)
             path = os.path.join(root, *names)
@@ -130,7 +130,7 @@ class Expression:
         spelled = operand
         if names:
             spelled = "/".join([operand.rstrip("/") or "/", *names])
-        hits: dict[str, Any] = {}
+        hits: dict[int | str, bool | None] = {}
         self._ask(self.root, spelled, os.path.join(root, *names), True, hits)
         return hits
 

@@ -75,9 +75,9 @@ class IgnoreRules:
         self.wants_globs = any(not rule.wants for rule in self.globs)
         self.types, self.without = types, without
         self.home, self.config = home, config
-        self._of: dict[str, Any] = {}  # (folder, name of an ignore file) -> its Rules
-        self._inside: dict[str, Any] = {}  # folder -> top of its repository, or empty
-        self._everywhere: "list | None" = None  # noqa: UP037 - Python 3.9
+        self._of: dict[tuple[str, str], list[Rule]] = {}  # (folder, name of an ignore file) -> its Rules
+        self._inside: dict[str, str] = {}  # folder -> top of its repository, or empty
+        self._everywhere: list[Rule] | None = None
 
     def admits(self, path: str) -> bool | None:
         """Return True if the search reads the file at `path`, at or under the root; None if unknown."""
@@ -204,7 +204,7 @@ class IgnoreRules:
             text = _text(os.path.join(folder, name))
             if text is None:
                 self.is_followed = False
-            self._of[key] = self._rules((text or "").splitlines()) if text else []
+            self._of[key] = self._rules((text or "").splitlines())
         return self._of[key]
 
     def _rules(self, lines: Iterable[str], fold: bool = False) -> list[Rule]:

@@ -140,11 +140,9 @@ def ls(call: Call) -> None:
         return
     if not all(map(is_known, operands)) or call.folder is None:
         return
-    folders = [path for path in (absolute(call.folder, word) for word in operands or ["."]) if os.path.isdir(path)]
-    if folders:
-        where = folders[0]
-    else:
-        where = call.folder
+    places = (absolute(call.folder, word) for word in operands or ["."])
+    folders = [path for path in places if path is not None and os.path.isdir(path)]
+    where = next(iter(folders), call.folder)
     names = operands or ["."]
     if folders and not options.has("-d"):
         if len(operands) > 1:
@@ -168,13 +166,13 @@ def cat(call: Call) -> None:
     if len(streams) == 1 and not options.given:
         call.output = streams[0]
         return
-    unread = [stream for stream in streams if stream is None or stream.text is None]
-    if unread:
+    texts = [stream.text for stream in streams if stream is not None and stream.text is not None]
+    if len(texts) < len(streams):
         call.output = None
         if len(streams) == 1:
-            call.output = unread[0]
-    elif sum(len(stream.text) for stream in streams) <= 4 * LONGEST_TEXT:
-        call.says("".join(stream.text for stream in streams))
+            call.output = streams[0]
+    elif sum(map(len, texts)) <= 4 * LONGEST_TEXT:
+        call.says("".join(texts))
 
 
 def head(call: Call) -> None:
@@ -223,13 +221,14 @@ def _all_of(found: Found, count: str) -> Callable[[], list[str] | None] | None:
     """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is
     unknown.
     """
-    if found.names is None or not count.isdecimal():
+    list_names = found.names
+    if list_names is None or not count.isdecimal():
         return None
 
     def names() -> list[str] | None:
-        held = found.names()
-        if held is not None and len(held) <= int(count):
-            return held
+        every = list_names()
+        if every is not None and len(every) <= int(count):
+            return every
         return None
 
     return names

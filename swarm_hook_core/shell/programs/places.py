@@ -178,7 +178,7 @@ def made_before(call: Call) -> Admits:
 
     def made(path: str) -> bool | None:
         if writes and not known:
-            known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
+            known.update(absolute(write.folder, write.path) or "" for write in effects.writes[:writes])
         if path in known:
             return True
         answer: bool | None = False
@@ -238,7 +238,7 @@ class Counterpart:
         else:
             beginning = self.source
         if not os.path.lexists(beginning):
-            there = False
+            there: bool | None = False
             if made is not None:
                 there = made(beginning)
             if not there:
@@ -252,9 +252,9 @@ class Counterpart:
 
 def arrivals(source: str | None, root: str | None) -> Iterator[str]:
     """Yield the new paths of the files below `source` when it is laid over `root`, both absolute or None."""
-    waiting = []
-    if source and root:
-        waiting = [source]
+    if not source or not root:
+        return
+    waiting = [source]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:

@@ -104,7 +104,9 @@ class _Search:
         self.can = self.can and not (has("-f") and call.name != "ack")  # patterns that stand in a file
         self.without = has("--files-without-match", "--files-without-matches") or not self.is_rg and has("-L")
         self.inverts = has("-v", "--invert-match")
-        self.tests = None  # of one line; made when the first file is asked about
+        self.tests: list[Callable[[str], bool | None] | None] | None = (
+            None  # of one line; made when the first file is asked about
+        )
         self.ask = Asked(call, operands, known)
 
     # Places

@@ -127,12 +127,15 @@ def _filter(call: Call, options: Options, pattern: str | None) -> None:
     extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
     literally = call.name == "fgrep" or options.has("-F")
     keeps = _line_test(patterns, extended, literally, options)
-    if call.stdin.text is not None:
-        lines = call.stdin.text.splitlines()
+    stream = call.stdin
+    if stream is None:
+        return
+    if stream.text is not None:
+        lines = stream.text.splitlines()
         answers = [keeps(line) for line in lines]
         if None not in answers:
             call.says("".join(line + "\n" for line, answer in zip(lines, answers) if answer))
-    elif call.stdin.found is not None:
+    elif stream.found is not None:
         folder = call.folder
 
         def named(path: str) -> bool | None:
@@ -145,23 +148,24 @@ def _filter(call: Call, options: Options, pattern: str | None) -> None:
                 return answers.pop()
             return None
 
-        founds = call.stdin.found
-        call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
+        founds = [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in stream.found]
+        call.says(None, founds)
 
 
 def _kept_names(found: Found, keeps: Admits) -> Callable[[], list[str] | None] | None:
     """The names of `found` that are kept, as ``Found.names``."""
-    if found.names is None:
+    list_names = found.names
+    if list_names is None:
         return None
 
     def names() -> list[str] | None:
-        held = found.names()
-        answers = None
-        if held is not None:
-            answers = [keeps(name) for name in held]
-        if answers is None or None in answers:
+        every = list_names()
+        if every is None:
             return None
-        return [one for one, kept in zip(held, answers) if kept]
+        answers = [keeps(name) for name in every]
+        if None in answers:
+            return None
+        return [one for one, kept in zip(every, answers) if kept]
 
     return names
 

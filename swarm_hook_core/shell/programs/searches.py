@@ -62,10 +62,15 @@ def _founds(call: Call, expression: Expression, action: Action, roots: list[str]
                 return None
             founds += [Found(one.root, lambda _path: None) for one in inner]
             continue
-        given = (action, operand, root)
-        admits = expression.reaches(*given)
-        founds.append(Found(root, admits, lambda given=given: expression.names(*given, call.walk)))
+        founds.append(_found(call, expression, action, operand, root))
     return founds
+
+
+def _found(call: Call, expression: Expression, action: Action, operand: str, root: str) -> Found:
+    def names() -> list[str] | None:
+        return expression.names(action, operand, root, call.walk)
+
+    return Found(root, expression.reaches(action, operand, root), names)
 
 
 def _names_of(founds: list[Found] | None) -> list[str] | None:
@@ -159,15 +164,18 @@ def fd(call: Call) -> None:
 
 
 def _fd_listed(call: Call, root: str, operand: str, admits: _FdAdmits) -> Callable[[], list[str] | None]:
-    def look(names: list[str]) -> tuple[bool, bool]:
+    def look(names: list[str]) -> tuple[bool | None, bool | None]:
         path = os.path.join(root, *names)
-        goes_on = os.path.isdir(path) and (not names or not os.path.islink(path))
-        told = True
-        if names and goes_on:
-            told = admits.rules.admits(path)
-        return admits(path) if names else False, goes_on and told
+        is_folder = os.path.isdir(path)
+        if not names:
+            return False, is_folder
+        if not is_folder or os.path.islink(path):
+            return admits(path), False
+        return admits(path), admits.rules.admits(path)
 
-    return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
+    if operand == ".":
+        operand = ""
+    return lambda: names_below(call.walk, root, operand, look)
 
 
 class _FdAdmits:
@@ -233,7 +241,7 @@ def _fd_admits(call: Call, root: str, wanted: str, options: Options, roots: list
             or (depth.isdecimal() and len(names) > int(depth))
         ):
             return False
-        matched = True
+        matched: bool | None = True
         if wanted not in ("", "."):
             matched = _fd_matches(names[-1], wanted, options)
         if unsure and matched is not False:

@@ -68,8 +68,7 @@ def git(call: Call) -> None:
     after = any(_moves(earlier.words, words) for earlier in effects.git)
     if any((one.folder, one.words, one.after) == (folder, words, after) for one in effects.git):
         return  # a loop; it would only be asked again
-    found = {word: call.found(word) for word in words if not is_known(word)}
-    found = {word: founds for word, founds in found.items() if founds}
+    found = {word: founds for word in words if not is_known(word) and (founds := call.found(word))}
     made = GitCall(folder, words, call.by, top, _environment(call, folder), found, after)
     if words[0] == "apply":
         from swarm_hook_core.shell.programs.git.named_files import patched
@@ -103,7 +102,8 @@ def _made(call: Call, reading: Reading | None, top: list[str]) -> None:
 def _function(name: str) -> Callable[..., None]:
     from swarm_hook_core.shell.programs.git import named_files
 
-    return getattr(named_files, name)
+    function: Callable[..., None] = getattr(named_files, name)
+    return function
 
 
 def _is_elsewhere(words: list[str]) -> bool:

@@ -39,7 +39,8 @@ def losing(call: GitCall, words: list[str]) -> list[str] | None:
         return None
     find = _LOSING.get(verb)
     if find is not None:
-        return find(call, words, options)
+        found: list[str] | None = find(call, words, options)
+        return found
     if verb in _WITH_GIVING_UP and options.has(*_GIVE_UP):
         return []
     if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash"):

@@ -13,7 +13,6 @@ from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from swarm_hook_core.shell.model import Found
     from swarm_hook_core.shell.options import Options
@@ -129,16 +128,14 @@ def patched(call: Call, options: Options) -> tuple[list[str], list[Found]] | Non
 def _patched(call: Call, options: Options) -> tuple[list[tuple[str, str]], list[tuple[Found, str]], bool]:
     """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
-    named: list[Any] = []
-    founds: list[Any] = []
+    named: list[tuple[str, str]] = []
+    founds: list[tuple[Found, str]] = []
     is_whole = True
-    top = None
+    top, here = None, ""
     if call.folder:
         top = work_tree(call.folder)
-    strip, under = options.value("-p"), options.value("--directory") or ""
-    here = ""
-    if top:
         here = os.path.realpath(call.folder)
+    strip, under = options.value("-p"), options.value("--directory") or ""
     prefix = ""
     if top and here != top:
         prefix = os.path.relpath(here, top)
@@ -149,7 +146,7 @@ def _patched(call: Call, options: Options) -> tuple[list[tuple[str, str]], list[
             if source == "-":
                 about = getattr(call.stdin, "about", None)
             if about is not None:
-                loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
+                loses = options.has("-R", "--reverse") and getattr(call.stdin, "of_work_tree", False)
                 founds.append((about, edit_or_replace(not loses)))
             else:
                 is_whole = False

@@ -32,7 +32,7 @@ class Pathspec:
     ) -> None:
         self._items: list[Any] = []  # (exclude, path or None, pattern or None, founds or None)
         self._top = top
-        self._folders: dict[str, Any] = {}  # path -> True if a folder is there
+        self._folders: dict[str, bool] = {}  # path -> True if a folder is there
         self.is_unsure = False
         self.is_empty = not words
         for word in words:
@@ -70,7 +70,7 @@ class Pathspec:
         """Return True if the file `path` (relative to the top) matches, None if unknown."""
         if self.is_empty:
             return True
-        answer = False
+        answer: bool | None = False
         if self.is_unsure:
             answer = None
         for exclude, *item in self._items:
@@ -156,16 +156,16 @@ class Pathspec:
     ) -> bool | None:
         if founds:
             return self._is_found(path, founds)
-        if own == "" or path == own or path.startswith(own + "/"):
+        if own == "" or path == own or (own is not None and path.startswith(own + "/")):
             return True
         return bool(pattern and pattern.fullmatch(path))
 
     def _is_found(self, path: str, founds: list[Found]) -> bool | None:
         whole = os.path.join(self._top, path)
-        answer: object = False
+        answer: bool | None = False
         for one in founds:
             root = os.path.realpath(one.root)
-            told = False
+            told: bool | None = False
             if whole == root or whole.startswith(root.rstrip("/") + "/"):
                 told = one.admits(whole)
             if told:

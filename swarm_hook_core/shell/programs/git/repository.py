@@ -65,7 +65,8 @@ class Repository:
             raise NoAnswer(result.stderr)
         if result.code != 0:
             raise Refused(result.stderr, result.code)
-        return result.stdout
+        text: str = result.stdout
+        return text
 
     def names(self, *words: str, paths: Collection[str]) -> list[str]:
         """Return the NUL-separated names that git prints about `paths`; [] without paths."""
@@ -184,7 +185,7 @@ class Repository:
             for row in rows
             if row[3] == "M" and not row[2].strip("0") and row[4] == row[5] and row[4] in _REGULAR
         }
-        same = ()
+        same: set[str] = set()
         if doubtful:
             same = self._same(doubtful)
         return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))

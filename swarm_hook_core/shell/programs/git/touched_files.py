@@ -82,7 +82,9 @@ def without_aliases(call: GitCall, seconds: float = SECONDS) -> list[str] | None
         return call.words
     top = tree_of(call)
     try:
-        return top and _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
+        if top is not None:
+            return _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
+        return None
     except (NoAnswer, Refused):
         return None
 
@@ -141,13 +143,13 @@ class Question:
         self.options = options_of(words)
         self.repository = repository
         self.touch = touch
-        self._fold = str
+        self._fold: Callable[[str], str] = str
         if repository.ignores_case:
             self._fold = str.casefold
         self._held = self._by_name(locked)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
-        self._folded: dict[str, Any] = {}  # name as git compares it -> names
+        self._folded: dict[str, list[str]] = {}  # name as git compares it -> names
         for name in self._held:
             self._folded.setdefault(self._fold(name), []).append(name)
         self._sorted = sorted(self._folded)

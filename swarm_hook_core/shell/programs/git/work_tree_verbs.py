@@ -338,10 +338,9 @@ def unlink(question: Question) -> None:
     options = question.options
     specs = question.specs(options.operands)
     forced = options.has("-f", "--force") and not options.has("--cached")
+    say: Callable[[Iterable[str]], object] = question.hit
     if forced:
         say = question.loses
-    else:
-        say = question.hit
     if not specs.is_empty:
         say(question.named(specs))
         say(question.chosen(specs, question.repository.tracked))
