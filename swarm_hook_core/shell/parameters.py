@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.syntax import Parameter
 
@@ -180,20 +180,20 @@ class _Expanded:
 
 
 def _trimmed(text: str, wanted: str, operator: str) -> str:
-    if not globs.is_magic(wanted, True):
-        wanted = globs.literal(wanted)
+    if not wildcards.is_magic(wanted, True):
+        wanted = wildcards.literal(wanted)
         if operator[0] == "#":
             return text.removeprefix(wanted)
         return text.removesuffix(wanted)
     if len(text) > LONGEST_MATCHED:
         return UNKNOWN
-    items = globs.compiled(wanted, True)
+    items = wildcards.compiled(wanted, True)
     places = range(len(text) + 1)
     for place in reversed(places) if operator in ("##", "%") else places:
         cut, kept = text[:place], text[place:]
         if operator[0] == "%":
             cut, kept = kept, cut
-        if globs.matches(cut, items):
+        if wildcards.matches(cut, items):
             return kept
     return text
 
@@ -201,8 +201,8 @@ def _trimmed(text: str, wanted: str, operator: str) -> str:
 def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
     if not wanted:
         return text
-    if not globs.is_magic(wanted, True):
-        wanted = globs.literal(wanted)
+    if not wildcards.is_magic(wanted, True):
+        wanted = wildcards.literal(wanted)
         if operator == "/#":
             if text.startswith(wanted):
                 return replacement + text[len(wanted) :]
@@ -214,10 +214,10 @@ def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
         return text.replace(wanted, replacement, -1 if operator == "//" else 1)
     if len(text) > LONGEST_REPLACED:
         return UNKNOWN
-    items, out, at = globs.compiled(wanted, True), [], 0
+    items, out, at = wildcards.compiled(wanted, True), [], 0
     while at < len(text) and not (operator == "/#" and at):
         ends = range(len(text), at if operator != "/%" else len(text) - 1, -1)
-        end = next((end for end in ends if globs.matches(text[at:end], items)), None)
+        end = next((end for end in ends if wildcards.matches(text[at:end], items)), None)
         if end is None:
             out.append(text[at])
             at += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.parameters import expanded
 from swarm_hook_core.shell.parser import document_of
@@ -39,7 +39,7 @@ def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
     found: list[str] = []
     signs: frozenset[str] = frozenset()
     if "noglob" not in scope.options:
-        signs = globs.SIGNS
+        signs = wildcards.SIGNS
     for parts in braces(word.parts) if "{" in word.raw else [word.parts]:
         out = _Fields(scope.separators())
         Expansion(walk, scope, out).put(with_home(scope, parts))
@@ -49,8 +49,8 @@ def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
             text = "".join(piece for piece, _magic in pieces)
             if any(magic and any(sign in piece for sign in signs) for piece, magic in pieces) and is_known(text):
                 wanted = _as_pattern(pieces)
-                if globs.is_magic(wanted, True):
-                    found += walk.listed(scope, wanted) or [globs.literal(wanted)]
+                if wildcards.is_magic(wanted, True):
+                    found += walk.listed(scope, wanted) or [wildcards.literal(wanted)]
                     continue
             found.append(text if len(text) <= LONGEST_VALUE else UNKNOWN)
     return found
@@ -259,7 +259,7 @@ class _Fields:
 
 
 def _as_pattern(pieces: list[tuple[str, bool]]) -> str:
-    return "".join(text if magic else globs.escaped(text) for text, magic in pieces)
+    return "".join(text if magic else wildcards.escaped(text) for text, magic in pieces)
 
 
 # Braces

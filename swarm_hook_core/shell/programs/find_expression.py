@@ -6,7 +6,7 @@ import os
 import stat
 import time
 
-from swarm_hook_core.shell.globs import match
+from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.wildmatch import PatternUnreadable, covers, parsed
+from swarm_hook_core.wildcards import PatternUnreadable, match
+from swarm_hook_core.wildmatch import covers, parsed
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -138,7 +139,6 @@ class IgnoreRules:
         return "unknown"
 
     def _fits(self, name: str, kind: str) -> bool | None:
-        from swarm_hook_core.shell.globs import match
 
         if kind in TYPES:
             return any(match(name, glob) for glob in TYPES[kind].split())

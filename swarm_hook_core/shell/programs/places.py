@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
-from swarm_hook_core.shell.globs import admits
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
@@ -308,6 +307,8 @@ def matching(pattern: str, folder: str) -> Admits:
 
     `folder`: the absolute folder of a relative pattern.
     """
+    from swarm_hook_core.shell.globs import admits
+
     choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
 
     def matches(path: str) -> bool | None:

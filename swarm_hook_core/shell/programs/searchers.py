@@ -87,7 +87,7 @@ def _reached(root: str, recursive: bool, options: Options) -> Admits:
         if not recursive or not path.startswith(root.rstrip("/") + "/"):
             return False
         names = path[len(root.rstrip("/")) + 1 :].split("/")
-        from swarm_hook_core.shell.globs import match
+        from swarm_hook_core.wildcards import match
 
         without = options.values("--exclude-dir")
         return not any(match(name, one.rstrip("/")) for name in names[:-1] for one in without)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.find_expression import RUNS, Expression, names_below
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
+from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from swarm_hook_core.shell.programs.git.table import options_of
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from swarm_hook_core.shell.programs.engine import Reading
 
