@@ -234,8 +234,8 @@ def change_folder(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
         elif name == "popd":
             _go(walk, scope, scope.stack.pop())
         else:
-            scope.stack[-1], target = scope.folder, scope.stack[-1]
-            _go(walk, scope, target)
+            scope.stack[-1], folder = scope.folder, scope.stack[-1]
+            _go(walk, scope, folder)
         return None
     came_from = scope.folder
     target = scope.variable("HOME")

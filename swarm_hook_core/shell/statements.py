@@ -14,6 +14,7 @@ from swarm_hook_core.shell.words import fields, number, pattern, value
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from swarm_hook_core.shell.scope import Scope
@@ -304,7 +305,7 @@ def negated(walk: Walk, scope: Scope, node: Negated) -> Stream | None:
     return stream
 
 
-_STATEMENTS = {
+_STATEMENTS: dict[type, Callable[[Walk, Scope, Any], Stream | None]] = {
     syntax.Arithmetic: calculation,
     syntax.Background: lambda walk, scope, node: statement(walk, scope.fork(), node.inner),
     syntax.Case: cases,

@@ -97,6 +97,7 @@ def with_home(scope: Scope, parts: list[str | Node]) -> list[str | Node]:
     user, slash, inside = rest.partition("/")
     if not tilde or (before and not (before[-1] == "=" and before[:-1].isidentifier())) or (parts[1:] and not slash):
         return parts
+    home: Any = UNKNOWN
     if user in ("+", "-"):
         if user == "+":
             home = scope.folder

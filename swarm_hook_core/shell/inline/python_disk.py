@@ -250,7 +250,8 @@ def gone_through(code: Code, files: DiskFiles, act: Any) -> Any:
         if loop.how != EDIT:
             effects.loops[-1].how = loop.how
     elif loop.writes_them or loop.writes_others:
-        effects.tree(files.root, code.replays and code.replays.admits, loop.how)
+        if code.replays is not None:
+            effects.tree(files.root, code.replays.admits, loop.how)
         if loop.writes_others:  # files with names made from the names of `files`
             effects.guess_path()
     return result

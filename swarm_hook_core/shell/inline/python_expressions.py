@@ -340,10 +340,14 @@ class Expressions:
         return Method(owner, name)
 
     def of_Call(self, node: ast.Call) -> Any:
-        callee, args, named = self.value(node.func), self.several(node.args), {}
+        callee, args = self.value(node.func), self.several(node.args)
+        named: dict[str, Any] = {}
         for keyword in node.keywords:
             value = self.value(keyword.value)
-            named.update({keyword.arg: value} if keyword.arg is not None else value if isinstance(value, dict) else {})
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+            elif isinstance(value, dict):
+                named.update(value)
         return self.call(callee, args, named)
 
     def call(self, callee: Any, args: list[Any], named: dict[str, Any]) -> Any:
@@ -415,8 +419,9 @@ class Expressions:
         if args is not None:
             for name, default in zip(reversed(places), reversed(wanted.defaults)):
                 held[name] = self.value(default)
-            for one, default in zip(wanted.kwonlyargs, wanted.kw_defaults):
-                held[one.arg] = ANY if default is None else self.value(default)
+            for one, keyword_default in zip(wanted.kwonlyargs, wanted.kw_defaults):
+                if keyword_default is not None:
+                    held[one.arg] = self.value(keyword_default)
             held.update(zip(places, args))
             held.update({name: value for name, value in named.items() if name in every})
         if wanted.vararg is not None:

@@ -232,4 +232,4 @@ def asks(words: list[str]) -> str:
 
 
 def _alone(words: list[str]) -> Reading | None:
-    return reading_of(Call(None, "git", words, None), words, None)
+    return reading_of(Call(None, "git", words, None), words, None)  # type: ignore[arg-type]  # it only reads words
