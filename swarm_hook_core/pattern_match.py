@@ -98,7 +98,7 @@ def covered_below(
         folder, there = waiting.pop()
         try:
             entries = os.scandir(folder)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # gone or unreadable: nothing in it is covered
             continue
         with entries:
             for entry in entries:

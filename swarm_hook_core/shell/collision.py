@@ -264,7 +264,7 @@ def _files_below(folder: str) -> Iterator[str]:
                         waiting.append(entry.path)
                     else:
                         yield entry.path
-        except OSError:
+        except OSError:  # gone or unreadable: it holds no file to ask about
             continue
 
 

@@ -134,5 +134,5 @@ class _Condition:
             return same == (operator != "!=")
         try:
             return _NUMERIC[operator](int(left), int(right))
-        except (KeyError, ValueError):
+        except (KeyError, ValueError):  # no number, or an operator that is not followed
             return None

@@ -46,7 +46,7 @@ def expand(
         return None
     try:
         return sorted(_Search(folder or "/", options, spend).names(parts))
-    except _TooMany:
+    except _TooMany:  # too many to list
         return None
 
 
@@ -103,7 +103,7 @@ class _Search:
             at = waiting.pop()
             try:
                 entries = [one for one in os.scandir(os.path.join(self.folder, at)) if not one.name.startswith(".")]
-            except (OSError, ValueError):
+            except (OSError, ValueError):  # gone or unreadable, as for the shell itself
                 continue
             self.look(len(entries))
             for entry in entries:
@@ -118,7 +118,7 @@ def names_in(folder: str) -> list[str]:
     """Return the names of the entries of `folder`; [] if it cannot be read."""
     try:
         return os.listdir(folder)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # gone or unreadable, as for the shell itself
         return []
 
 

@@ -134,7 +134,7 @@ class Code(Expressions):
         """Follow the code to its end."""
         try:
             self.block(tree.body)
-        except Exit:
+        except Exit:  # the code ends here, by itself
             pass
         except _TOO_LONG:
             self.effects.guess_code(TOO_LONG)

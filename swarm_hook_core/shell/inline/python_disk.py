@@ -38,7 +38,7 @@ def text_read(code: Code, path: str) -> Any:
             return ANY
         with open(whole, encoding="utf-8") as file:
             return file.read()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # gone, unreadable or no text
         return ANY
 
 
@@ -238,7 +238,7 @@ def gone_through(code: Code, files: DiskFiles, act: Any) -> Any:
     effects.loops.append(loop)
     try:
         result = act()
-    except Exit:
+    except Exit:  # the code ends inside the loop; the effects so far count
         pass
     finally:
         effects.loops.pop()

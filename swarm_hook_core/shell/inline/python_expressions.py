@@ -382,7 +382,7 @@ class Expressions:
                 self.enter(function, None, {})
             elif isinstance(function.of, Path):
                 self.call(function, [ANY], {})
-        except Exit:
+        except Exit:  # it leaves the code, whose later effects still count
             pass
         finally:
             self.effects.doubt -= 1

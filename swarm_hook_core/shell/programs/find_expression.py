@@ -252,7 +252,7 @@ class Expression:
             return match(spelled, value)
         try:
             return self._of_file(test, value, whole)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the file is gone, or the value is no number
             return None
 
     def _of_file(self, test: str, value: str, whole: str) -> bool | None:
@@ -332,7 +332,7 @@ def _names(
             try:
                 with os.scandir(path) as entries:
                     below = [(entry.path, [*names, entry.name]) for entry in entries]
-            except OSError:
+            except OSError:  # the folder is gone or unreadable, as for find itself
                 continue
             if len(below) > MOST_LOOKED_AT:
                 return None

@@ -272,9 +272,9 @@ def _text(file: str) -> str | None:
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as lines:
             text = lines.read(MOST_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # there is no such file, so no rules
         return ""
-    except OSError:
+    except OSError:  # unreadable: its rules are unknown
         return None
     if len(text) <= MOST_BYTES:
         return text

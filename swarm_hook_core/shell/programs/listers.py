@@ -113,7 +113,7 @@ def _converted(flags: str, letter: str, word: str) -> str:
     if letter in "di" and is_known(word) and len(flags) < LONGEST_FLAGS:  # a width of millions is not made
         try:
             return ("%" + flags + "d") % int(word or "0")
-        except (ValueError, TypeError):
+        except (ValueError, TypeError):  # no number, or no valid format
             return UNKNOWN
     return UNKNOWN
 
@@ -149,7 +149,7 @@ def ls(call: Call) -> None:
             return
         try:
             names = sorted(name for name in os.listdir(where) if name[0] != "." or options.has("-a", "-A"))
-        except OSError:
+        except OSError:  # the folder is unreadable, so its names are unknown
             return
     if len(names) > MOST_NAMES:
         call.says(None, Found(where, lambda path: os.path.dirname(path) == where))
@@ -286,7 +286,7 @@ def realpath(call: Call) -> None:
         else:
             try:
                 lines.append(os.readlink(path))
-            except OSError:
+            except OSError:  # not a link: readlink prints nothing
                 continue
     call.says("".join(line + "\n" for line in lines))
 

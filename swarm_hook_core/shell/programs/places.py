@@ -261,7 +261,7 @@ def arrivals(source: str | None, root: str | None) -> Iterator[str]:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     yield root + entry.path[len(source.rstrip("/")) :]
-        except OSError:
+        except OSError:  # the folder is gone or unreadable: no file arrives from it
             continue
 
 

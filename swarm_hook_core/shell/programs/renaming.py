@@ -106,7 +106,7 @@ def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str],
     repeats = sum(pattern.count(one) for one in "*+{")
     try:
         wanted = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError):  # not a pattern for Python
         return None
 
     def step(name: str) -> str | None:
@@ -115,7 +115,7 @@ def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str],
             if tries <= MOST_TRIES:
                 return wanted.sub(made, name, count=int("g" not in flags))
             return None
-        except (re.error, IndexError):
+        except (re.error, IndexError):  # the replacement names a missing group
             return None
 
     return step

@@ -179,7 +179,7 @@ class _Search:
         try:
             with open(path, "rb") as file:
                 data = file.read(MOST_BYTES + 1)
-        except OSError:
+        except OSError:  # unreadable: the search's answer is unknown
             return None
         if len(data) > MOST_BYTES or b"\0" in data:
             return None
@@ -253,7 +253,7 @@ def _line_test(
         text = rf"(?<!\w)(?:{text})(?!\w)"
     try:
         found = re.compile(text, re.IGNORECASE if folds else 0)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError):  # not a pattern for Python
         return None
     if whole:
         test = found.fullmatch

@@ -198,7 +198,7 @@ def _line_test(patterns: list[str], extended: bool, literally: bool, options: Op
             if options.has("-w"):
                 wanted = rf"\b(?:{wanted})\b"
             found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
-        except (re.error, OverflowError, RecursionError):
+        except (re.error, OverflowError, RecursionError):  # not a pattern for Python
             return None
         return bool(found) != inverts
 

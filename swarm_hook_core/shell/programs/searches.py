@@ -272,5 +272,5 @@ def _fd_matches(name: str, wanted: str, options: Options) -> bool | None:
 
     try:
         return bool(re.search(wanted, name, re.IGNORECASE if options.has("-i", "--ignore-case") else 0))
-    except re.error:
+    except re.error:  # not a pattern for Python
         return None

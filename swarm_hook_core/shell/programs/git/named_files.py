@@ -193,7 +193,7 @@ def _text(call: Call, source: str) -> str | None:
             return None
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(LONGEST)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # unreadable, so the patch is unknown
         return None
 
 

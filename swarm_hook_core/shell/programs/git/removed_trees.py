@@ -68,7 +68,7 @@ def _listed(path: str) -> list[str]:
             return []
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read(SMALL).split("\n")
-    except OSError:
+    except OSError:  # unreadable: no submodule is known
         return []
     pairs = [line.partition("=") for line in lines]
     return [value.strip().strip('"') for name, equals, value in pairs if equals and name.strip() == "path"][:MOST]

@@ -156,7 +156,7 @@ class Repository:
         """Return True if `new` has `old` in its history."""
         try:
             self.ask("merge-base", "--is-ancestor", old, new)
-        except Refused:
+        except Refused:  # exit code 1 is git's no
             return False
         return True
 
@@ -164,7 +164,7 @@ class Repository:
         """Return the last value of a setting, or empty."""
         try:
             return self.ask("config", "--get", name).rstrip("\n")
-        except Refused:
+        except Refused:  # the setting is not set
             return ""
 
     def note(self, name: str) -> str:
@@ -173,7 +173,7 @@ class Repository:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read(65536).strip()
-        except OSError:
+        except OSError:  # git has no such note
             return ""
 
     # -------------------------------------------------------------- innards
@@ -204,7 +204,7 @@ class Repository:
             return set()
         try:
             hashes = self.ask("hash-object", "--", *plain).split("\n")
-        except Refused:
+        except Refused:  # a file has vanished: none counts as the same
             return set()
         return {path for path, made in zip(plain, hashes) if made == objects[path]}
 

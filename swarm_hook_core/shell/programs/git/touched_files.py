@@ -85,7 +85,7 @@ def without_aliases(call: GitCall, seconds: float = SECONDS) -> list[str] | None
         if top is not None:
             return _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
         return None
-    except (NoAnswer, Refused):
+    except (NoAnswer, Refused):  # git gives no answer: the alias is unknown
         return None
 
 
@@ -116,7 +116,7 @@ def _without_aliases(words: list[str], repository: Repository) -> list[str] | No
 
         try:
             words = [*shlex.split(value), *words[1:]]
-        except ValueError:
+        except ValueError:  # quotes that are not closed
             return None
     return None
 

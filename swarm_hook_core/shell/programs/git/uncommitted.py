@@ -62,7 +62,7 @@ def changes(
             changed = repository.against("HEAD", named)
         except Refused:
             changed = repository.tracked(named)  # no commit yet
-    except (NoAnswer, Refused):
+    except (NoAnswer, Refused):  # git gives no answer: no change is known
         return [], []
     return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
@@ -76,9 +76,9 @@ def changed_in(top: str, folder: str, seconds: float) -> list[str] | None:
     below = ["" if inside == "." else inside]
     try:
         found = [*repository.untracked(below), *repository.against("HEAD", below)]
-    except NoAnswer:
+    except NoAnswer:  # git was too slow
         return None
-    except Refused:
+    except Refused:  # not a work tree that git accepts: nothing to protect
         return []
     return [os.path.join(top, name) for name in found]
 
