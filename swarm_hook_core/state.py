@@ -21,6 +21,13 @@ def config_dir() -> str:
     return user_folder("SWARM_CONFIG_DIR", "XDG_CONFIG_HOME", "~/.config")
 
 
+def data_dir() -> str:
+    """The folder of what `swarm-mcp install` hands to clients. On Windows the name of its author is left out."""
+    if os.name == "nt":
+        return os.path.dirname(user_folder("", "XDG_DATA_HOME", "~/.local/share"))
+    return user_folder("", "XDG_DATA_HOME", "~/.local/share")
+
+
 def config_path() -> str:
     """The file of a person's settings (``settings``). It need not exist."""
     return os.path.join(config_dir(), "config.json")

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from swarm_hook_core.state import user_folder
+from swarm_hook_core.state import data_dir
 from swarm_mcp.plugin_files import plugin_folder
 
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
@@ -72,5 +72,5 @@ def marketplace_folder() -> Path:
     try:
         from platformdirs import user_data_path
     except Exception:
-        return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"
+        return Path(data_dir()) / "marketplace"
     return user_data_path("swarm-mcp", appauthor=False) / "marketplace"
