@@ -1,4 +1,4 @@
-"""What one locked pattern covers, and what of that is on the disk, found within bounds of time and number."""
+"""The paths that a locked pattern covers: by key, and on the disk, within bounds of time and number."""
 
 import os
 import time
@@ -11,10 +11,11 @@ SECONDS = 0.15
 
 
 class Cover:
-    """What the pattern of a Held lock covers.
+    """The paths covered by the pattern of a Held lock.
 
-    `segments` as ``wildmatch.parsed`` has them, None where they cannot be read; `folder`, the key of the folder that
-    all it covers is in; `base`, of the one it counts from; `fold`, whether letter case does not count.
+    segments  as ``wildmatch.parsed`` returns them, None if they cannot be read
+    folder    the key of the folder that all covered paths are in; `base` the key of the folder it counts from
+    fold      True if letter case does not count
     """
 
     __slots__ = ("held", "segments", "base", "folder", "fold")
@@ -32,14 +33,16 @@ class Cover:
         self.folder = f"{self.base.rstrip('/')}/{prefix}" if prefix else self.base
 
     def has(self, key: str) -> bool:
-        """Whether it covers the path with this key."""
+        """Return True if it covers the path with this key."""
         start = self.base.rstrip("/") + "/"
         if self.segments is None or not key.startswith(start):
             return False
         return wildmatch.covers(self.segments, key[len(start) :])
 
     def places_at(self, key: str):
-        """Where in the pattern one is in the folder with this key (``wildmatch.step``); empty where none is below."""
+        """Return the places in the pattern that the folder with this key has reached (``wildmatch.step``); may be
+        empty.
+        """
         if self.segments is None:
             return ()
         start = self.base.rstrip("/") + "/"
@@ -53,18 +56,18 @@ class Cover:
         return places - {len(self.segments)}
 
     def leads_to(self, key: str) -> bool:
-        """Whether something below the folder with this key may be covered."""
+        """Return True if a path below the folder with this key may be covered."""
         if self.segments is None:
             return False
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
 def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
-    """``(path, cover)`` of each file or folder there is that a pattern covers; no order.
+    """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
-    `starts`: ``(cover, folder, places)``, a ``Cover``, where to begin, and where in the pattern one is there.
-    A cover that was not looked through to the end is named once more, with an empty path. No link is followed, and
-    what repositories keep for themselves is left out.
+    `starts` has ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and its places in the pattern. A
+    cover that was not searched to the end is named once more, with an empty path. Links are not followed, and
+    repositories' own folders are left out.
     """
     end, seen = time.monotonic() + seconds, 0
     together: dict = {}
@@ -98,9 +101,9 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
 
 
 def start_of(cover, root: str, keys):
-    """As `covered_below` takes it: where to begin for what `cover` has below the folder `root` with these `keys`.
+    """Return the start for `covered_below` of the paths that `cover` has below the folder `root` with these `keys`.
 
-    None where it has nothing there.
+    None if it has no path there.
     """
     for key in keys:
         places = cover.places_at(key)
