@@ -13,7 +13,7 @@ from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, onlooker
-from swarm_mcp.store import denials, lock_endings, lock_rows, session_life, session_table, task_reading
+from swarm_mcp.store import denials, lock_endings, lock_rows, reactions, session_table, task_reading
 from swarm_mcp.store.naming import may_meet
 
 TYPE_CHECKING = False
@@ -200,7 +200,7 @@ def sweep(db: Database) -> None:
     if session_table.some_gone(db) or denials.are_due(db) or lock_rows.ended_holds(db):
         foreign = lock_rows.foreign_keys(db, 2000)
         with db.writing() as tx:
-            session_life.reclaim(tx)
+            reactions.reclaim(tx)
             lock_endings.reaped(tx, lock_rows.ended_holds(tx))
             lock_rows.give_keys(tx, foreign)  # or a lock by another spelling would be due again and again
             denials.settle(tx)

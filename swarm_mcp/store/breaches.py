@@ -15,7 +15,7 @@ from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock
 from swarm_mcp.domain.session import TEAM, Session
-from swarm_mcp.store import claimed, events, lock_finder, messages, session_table
+from swarm_mcp.store import claimed, lock_finder, messages, session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def restored(db: Database, restorer: Session | None, file: str, kept: str, sourc
         number = _add(tx, restorer.scope if restorer else scope, restorer, row)
         payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
         actor = restorer.id if restorer else "system"
-        events.add(tx, restorer.scope if restorer else scope, "context.restored", actor, file, payload)
+        tx.add_event(restorer.scope if restorer else scope, "context.restored", actor, file, payload)
         for lock in held:
             holder = session_table.live(tx, lock.instance_id)
             if holder and not (restorer and restorer.id == holder.id):
@@ -163,7 +163,7 @@ def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict) -> None
         "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
     }  # fmt: skip
     actor = writer.id if writer else "system"
-    events.add(tx, lock.scope, "context.lock_breached", actor, row["file"], payload)
+    tx.add_event(lock.scope, "context.lock_breached", actor, row["file"], payload)
 
 
 def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows: list[dict]) -> None:

@@ -17,7 +17,6 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import (
     breaches,
     denials,
-    events,
     leases,
     lock_endings,
     lock_rows,
@@ -370,7 +369,7 @@ def _report_locks(tx: Transaction, kind: str, rows: list[Lock], mode: str) -> di
 
 def _report(tx: Transaction, kind: str, found: dict[str, int], mode: str, **more) -> None:
     for scope, count in found.items():
-        events.add(tx, scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
+        tx.add_event(scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
 
 
 def _has_more(gone: list[dict[str, int]]) -> bool:

@@ -6,6 +6,7 @@ import _thread
 import os
 import time
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
@@ -103,6 +104,19 @@ class Transaction:
     def has(self, rows: str, *values: object) -> bool:
         """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
         return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))
+
+    def add_event(
+        self, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict[str, Any] | str | None
+    ) -> None:
+        """Append a row to the audit trail, in the transaction of the change that it records.
+
+        `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON.
+        """
+        text = dumps(payload) if isinstance(payload, dict) else payload
+        self.change(
+            "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (scope, kind, actor, subject, text, self.now()),
+        )
 
     def version(self) -> tuple[int, int]:
         """Return another value after each commit of somebody else, and where the file is another."""

@@ -15,7 +15,7 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import events, lock_finder, lock_queue, notices, session_table
+from swarm_mcp.store import lock_finder, lock_queue, notices, session_table
 from swarm_mcp.store.lock_request import Attempt, reach_in, rule
 from swarm_mcp.store.naming import known_as, may_meet
 
@@ -129,8 +129,6 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
     Whether somebody still holds the file; where not, the session is told so at once. Of a refusal without a lock
     (``Attempt.why``), `holder_id` is the session whose uncommitted work was in the way; it is an event alone.
     """
-    from swarm_mcp.store import storms
-
     attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
     tool = attempt.tool
     if attempt.why:
@@ -148,6 +146,8 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
                 count(tx, instance, theirs[0])
             else:
                 record(tx, instance, theirs[0], attempt)
+            from swarm_mcp.store import storms
+
             storms.note(tx, instance, theirs[0], key_of_lock(theirs[0]), attempt)
         else:
             _say_freed(tx, instance, file, holder_id, attempt)
@@ -191,7 +191,7 @@ def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, a
     payload.update(also=list(attempt.also), said=attempt.said)
     payload.update(_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
-    events.add(tx, instance.scope, WRITE_DENIED, instance.id, file, told)
+    tx.add_event(instance.scope, WRITE_DENIED, instance.id, file, told)
 
 
 def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
@@ -201,14 +201,14 @@ def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, at
     payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
     payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
-    events.add(tx, instance.scope, "context.lock_denied", instance.id, file, told)
+    tx.add_event(instance.scope, "context.lock_denied", instance.id, file, told)
 
 
 def _say(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
     payload: dict = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
     payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
     payload.update(_facts(tx, instance, lock, attempt))
-    events.add(tx, instance.scope, "context.lock_denied", instance.id, lock.file, payload)
+    tx.add_event(instance.scope, "context.lock_denied", instance.id, lock.file, payload)
 
 
 def forget(tx: Transaction, instance_id: str, keys: list[str] | None = None) -> None:

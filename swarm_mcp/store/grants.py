@@ -13,7 +13,7 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import events, lock_finder, lock_rows, reactions
+from swarm_mcp.store import lock_finder, lock_rows, reactions
 from swarm_mcp.store.lock_candidates import question
 from swarm_mcp.store.lock_rows import ON_FILES, facts
 
@@ -90,14 +90,16 @@ def grant(
 
     `met`: what ``LockFinder.meeting`` says now of each that is wanted, where that is known; so `around`.
     """
-    from swarm_mcp.store import denials, lock_queue
-
     waited = 0.0
     if around is None or around.waiters:
+        from swarm_mcp.store import lock_queue
+
         waited = lock_queue.waited(tx, wanted.ticket)
         lock_queue.pass_over(tx, instance, wanted)
         lock_queue.give_up(tx, wanted.ticket)
     if around is None or around.denied:
+        from swarm_mcp.store import denials
+
         denials.forget(tx, instance.id, keys_of(wanted))
     granted = [
         _grant(tx, instance, wanted, reach, lock_finder.same(tx, reach) if met is None else met[number], waited)
@@ -151,7 +153,7 @@ def _grant(
     payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
     payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
     payload.update({"waited": waited} if waited else {})
-    events.add(tx, lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
+    tx.add_event(lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
     return Lock({**lock, "file": reach.file})
 
 

@@ -9,7 +9,7 @@ from swarm_hook_core.untrusted_text import named
 from swarm_mcp.domain.lock import AUTO, Lock
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import leases, lock_rows, messages, reactions, session_table
+from swarm_mcp.store import lock_rows, reactions, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def let_lapse(db: Database) -> bool:
 
     Costs one read while nothing is due. A busy store is left alone; somebody will be around again.
     """
+    from swarm_mcp.store import leases
+
     if not leases.due(db, 1):
         return False
     try:
@@ -104,6 +106,8 @@ def let_lapse(db: Database) -> bool:
 
 def settle_leases(tx: Transaction) -> None:
     """Do as `let_lapse`, inside a transaction."""
+    from swarm_mcp.store import leases
+
     for lock_id in leases.due(tx, AT_ONCE):
         for row in reaped(tx, lock_rows.select(tx, "AND c.id = ?", (lock_id,))):
             _warn(tx, row)
@@ -117,4 +121,6 @@ def _warn(tx: Transaction, row: Lock) -> None:
             f"[auto] Your lock on {named(plain(row.file))} lapses in {left:.0f} s. Anything this session does"
             " renews it; if you need it no longer, release it: others may be waiting."
         )
+        from swarm_mcp.store import messages
+
         messages.post(tx, holder.scope, "system", holder.id, text)

@@ -13,7 +13,6 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import above, finder, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
-from swarm_mcp.store import events
 from swarm_mcp.store.lock_candidates import question
 from swarm_mcp.store.lock_request import forms, meet, reach_in
 
@@ -209,7 +208,7 @@ def note_ends(tx: Transaction, locks: list[Lock], reason: str, **payload: object
     told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
     for lock in locks:
         said = {**told, "lock": lock.id, **facts(lock)}
-        events.add(tx, lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
+        tx.add_event(lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
 
 
 def is_readable(file: object) -> bool:

@@ -11,7 +11,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
-from swarm_mcp.store import claimed, events, lock_finder, lock_queue, reactions, session_life, session_table
+from swarm_mcp.store import claimed, lock_finder, lock_queue, reactions, session_life, session_table
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import LockRequest
@@ -77,8 +77,7 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
             marks = ", ".join("?" * len(values))
             tx.change(f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values()))
             return int(tx.rows("SELECT last_insert_rowid() AS ticket")[0].ticket)
-        events.add(
-            tx, instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
+        tx.add_event(instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
             {"circle": [list(holder) for holder in circle]},
         )  # fmt: skip
     raise Deadlock([_named(db, holder) for holder in circle])

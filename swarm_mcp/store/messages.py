@@ -13,8 +13,8 @@ import os
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
-from swarm_mcp.domain.message import Message, task_mark
-from swarm_mcp.store import events, session_table
+from swarm_mcp.domain.message import Message, length, task_mark
+from swarm_mcp.store import session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
@@ -40,8 +40,8 @@ def post(
     `told`, `file`: as for ``Notices.post``, which matters where the recipient is on another machine.
     """
     message_id = _insert(tx, scope, sender, recipient, content, told, file)
-    payload = {"content": content, "length": events.length(content)}
-    events.add(tx, scope, "message.sent", sender, recipient, payload)
+    payload = {"content": content, "length": length(content)}
+    tx.add_event(scope, "message.sent", sender, recipient, payload)
     return message_id
 
 
@@ -55,8 +55,8 @@ def announce(tx: Transaction, sender: Session, content: str) -> list[str]:
     for peer in peers:
         _insert(tx, sender.scope, sender.id, peer, content)
     if peers:
-        payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
-        events.add(tx, sender.scope, "message.broadcast", sender.id, None, payload)
+        payload = {"content": content, "recipients": len(peers), "length": length(content)}
+        tx.add_event(sender.scope, "message.broadcast", sender.id, None, payload)
     return peers
 
 

@@ -9,7 +9,6 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, TEAM, Session
-from swarm_mcp.store import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,9 +197,9 @@ def delete(tx: Transaction, session: Session, reason: str) -> None:
     if reason == "reclaimed":
         payload.update(last_heartbeat=session.heartbeat)
         payload.update(stale_threshold_secs=STALE_SECONDS, reclaim_threshold_secs=RECLAIM_SECONDS)
-        events.add(tx, session.scope, "instance.stale_reclaimed", "system", session.id, payload)
+        tx.add_event(session.scope, "instance.stale_reclaimed", "system", session.id, payload)
     else:
-        events.add(tx, session.scope, "instance.deregistered", session.id, session.id, payload)
+        tx.add_event(session.scope, "instance.deregistered", session.id, session.id, payload)
 
 
 def _live(tx: Transaction, where: str, values: tuple) -> list[Session]:

@@ -15,7 +15,7 @@ from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.store import events, lock_finder, session_life, session_table
+from swarm_mcp.store import lock_finder, session_life, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id:
         (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, tx.now()),
     )
     payload = {"id": row["id"], "content": row["content"]}
-    events.add(tx, row["scope"], "context.lock_acquired", instance.id, name, payload)
+    tx.add_event(row["scope"], "context.lock_acquired", instance.id, name, payload)
     return Lock(row)
 
 
@@ -70,7 +70,7 @@ def release(tx: Transaction, row: Lock, reason: str) -> None:
 def _release(tx: Transaction, row: Lock, reason: str) -> None:
     if tx.change("DELETE FROM context WHERE id = ?", (row.id,)):
         payload = {"released": 1, "reason": reason, "task_id": row.task_id}
-        events.add(tx, row.scope, "context.lock_released", row.instance_id, row.file, payload)
+        tx.add_event(row.scope, "context.lock_released", row.instance_id, row.file, payload)
 
 
 def holder(tx: Transaction, scope: str, name: str) -> Lock | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from swarm_hook_core.json_text import quote
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.watching.report import quoted
+from swarm_mcp.domain.message import length
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
     BLOCKED,
@@ -26,7 +27,7 @@ from swarm_mcp.domain.task import (
     Task,
 )  # fmt: skip
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import events, session_table
+from swarm_mcp.store import session_table
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.naming import may_meet, name_of
 
@@ -143,7 +144,7 @@ def create(tx: Transaction, task: dict, actor: str, payload: dict) -> None:
     task.update(updated_at=task["created_at"], changed_at=stamp(tx, task["scope"]))
     values = [as_json(value) if isinstance(value, list) else value for value in task.values()]
     tx.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
-    events.add(tx, task["scope"], _EVENTS["request"], actor, task["id"], payload)
+    tx.add_event(task["scope"], _EVENTS["request"], actor, task["id"], payload)
 
 
 def move(tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict, **columns) -> Task:
@@ -166,7 +167,7 @@ def move(tx: Transaction, task: Task, target: str, how: str, actor: str | None, 
     )
     if moved != 1:  # read before this transaction began
         raise Refused("Task was changed by another session just now; look at it again")
-    events.add(tx, task.scope, _EVENTS[how], actor, task.id, payload)
+    tx.add_event(task.scope, _EVENTS[how], actor, task.id, payload)
     return task.replace(**changed)
 
 
@@ -355,6 +356,6 @@ def _tell(tx: Transaction, row: Session, released: list[Task]) -> None:
             "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, 'system', ?, ?, ?)",
             (row.scope, peer, content, tx.now()),
         )
-    payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
+    payload = {"content": content, "recipients": len(peers), "length": length(content)}
     payload.update(reason="instance_stale_reclaimed", released_tasks=len(released))
-    events.add(tx, row.scope, "message.broadcast", "system", None, payload)
+    tx.add_event(row.scope, "message.broadcast", "system", None, payload)

@@ -15,7 +15,7 @@ from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BLOCKED, CANCELLED, DONE, TERMINAL, UNCHANGED, Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import events, reactions, session_life, task_reading, task_requests
+from swarm_mcp.store import reactions, session_life, task_reading, task_requests
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store.known_values import names_entry
 
@@ -59,7 +59,7 @@ def report_progress(
         )
         payload = {"summary": summary, **progress}
         del payload["progress_summary"]
-        events.add(tx, task.scope, "task.progress", actor.id, task.id, payload)
+        tx.add_event(task.scope, "task.progress", actor.id, task.id, payload)
     return progress
 
 
@@ -285,7 +285,7 @@ def take_in(tx: Transaction, columns: dict, before: Task | None, scope: str, mac
         tx.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
     kind = "task.updated" if before else "task.created"
     payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
-    events.add(tx, scope, kind, SYSTEM, task.id, payload)
+    tx.add_event(scope, kind, SYSTEM, task.id, payload)
     if before is not None and task.status in TERMINAL and before.status not in TERMINAL:
         release_locks(tx, before)
     return task

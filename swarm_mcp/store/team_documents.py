@@ -10,11 +10,11 @@ All that writes does so inside a transaction.
 
 from __future__ import annotations
 
-from swarm_mcp.domain.message import SYSTEM, KeyValue
+from swarm_mcp.domain.message import SYSTEM, KeyValue, length
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import TEAM
 from swarm_mcp.domain.task import TERMINAL, Task
-from swarm_mcp.store import events, messages, notices, session_table, task_reading, tasks, team_outbox, values
+from swarm_mcp.store import messages, notices, session_table, task_reading, tasks, team_outbox, values
 from swarm_mcp.store.team_outbox import MESSAGE
 
 TYPE_CHECKING = False
@@ -224,14 +224,14 @@ def take_value(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any]
     """Make a value what another `machine` has made of it: `columns` are value, owner_identity, updated_at."""
     _write(tx, scope, key, columns)
     text = columns["value"]
-    payload = {"value": text, "length": events.length(text), "machine": machine}
-    events.add(tx, scope, "kv.set", SYSTEM, key, payload)
+    payload = {"value": text, "length": length(text), "machine": machine}
+    tx.add_event(scope, "kv.set", SYSTEM, key, payload)
 
 
 def append_again(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any], items: list[str]) -> None:
     """Make a value what the team has with the `items` that were appended here meanwhile."""
     _write(tx, scope, key, {**columns, "updated_at": tx.now()})
-    events.add(tx, scope, "kv.appended", SYSTEM, key, f'{{"appended": [{",".join(items)}]}}')
+    tx.add_event(scope, "kv.appended", SYSTEM, key, f'{{"appended": [{",".join(items)}]}}')
 
 
 def _write(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any]) -> None:

@@ -20,7 +20,6 @@ from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.store import (
     denials,
-    events,
     lock_endings,
     lock_finder,
     lock_queue,
@@ -283,7 +282,7 @@ def _change(tx: Transaction, columns: dict, lock: Lock) -> None:
 
 def _say_granted(tx: Transaction, lock: dict, file: str) -> None:
     said = {name: lock[name] for name in ("id", "content", "machine", "team_fence")}
-    events.add(tx, lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), {**said, **facts(lock)})
+    tx.add_event(lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), {**said, **facts(lock)})
 
 
 def add_session(tx: Transaction, session_id: str, machine: str, label: str, scope: str) -> None:
