@@ -18,6 +18,8 @@ from swarm_mcp.store.naming import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 EVENTS_AT_ONCE = 1000
@@ -58,7 +60,7 @@ class Feed:
         row = self._tx.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
         return (row and row.id) or 0
 
-    def read(self) -> list[dict]:
+    def read(self) -> list[dict[str, Any]]:
         if self._newest() < self.last:
             self.last = 0  # another store has taken the place of the one before
         rows = self._tx.rows(
@@ -72,7 +74,7 @@ class Feed:
             self.last = rows[-1].id
         return [self._seen(row) for row in rows]
 
-    def _seen(self, row: Event) -> dict:
+    def _seen(self, row: Event) -> dict[str, Any]:
         group, payload = row.type.partition(".")[0], payload_of(row)
         doer = row.subject if group == "instance" else row.actor
         open_to_viewer = self._known.may_meet(doer)
@@ -228,7 +230,7 @@ def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquainta
     return known.may_meet(doer)
 
 
-def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
+def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
     """Return what became of which file in the end; files that only this session has touched not."""
     last: dict[str, Event] = {}
     for event in events:
@@ -244,7 +246,7 @@ def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acqua
     return tuple(told)
 
 
-def payload_of(event: Event) -> dict:
+def payload_of(event: Event) -> dict[str, Any]:
     """Return an event's payload; empty where it has none, or none that can be read."""
     try:
         value = loads(event.payload) if isinstance(event.payload, str) else None

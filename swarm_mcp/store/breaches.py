@@ -20,6 +20,8 @@ from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
@@ -29,7 +31,7 @@ RESTORED = "restored"  # the kind of a row that `restore` has written; what it r
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
+def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict[str, Any]]) -> list[int]:
     # Asks the disk, while nobody waits.
     """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
 
@@ -39,7 +41,7 @@ def report(db: Database, writer: Session | None, tool: str, command: str, change
     message each.
     """
     keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
-    told: dict[str, list[dict]] = {}
+    told: dict[str, list[dict[str, Any]]] = {}
     added = []
     with db.writing() as tx:
         claimed.adopt_in(tx)
@@ -105,7 +107,7 @@ def forget_old(tx: Transaction, limit: int) -> int:
     return tx.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
 
 
-def _add(tx: Transaction, scope: str, writer: Session | None, row: dict) -> int:
+def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any]) -> int:
     tx.change(
         "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
         " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -118,7 +120,7 @@ def _add(tx: Transaction, scope: str, writer: Session | None, row: dict) -> int:
     return found.id if found else 0
 
 
-def _lock_on(tx: Transaction, row: dict, holder: Session) -> Lock | None:
+def _lock_on(tx: Transaction, row: dict[str, Any], holder: Session) -> Lock | None:
     """Return the lock that covers the file, or did when it changed; None where none did."""
     file, key = row["file"], row["path_key"]
     locks = tx.rows(
@@ -144,7 +146,7 @@ def _lock_on(tx: Transaction, row: dict, holder: Session) -> Lock | None:
     return None
 
 
-def _is_known(tx: Transaction, writer: Session | None, row: dict) -> bool:
+def _is_known(tx: Transaction, writer: Session | None, row: dict[str, Any]) -> bool:
     found = tx.row(
         "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
         " AND abs(altered_at - ?) <= ?",
@@ -156,7 +158,7 @@ def _is_known(tx: Transaction, writer: Session | None, row: dict) -> bool:
     return found is not None
 
 
-def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict) -> None:
+def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict[str, Any]) -> None:
     payload = {
         "holder": row["holder_id"], "lock": lock.id, "note": lock.content, "key": row["path_key"],
         "writer_label": writer and writer.label, "tool": row["tool"], "command": row["command"],
@@ -166,7 +168,7 @@ def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict) -> None
     tx.add_event(lock.scope, "context.lock_breached", actor, row["file"], payload)
 
 
-def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows: list[dict]) -> None:
+def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows: list[dict[str, Any]]) -> None:
     if holder is None:
         return
     first = rows[0]
@@ -193,7 +195,7 @@ def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows:
     messages.post(tx, holder.scope, "system", holder.id, text)
 
 
-def _how_to_undo(row: dict) -> str:
+def _how_to_undo(row: dict[str, Any]) -> str:
     if row["kept"]:
         command = f"swarm-mcp restore {quoted(row['file'])} --id {row['id']}"
         return f"The content before is kept in {row['kept']}; `{command}` brings it back."

@@ -122,7 +122,7 @@ class Inotify(FileEvents):
 
     def _watch(self) -> bool:
         folder = os.fsencode(self.folder)
-        return self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0
+        return bool(self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0)
 
     def _touched(self) -> bool:
         """Read all that is pending; whether any of it is about our files."""
@@ -204,7 +204,7 @@ class Kqueue(FileEvents):
         self._watched[path] = (handle, os.fstat(handle).st_ino)
         return True
 
-    def _event(self, handle: int, kind: int, flags: int, notes: int = 0):
+    def _event(self, handle: int, kind: int, flags: int, notes: int = 0) -> Any:
         return _kernel.kevent(handle, filter=kind, flags=flags, fflags=notes)
 
 
@@ -235,7 +235,7 @@ class Changes:
         self._connection: Any = None
         self._file: tuple[int, int] | None = None
         self._answered = 0.0
-        self._seen: tuple | None = None
+        self._seen: tuple[Any, ...] | None = None
         self._seen = self._version()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -279,7 +279,7 @@ class Changes:
     def __enter__(self) -> Changes:
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     # -------------------------------------------------------------- innards
@@ -295,7 +295,7 @@ class Changes:
         self._answered = time.monotonic()
         return True
 
-    def _version(self) -> tuple | None:
+    def _version(self) -> tuple[Any, ...] | None:
         """Return what differs after every commit, None without a store; as last seen while one is on its way."""
         try:
             found = os.stat(self.path)
@@ -315,7 +315,7 @@ class Changes:
         except self.driver.Error:
             return self._seen  # locked for the blink of a commit, or only half there yet
 
-    def _connect(self):
+    def _connect(self) -> Any:
         # No waiting for a writer: the next look is soon enough. And no reading of the bare file where there
         # is no leave to make the log's index: somebody who writes will make it.
         uri = "file:" + self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"

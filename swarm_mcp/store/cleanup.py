@@ -33,6 +33,9 @@ from swarm_mcp.store.space import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from swarm_mcp.domain.message import KeyValue
     from swarm_mcp.store.database import Database, Transaction
 else:
@@ -188,7 +191,7 @@ def _some_records(tx: Transaction) -> bool:
     return max(gone) >= AT_ONCE
 
 
-def _orphans_of(tx: Transaction, prefix: str):
+def _orphans_of(tx: Transaction, prefix: str) -> Callable[[str], tuple[Sequence[Any], str]]:
     return lambda after: values.orphans(tx, prefix, after, AT_ONCE, None)
 
 
@@ -211,13 +214,13 @@ def _settle(tx: Transaction, scopes: set[str]) -> None:
         tasks.settle_vanished(tx, scope)
 
 
-def _walk(tx: Transaction, what: str, step):
+def _walk(tx: Transaction, what: str, step: Callable[[str], tuple[Sequence[Any], str]]) -> list[Any]:
     """Do one step of a long way round, `step(place) -> (found, next place)`; return what it found."""
     before = _place(tx, what)
     found, place = step(before)
     if place != before:
         _note(tx, what, place)
-    return found
+    return list(found)
 
 
 def _place(tx: Transaction, what: str) -> str:
@@ -232,12 +235,12 @@ def _note(tx: Transaction, what: str, place: str, offset: int = 0) -> None:
     )
 
 
-def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict:
+def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict[str, Any]:
     """Remove what is due in `scope` (None: everywhere); counts in the contract's shape.
 
     A dry run does the same in a transaction that is rolled back, so that it cannot disagree.
     """
-    report: dict = {"dry_run": dry_run, "mode": "manual", "scope": scope, "at": db.now()}
+    report: dict[str, Any] = {"dry_run": dry_run, "mode": "manual", "scope": scope, "at": db.now()}
     try:
         with db.writing() as tx:
             report.update(_clean(tx, scope))
@@ -262,7 +265,7 @@ def _give_back_all(db: Database) -> None:
         return  # somebody else writes all the time; the passes go on with it
 
 
-def _clean(tx: Transaction, scope: str | None) -> dict:
+def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     mode = "manual"
     before = _count(tx, "context", "type = 'lock'", ())
     gone = [row for row in session_table.all_gone(tx) if scope in (None, row.scope)]
@@ -306,7 +309,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict:
     }
 
 
-def _count(tx: Transaction, table: str, condition: str, values: tuple) -> int:
+def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
     row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
     return row.n if row else 0
 
@@ -367,7 +370,7 @@ def _report_locks(tx: Transaction, kind: str, rows: list[Lock], mode: str) -> di
     return found
 
 
-def _report(tx: Transaction, kind: str, found: dict[str, int], mode: str, **more) -> None:
+def _report(tx: Transaction, kind: str, found: dict[str, int], mode: str, **more: object) -> None:
     for scope, count in found.items():
         tx.add_event(scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
 
@@ -391,7 +394,7 @@ def _drop_old_contents() -> None:
         return  # there are none, or they are not ours to see
 
 
-def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple]:
+def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple[Any, ...]]:
     return (condition, (past,)) if scope is None else (f"scope = ? AND {condition}", (scope, past))
 
 

@@ -61,12 +61,12 @@ class Transaction:
     if TYPE_CHECKING:
 
         @overload
-        def rows(self, sql: str, values: tuple | list = ()) -> list[Record]: ...
+        def rows(self, sql: str, values: Sequence[object] = ()) -> list[Record]: ...
 
         @overload
-        def rows(self, sql: str, values: tuple | list, kind: type[R]) -> list[R]: ...
+        def rows(self, sql: str, values: Sequence[object], kind: type[R]) -> list[R]: ...
 
-    def rows(self, sql: str, values: tuple | list = (), kind: type[Record] = Record) -> list:
+    def rows(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> list[Any]:
         """Return all rows of a query, as records of this kind."""
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
@@ -83,23 +83,23 @@ class Transaction:
     if TYPE_CHECKING:
 
         @overload
-        def row(self, sql: str, values: tuple | list = ()) -> Record | None: ...
+        def row(self, sql: str, values: Sequence[object] = ()) -> Record | None: ...
 
         @overload
-        def row(self, sql: str, values: tuple | list, kind: type[R]) -> R | None: ...
+        def row(self, sql: str, values: Sequence[object], kind: type[R]) -> R | None: ...
 
-    def row(self, sql: str, values: tuple | list = (), kind: type[Record] = Record):
+    def row(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> Any:
         """Return the first row of a query, or None."""
         found = self.rows(sql, values, kind)
         return found[0] if found else None
 
-    def column(self, sql: str, values: tuple | list = ()) -> list:
+    def column(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the first column of a query of numbers."""
         return [value for (value,) in self._execute(sql, values)]
 
-    def change(self, sql: str, values: tuple | list = ()) -> int:
+    def change(self, sql: str, values: Sequence[object] = ()) -> int:
         """Run one statement inside `writing`; the number of rows it changed."""
-        return self._execute(sql, values).rowcount
+        return int(self._execute(sql, values).rowcount)
 
     def has(self, rows: str, *values: object) -> bool:
         """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
@@ -184,7 +184,7 @@ class Database(Transaction):
 
     # ----------------------------------------------------------------- opening
 
-    def _execute(self, sql: str, values):
+    def _execute(self, sql: str, values: Sequence[object]) -> Any:
         if not self.connection.in_transaction:
             self.refresh()
         self._prepared.add(sql)
@@ -209,7 +209,7 @@ class Database(Transaction):
             raise self._unavailable(error) from error
         return True
 
-    def insist_on(self, sql: str, wait, values: tuple | list = ()):
+    def insist_on(self, sql: str, wait: Callable[[], object], values: Sequence[object] = ()) -> Any:
         """Run a statement that found the store busy, after each `wait()`, for at most `busy_seconds`."""
         end = time.monotonic() + self.busy_seconds
         while True:
@@ -224,7 +224,7 @@ class Database(Transaction):
         why = f"somebody else was writing to it for {self.busy_seconds:g} s" if is_busy(error) else error
         return StoreUnavailable(f"the store {self.path} cannot be used: {why}")
 
-    def _open(self):
+    def _open(self) -> Any:
         try:
             refuse_link(self.path)
         except OSError as error:
@@ -237,7 +237,7 @@ class Database(Transaction):
         self._opened = file or (None if self.read_only else _identity(self.path))
         return connection
 
-    def _open_to_read(self):
+    def _open_to_read(self) -> Any:
         try:
             if not os.path.exists(self.path):
                 return self._empty()
@@ -256,14 +256,14 @@ class Database(Transaction):
             return connect_read_only(self.driver, self.path, self.busy_seconds)
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
 
-    def _empty(self):
+    def _empty(self) -> Any:
         from swarm_mcp.store.schema import create
 
         connection = self.driver.connect(":memory:", isolation_level=None)
         create(connection, self.driver, in_memory=True)
         return connection
 
-    def _open_to_write(self):
+    def _open_to_write(self) -> Any:
         try:
             _make_private(self.path)
             connection = self._connect()
@@ -283,7 +283,7 @@ class Database(Transaction):
             connection.close()
             raise self._unavailable(error) from error
 
-    def _connect(self):
+    def _connect(self) -> Any:
         connection = self.driver.connect(
             self.path,
             timeout=self.busy_seconds,
@@ -294,7 +294,7 @@ class Database(Transaction):
         connection.text_factory = as_text
         return connection
 
-    def _tune(self, connection) -> None:
+    def _tune(self, connection: Any) -> None:
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()  # reads the file, so it may have to wait
         if journal == "wal":
             # A commit survives whatever kills processes; the last ones before a power cut may be lost, and
@@ -306,7 +306,7 @@ class Database(Transaction):
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA busy_timeout = 0")  # from here on waiting is ours: see `transaction`
 
-    def _refuse_newer(self, connection) -> None:
+    def _refuse_newer(self, connection: Any) -> None:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         if found > CONTRACT_VERSION:
             connection.close()

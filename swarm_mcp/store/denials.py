@@ -21,6 +21,8 @@ from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
@@ -185,7 +187,12 @@ def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, a
     if same:
         return  # who denied it has counted it
     owner = session_table.get(tx, owner_id)
-    payload: dict = {"holder": owner_id, "holder_label": owner and owner.label, "key": key, "tool": attempt.tool}
+    payload: dict[str, Any] = {
+        "holder": owner_id,
+        "holder_label": owner and owner.label,
+        "key": key,
+        "tool": attempt.tool,
+    }
     payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
     payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
     payload.update(also=list(attempt.also), said=attempt.said)
@@ -197,7 +204,7 @@ def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, a
 def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
     """Inside a transaction: record a refusal of which the lock has gone by now."""
     holder, path = session_table.get(tx, holder_id), attempt.path or file
-    payload: dict = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
+    payload: dict[str, Any] = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
     payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
     payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
@@ -205,7 +212,7 @@ def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, at
 
 
 def _say(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
-    payload: dict = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
+    payload: dict[str, Any] = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
     payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
     payload.update(_facts(tx, instance, lock, attempt))
     tx.add_event(instance.scope, "context.lock_denied", instance.id, lock.file, payload)
@@ -357,17 +364,17 @@ def _post(tx: Transaction, instance: Session, denials: list[Denial], holder: Ses
 def key_of_lock(lock: Lock | Waiter) -> str:
     """Return what a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
     if key := lock.get("path_key"):
-        return key
+        return str(key)
     return lock.file if lock.file.startswith(MUTEX_PREFIX) else key_of(lock.file)
 
 
-def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict:
+def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
     """Return what the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
     `lock` is a row of ``LockTable``, or a waiter that goes first.
     """
     path = attempt.path or lock.file
-    told: dict = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
+    told: dict[str, Any] = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
     told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
     told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
     told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
@@ -378,7 +385,7 @@ def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Att
     return {name: value for name, value in told.items() if value}
 
 
-def _client_of(tx: Transaction, instance: Session) -> dict:
+def _client_of(tx: Transaction, instance: Session) -> dict[str, Any]:
     """Return ``{session: [runtime, id]}``: what the session's client calls it. Nothing where no client has it."""
     found = tx.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
     return {"session": [found.runtime, found.session_id]} if found else {}

@@ -19,6 +19,8 @@ from swarm_mcp.store.lock_rows import ON_FILES, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Transaction
     from swarm_mcp.store.lock_candidates import Asking
     from swarm_mcp.store.lock_request import LockRequest, Reach
@@ -62,7 +64,7 @@ class Surroundings(Session):
 
 def surroundings(tx: Transaction, instance: Session, reaches: tuple[Reach, ...], asking: Asking) -> Surroundings:
     """Return what a request for these `reaches` finds around it; nothing at all where its session is not registered."""
-    values: list = []
+    values: list[Any] = []
     asked: list[str] = []
     if len(reaches) <= MOST:
         for reach in reaches:
@@ -121,7 +123,7 @@ def _grant(
     own = next((row for row in mine if lock_finder.is_same(row, reach)), None)
     mode = None if wanted.mode == EXCLUSIVE else wanted.mode
     leased = wanted.ttl is not None
-    lock: dict = {
+    lock: dict[str, Any] = {
         "id": new_id(),
         "content": wanted.note,
         "task_id": wanted.task_id,
@@ -149,7 +151,7 @@ def _grant(
         lock.update(scope=instance.scope, instance_id=instance.id, type="lock", fence=lock_rows.next_fence(tx))
         lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
         lock_rows.insert(tx, lock, reach.file)
-    payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
+    payload: dict[str, Any] = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
     payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
     payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
     payload.update({"waited": waited} if waited else {})

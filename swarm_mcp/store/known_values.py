@@ -15,6 +15,8 @@ from swarm_mcp.store import session_table, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 PLANNER_KEY = "owner/planner"
@@ -27,7 +29,7 @@ _ENTRY_KEY = r"[A-Za-z][A-Za-z0-9]*-[0-9]+"
 _ENTRY = rf"(?<![\w.-])(?:linear:|(?:https?://)?(?:www\.)?linear\.app/[^\s/]+/issue/)({_ENTRY_KEY})(?![\w-])"
 
 
-def plan_owner(tx: Transaction, scope: str) -> dict | None:
+def plan_owner(tx: Transaction, scope: str) -> dict[str, Any] | None:
     """Return the value, None where nobody owns the plan, or only a session that has gone or plans no more."""
     value, before = _recorded(tx, scope), None
     while value and value != before:  # who has left just now has also handed the plan over
@@ -71,7 +73,7 @@ def _assign(tx: Transaction, row: Session) -> None:
     values.declare(tx, row.scope, PLANNER_KEY, f'{{{who},"assigned_at":{tx.now_ms()}}}')
 
 
-def _recorded(tx: Transaction, scope: str) -> dict | None:
+def _recorded(tx: Transaction, scope: str) -> dict[str, Any] | None:
     row = tx.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (scope, PLANNER_KEY))
     try:
         value = loads(row.value) if row else None
@@ -80,7 +82,7 @@ def _recorded(tx: Transaction, scope: str) -> dict | None:
     return value if isinstance(value, dict) and isinstance(value.get("instance_id"), str) else None
 
 
-def tracker_of(tx: Transaction, instance: Session) -> dict | None:
+def tracker_of(tx: Transaction, instance: Session) -> dict[str, Any] | None:
     """Return ``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None.
 
     `value` is the parsed JSON, or the text itself where that is none. Whoever owns the key, its own
@@ -94,13 +96,15 @@ def tracker_of(tx: Transaction, instance: Session) -> dict | None:
     return None
 
 
-def link_entry(db: Database, instance: Session, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
+def link_entry(
+    db: Database, instance: Session, provider: str, task_id: str, identifier: str, url: str = ""
+) -> dict[str, Any]:
     """Remember that a task is entry `identifier` of the tracker; what was stored.
 
     ``{identifier, [url], linked_at}``, `linked_at` in ms. Raises SwarmError where the session has no
     identity, whose tracker it would be.
     """
-    entry: dict = {"identifier": identifier}
+    entry: dict[str, Any] = {"identifier": identifier}
     if url:
         entry["url"] = url
     entry["linked_at"] = db.now_ms()
@@ -108,7 +112,7 @@ def link_entry(db: Database, instance: Session, provider: str, task_id: str, ide
     return entry
 
 
-def entry_of(tx: Transaction, instance: Session, provider: str, task_id: str) -> dict | None:
+def entry_of(tx: Transaction, instance: Session, provider: str, task_id: str) -> dict[str, Any] | None:
     """Return what `link` stored for a task, or None."""
     if not token(instance.label or "", "identity") or not is_word(provider):
         return None
@@ -147,7 +151,7 @@ def entry_in(text: str | None) -> str:
     return found[1].upper() if found else ""
 
 
-def _parsed(text: str):
+def _parsed(text: str) -> Any:
     try:
         return loads(text)
     except (ValueError, RecursionError):

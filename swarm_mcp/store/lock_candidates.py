@@ -16,7 +16,7 @@ from swarm_mcp.store.lock_request import Reach, forms, ignores_case, segments_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
@@ -38,16 +38,16 @@ class Asking(NamedTuple):
     agent: str = ""
     mode: str = EXCLUSIVE
     only: str = ""
-    given: tuple = ()
+    given: tuple[Any, ...] = ()
 
 
-def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list]:
+def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list[Any]]:
     """Return the SELECT, and its values, of what may meet `reach`; the same row may come more than once.
 
     With `asking` that is without what cannot keep it out, but for its own lock on that very path or pattern.
     """
     parts: list[str] = []
-    values: list = []
+    values: list[Any] = []
     only, given = (f" AND {asking.only}", asking.given) if asking and asking.only else ("", ())
     for condition, some in _places(reach, asking):
         parts.append(f"SELECT {columns} FROM context c{condition}{only}")
@@ -55,7 +55,7 @@ def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid
     return " UNION ALL ".join(parts), values
 
 
-def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
+def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list[Any]]]:
     """Yield where to look: each a condition, from its WHERE on, and the values in it."""
     if reach.key is None:
         yield f" WHERE c.type = 'lock' AND {SPELLED} AND c.file = ?", [reach.file]
@@ -89,7 +89,7 @@ def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
                 yield f"{where}{SPELLED} AND c.file >= ? AND c.file < ?{others}", [low, high, *who]
 
 
-def _others(asking: Asking | None) -> tuple[str, list]:
+def _others(asking: Asking | None) -> tuple[str, list[Any]]:
     """Return what leaves out that which cannot keep `asking` out: as ``domain.lock.keeps_out``."""
     if asking is None:
         return "", []
@@ -98,7 +98,7 @@ def _others(asking: Asking | None) -> tuple[str, list]:
     return f" AND NOT ({own}){shared}", [asking.instance_id, asking.agent]
 
 
-def _or_same(reach: Reach, others: str) -> tuple[str, list]:
+def _or_same(reach: Reach, others: str) -> tuple[str, list[Any]]:
     """Return `others`, which then leaves nothing out that is on this very path or pattern, and its further values."""
     if not others:
         return "", []
@@ -108,7 +108,7 @@ def _or_same(reach: Reach, others: str) -> tuple[str, list]:
     return f" AND (TRUE{others} OR +c.path_key IN ({marks}) OR +c.file IN ({marks}))", [*reach.keys, *reach.keys]
 
 
-def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list]]:
+def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list[Any]]]:
     """Yield where to look below the folder `place`, a form of the one that all a pattern covers is in."""
     between = [place.rstrip("/") + "/", place.rstrip("/") + "0"]
     in_range = "c.path_key >= ? AND c.path_key < ?"
@@ -141,7 +141,7 @@ def _not_beside(reach: Reach) -> tuple[str, list[str]]:
     return f" AND (c.base NOT GLOB '{NO_CASE}*' AND {_PLAIN} AND {beside}) IS NOT TRUE", paths
 
 
-def globs(segments, folder: str) -> tuple[str, list[str], str]:
+def globs(segments: tuple[Any, ...], folder: str) -> tuple[str, list[str], str]:
     """Return what a parsed pattern covers below `folder` as SQLite's GLOB tells it, whose ``*`` crosses slashes.
 
     That is one GLOB for the files, those for folders in or below which it may cover something, and one for what is too
@@ -164,7 +164,7 @@ def globs(segments, folder: str) -> tuple[str, list[str], str]:
     return text, folders, "" if deep else start + "/*" * (len(segments) - begun + 1)
 
 
-def _segment(part) -> str:
+def _segment(part: Any) -> str:
     if isinstance(part, str):
         return _literal(part)
     exact = [ranges[0][0] if ranges and ranges[0][0] == ranges[-1][1] else None for ranges in part]

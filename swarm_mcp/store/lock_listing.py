@@ -16,6 +16,7 @@ from swarm_mcp.store.naming import seconds_since
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from swarm_mcp.store.database import Transaction
 
@@ -69,7 +70,7 @@ def path_of(tx: Transaction, instance: Session, file: str) -> str:
     return file_of(instance, checked(file))
 
 
-def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
+def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Iterator[dict[str, Any]]:
     """Yield live locks of a scope (None: all), in the order in which they were first taken, with ``owner_label``.
 
     What sessions of another identity hold is listed; their names and notes are not. They are read as they are
@@ -81,7 +82,9 @@ def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Itera
     return (listed(tx, row, viewer_identity) for row in lock_pages.each(tx, scope))
 
 
-def walk(tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
+def walk(
+    tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the locks of `held`, in its order, each with its cursor."""
     from swarm_mcp.store import cursors, lock_pages
 
@@ -94,7 +97,7 @@ def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tupl
     """Yield the locks on files that this session holds, in the order in which they were first taken."""
     from swarm_mcp.store import cursors
 
-    def read(place: list | None, number: int) -> list[Lock]:
+    def read(place: list[Any] | None, number: int) -> list[Lock]:
         sql = (
             f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
             f" AND rowid > ? ORDER BY rowid LIMIT {number}"
@@ -125,7 +128,7 @@ def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
 
 def foremost(
     tx: Transaction, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
-) -> tuple[int, list[dict]]:
+) -> tuple[int, list[dict[str, Any]]]:
     """Return how many live locks a scope has, and `limit` of them, as `held` shows them, newest first.
 
     First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
@@ -138,7 +141,7 @@ def foremost(
 
 def recent_of(
     tx: Transaction, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Return up to `limit` live locks on files, as `held` shows them.
 
     Those with the ids `first`, whoever has them, then the newest of the sessions `holders`. It costs as much for
@@ -159,13 +162,13 @@ def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
     return lock_pages.counts_of(tx, holders, most)
 
 
-def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict | None:
+def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:
     """Return who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
     held = lock_finder.on(tx, file)
     return describe(tx, held[0], viewer_identity) if held else None
 
 
-def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
+def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
     """Return a lock found by `on`, in the shape of a listing (`held`)."""
     shown = _shown(row)
     shown["owner_label"] = row["owner_label"]
@@ -176,7 +179,7 @@ def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
     return shown
 
 
-def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
+def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
     """Return a lock found by `on`, in the shape of a refusal's ``active``."""
     from swarm_mcp.store import user_interface
 
@@ -203,7 +206,7 @@ def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
     return answer
 
 
-def _shown(row: Lock) -> dict:
+def _shown(row: Lock) -> dict[str, Any]:
     """Return a lock in the contract's words."""
     return {
         "id": row["id"],
@@ -215,7 +218,7 @@ def _shown(row: Lock) -> dict:
     }
 
 
-def _add_more(tx: Transaction, shown: dict, row: Lock) -> None:
+def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
     """Add what there is to say of a lock beyond the contract's words."""
     for name in _MORE:
         value = row.get(name)
@@ -226,7 +229,7 @@ def _add_more(tx: Transaction, shown: dict, row: Lock) -> None:
         shown.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
 
 
-def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict]:
+def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict[str, Any]]:
     """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
     from swarm_mcp.store import task_reading
 

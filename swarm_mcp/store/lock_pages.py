@@ -18,6 +18,7 @@ from swarm_mcp.store.lock_rows import ON_FILES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from swarm_mcp.store.database import Transaction
 
@@ -102,7 +103,7 @@ def counts_of(tx: Transaction, sessions: list[str], most: int) -> dict[str, int]
 
 
 def _walk(
-    tx: Transaction, condition: str, values: list, holders: LockHolders, after: int = 0, newest_first: bool = False
+    tx: Transaction, condition: str, values: list[Any], holders: LockHolders, after: int = 0, newest_first: bool = False
 ) -> Iterator[Lock]:
     """Yield the live ones that fit, from behind place `after` on."""
     way, sign = (" DESC", "<") if newest_first else ("", ">")
@@ -158,15 +159,16 @@ def _live_of(tx: Transaction, held: dict[str, int], scope: str | None, holders: 
     holders.learn(row["instance_id"] for row in rows)
     over = [row for row in rows if holders.has_ended(row["agent"]) or lock_rows.has_lapsed(tx, row)]
     live = sum(number for holder, number in held.items() if not holders.has_gone(holder))
-    return live - sum(row["locks"] for row in over if not holders.has_gone(row["instance_id"]))
+    void: int = sum(row["locks"] for row in over if not holders.has_gone(row["instance_id"]))
+    return live - void
 
 
-def _in_scope(scope: str | None) -> tuple[str, list]:
+def _in_scope(scope: str | None) -> tuple[str, list[Any]]:
     """Return the condition that a lock is on a file and of this scope (None: of any), and its values."""
     return (ON_FILES, []) if scope is None else (f"{ON_FILES} AND scope = ?", [scope])
 
 
-def _marks(values: list) -> str:
+def _marks(values: list[Any]) -> str:
     return ",".join("?" * len(values))
 
 

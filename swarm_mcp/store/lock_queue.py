@@ -22,7 +22,7 @@ from swarm_mcp.store.lock_request import LockRequest, Reach, meet, reach_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
@@ -87,7 +87,7 @@ def is_silent(tx: Transaction, row: Waiter) -> bool:
     return clock.awake() - row.seen >= SILENT_SECONDS
 
 
-def described(tx: Transaction, row: Waiter, viewer_identity: str) -> dict:
+def described(tx: Transaction, row: Waiter, viewer_identity: str) -> dict[str, Any]:
     """Return a waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
     if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
         return {"hidden": True, "reason": "cross_identity", "file": row.file, "waiting": True}
@@ -153,7 +153,7 @@ def _has(tx: Transaction, holder: Holder, mode: str, reach: Reach) -> bool:
     return any(not lock_rows.is_void(tx, lock) and lock.mode in (None, AUTO, mode) for lock in own)
 
 
-def locks_in_the_way(tx: Transaction, asking: Asking, reaches) -> Iterator[Lock]:
+def locks_in_the_way(tx: Transaction, asking: Asking, reaches: tuple[Reach, ...]) -> Iterator[Lock]:
     """Yield locks that keep it from these: some, where there are any; of each reach apart."""
     for reach in reaches:
         for lock in lock_rows.live(tx, lock_finder.meeting(tx, reach, asking)):

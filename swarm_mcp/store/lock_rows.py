@@ -18,6 +18,8 @@ from swarm_mcp.store.lock_request import forms, meet, reach_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Transaction
     from swarm_mcp.store.lock_candidates import Asking
     from swarm_mcp.store.lock_request import Reach
@@ -39,10 +41,10 @@ _SELECT = (
 
 def next_fence(tx: Transaction) -> int:
     """Inside a transaction: the number of the next grant."""
-    return tx.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]
+    return int(tx.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0])
 
 
-def insert(tx: Transaction, lock: dict, file: str) -> None:
+def insert(tx: Transaction, lock: dict[str, Any], file: str) -> None:
     """Inside a transaction: add a row, under a way to write `file` that no lock of its scope has.
 
     The contract has one row each.
@@ -54,7 +56,7 @@ def insert(tx: Transaction, lock: dict, file: str) -> None:
         file = os.path.join(folder, name)
 
 
-def select(tx: Transaction, condition: str, values: tuple) -> list[Lock]:
+def select(tx: Transaction, condition: str, values: tuple[Any, ...]) -> list[Lock]:
     """Return every lock that fits, live or not, oldest first."""
     return tx.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
 
@@ -145,7 +147,8 @@ def left(tx: Transaction, row: Lock) -> float | None:
     if row.get("ttl") is None:
         return None  # the common case
     lease = (row.ttl, row.renewed, row.booted, row.wall_until)
-    return clock.left(lease, tx.here, time.time())
+    seconds: float | None = clock.left(lease, tx.here, time.time())
+    return seconds
 
 
 def of(tx: Transaction, instance_id: str) -> list[Lock]:
@@ -226,7 +229,7 @@ def _keyed(rows: list[Lock], reach: Reach) -> list[Lock]:
     return [row if row.path_key else row.replace(path_key=key) for row, key in keys]
 
 
-def facts(lock: dict) -> dict:
+def facts(lock: dict[str, Any]) -> dict[str, Any]:
     """Return what an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

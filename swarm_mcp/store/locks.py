@@ -23,6 +23,8 @@ from swarm_mcp.store.lock_request import LockRequest, Reach, checked_ttl, of_req
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.errors import Refused
     from swarm_mcp.store.database import Database, Transaction
     from swarm_mcp.store.grants import Surroundings
@@ -57,7 +59,7 @@ def acquire_all(db: Database, instance: Session, wanted: LockRequest) -> list[Lo
     return granted or []
 
 
-def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list | None) -> list[Lock] | None:
+def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[Any] | None) -> list[Lock] | None:
     """Do as `acquire_all`; None where other implementations' locks need their keys first.
 
     `keys` are those, of ``LockFinder.foreign_keys``; None for not asked yet.

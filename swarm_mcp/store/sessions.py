@@ -7,14 +7,17 @@ import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
+from swarm_hook_core.paths import git_root
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, TEAM, Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.folders import allowed_roots, clean, git_root, inside_any, scope_of
+from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
 from swarm_mcp.store import reactions, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.run import Run
     from swarm_mcp.store.database import Database, Transaction
 
@@ -35,7 +38,7 @@ class Registration:
         "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over", "by",
     )  # fmt: skip
 
-    def __init__(self, directory: str, **given):
+    def __init__(self, directory: str, **given: Any):
         self.directory = clean(directory)
         self.label = bounded(" ".join((given.get("label") or "").split())) or None
         self.scope = scope_of(self.directory, given.get("scope") or "")
@@ -177,7 +180,7 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
     return not runs.take_back(db, row.id) and remove(db, row.id)
 
 
-def _leave_to(tx: Transaction, instance_id: str, clients: list) -> None:
+def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
     """These are the clients of a session from now on."""
     (pid, started), *others = clients
     # The terminal was that of the client which spoke last.
@@ -300,7 +303,7 @@ def _adopt_run(tx: Transaction, request: Registration, run: Run) -> Record | Non
     return Record(instance_id=run.instance_id, host=run.host, **client)
 
 
-def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list:
+def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list[Any]:
     """Return the clients beside `client` that have a session open which is `known` already.
 
     Of clients that cannot be looked at from here, the one that spoke last is the session's.
@@ -411,6 +414,6 @@ def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "")
     tx.add_event(row.scope, "instance.registered", row.id, row.id, payload)
 
 
-def _listed(clients: list) -> str | None:
+def _listed(clients: list[Any]) -> str | None:
     """Return clients as ``swarm_sessions`` has those that did not speak last; None for none."""
     return " ".join(f"{pid}:{started}" for pid, started in clients) or None

@@ -19,6 +19,8 @@ from swarm_mcp.store import lock_finder, session_life, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
 
@@ -57,7 +59,7 @@ def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id:
     return Lock(row)
 
 
-def started(tx: Transaction, row: Lock, facts: dict) -> None:
+def started(tx: Transaction, row: Lock, facts: dict[str, Any]) -> None:
     """Note that the spawn under `row` is out of our hands; `facts` say how to ask about it."""
     tx.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row.id))
 
@@ -135,11 +137,11 @@ def reserved_in(row: Lock) -> str:
     return reserved if isinstance(reserved, str) else ""
 
 
-def _note(stage: str, facts: dict) -> str:
+def _note(stage: str, facts: dict[str, Any]) -> str:
     return dumps({"stage": stage, **facts})
 
 
-def _read(row: Lock) -> dict:
+def _read(row: Lock) -> dict[str, Any]:
     try:
         value = loads(row.content)
     except (ValueError, RecursionError):

@@ -33,7 +33,7 @@ from swarm_mcp.store.naming import may_meet, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
@@ -137,7 +137,7 @@ def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
     return ""
 
 
-def create(tx: Transaction, task: dict, actor: str, payload: dict) -> None:
+def create(tx: Transaction, task: dict[str, Any], actor: str, payload: dict[str, Any]) -> None:
     """Inside a transaction: add a row (`task` has every column, lists as lists) and its event."""
     if (NEW, task["status"], "request") not in _WHO:
         raise AssertionError(f"no task begins as {task['status']}")
@@ -147,7 +147,9 @@ def create(tx: Transaction, task: dict, actor: str, payload: dict) -> None:
     tx.add_event(task["scope"], _EVENTS["request"], actor, task["id"], payload)
 
 
-def move(tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict, **columns) -> Task:
+def move(
+    tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict[str, Any], **columns: object
+) -> Task:
     """Inside a transaction: take `task`, as just read, to `target`, with its event; the task as it is then.
 
     `columns` change with the status. `actor` may be ``system`` for what the store itself does. Raises
@@ -246,7 +248,7 @@ def statuses(tx: Transaction, ids: list[str]) -> dict[str, str]:
     return {row.id: row.status for row in found}
 
 
-def dependencies_of(tx: Transaction, task: dict) -> Dependencies:
+def dependencies_of(tx: Transaction, task: dict[str, Any]) -> Dependencies:
     """Return how `task` stands now."""
     needed = task["depends_on"] or []
     known = statuses(tx, needed) if needed else {}
@@ -257,7 +259,7 @@ def dependencies_of(tx: Transaction, task: dict) -> Dependencies:
     return Dependencies(all(known.get(task_id, DONE) == DONE for task_id in needed), gone=gone)
 
 
-def ready_status(task: dict) -> str:
+def ready_status(task: dict[str, Any]) -> str:
     """Return the status of a task that nothing keeps from being done."""
     return CLAIMED if task["assignee"] else OPEN
 

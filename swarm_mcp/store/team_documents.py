@@ -153,7 +153,7 @@ def assignees(tx: Transaction, scopes: Iterable[str]) -> set[str]:
     return found
 
 
-def take_task(tx: Transaction, repository: str, columns: dict, scope: str, machine: str) -> Task:
+def take_task(tx: Transaction, repository: str, columns: dict[str, Any], scope: str, machine: str) -> Task:
     """Make a task what another `machine` has made of it; a new one is put into `scope`.
 
     `columns`: all but `scope` and `changed_at`.
@@ -168,9 +168,9 @@ def move_task(tx: Transaction, task_id: str, scope: str) -> None:
     tx.change("UPDATE tasks SET scope = ?, idempotency_key = NULL WHERE id = ?", (scope, task_id))
 
 
-def _free_key(tx: Transaction, repository: str, columns: dict, scope: str) -> str | None:
+def _free_key(tx: Transaction, repository: str, columns: dict[str, Any], scope: str) -> str | None:
     """Return the idempotency key that a task may have in this scope: of two that were given one, the first."""
-    key = columns["idempotency_key"]
+    key: str | None = columns["idempotency_key"]
     rival = tx.row(
         "SELECT id, requester FROM tasks WHERE scope = ? AND idempotency_key = ? AND id <> ?",
         (scope, key, columns["id"]),

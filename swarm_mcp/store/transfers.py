@@ -37,6 +37,8 @@ from swarm_mcp.store.team_numbers import number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 
@@ -175,7 +177,7 @@ def _ask(tx: Transaction, instance: Session, lock: Lock, file: str, reason: str)
 
 def steal(
     db: Database, instance: Session, file: str, reason: str = "", force: bool = False, ttl: float | None = None
-) -> dict:
+) -> dict[str, Any]:
     """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
 
     `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
@@ -261,7 +263,9 @@ def _settle(tx: Transaction, lock: Lock, taker: Session) -> None:
     reactions.locks_granted(tx, taker, [lock])
 
 
-def _tell_waiting(tx: Transaction, reach: Reach, spared: set, giver: Session | None, taker: Session, file: str) -> None:
+def _tell_waiting(
+    tx: Transaction, reach: Reach, spared: set[Any], giver: Session | None, taker: Session, file: str
+) -> None:
     """One message to each session that waits for it: it has changed hands, and their place is kept."""
     told = set(spared)
     for waiter in lock_queue.waiting_for(tx, reach):

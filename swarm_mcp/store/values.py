@@ -12,6 +12,7 @@ from swarm_mcp.store.naming import without_walls
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any, NoReturn
 
     from swarm_mcp.store.database import Database, Transaction
 
@@ -32,7 +33,7 @@ def walk(
     """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
     from swarm_mcp.store import cursors
 
-    def read(place: list | None, number: int) -> list[KeyValue]:
+    def read(place: list[Any] | None, number: int) -> list[KeyValue]:
         behind = "AND key > ?" if place else ""
         sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
         return tx.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
@@ -304,7 +305,7 @@ def _read(text: str) -> object:
         raise ValueError("nested too deeply") from None
 
 
-def _refuse(name: str):
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
