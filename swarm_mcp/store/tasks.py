@@ -1,7 +1,7 @@
 """Tasks: work that sessions hand to each other, as callers ask for it; and how tasks go on and end.
 
 What else they promise is kept in the modules beside it: ``task_life`` (the life of a task, as a table, and what waits
-for what), ``task_reading``, ``task_requests`` and ``task_holders`` (taking one, letting go).
+for what), ``task_reading``, ``task_requests`` and ``task_claims`` (taking one).
 
 `instance` and `viewer` are sessions, of which ``id``, ``label`` and ``scope`` count. Whatever the rules forbid raises
 ``Refused``, whose `answer` is ``{"error", ...}``. Messages to others are stored in the change's own transaction and
