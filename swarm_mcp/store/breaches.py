@@ -1,6 +1,6 @@
-"""Locked files that changed under their holders, and what was restored of them.
+"""Locked files that changed under their holders, and restored contents.
 
-A row says which file changed while whose call ran, and where the content before that is kept
+A row says for a file during whose call it changed, and where the earlier content is kept
 (``swarm_hook_core.watching.kept``). It goes when the kept content does.
 """
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names
-RESTORED = "restored"  # the kind of a row that `restore` has written; what it replaced is kept as well
+RESTORED = "restored"  # the kind of a row written by `restore`; the content that it replaced is kept as well
 
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
 def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict[str, Any]]) -> list[int]:
-    # Asks the disk, while nobody waits.
-    """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
+    # Asks the disk, before the transaction.
+    """Write down `changes` while session `writer` (None: not registered) ran a call; return the new rows' ids.
 
-    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
-    of the content before, empty for none, and when, in Unix seconds; with ``key`` where the file's key before the
-    change is known: a link may have taken its place. What nobody held by then is left out. The holders get one
-    message each.
+    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path of the
+    earlier content (empty if it was not kept), Unix seconds; with ``key`` where the file's key before the change is
+    known: a link may have taken its place. A file without a holder at that time is left out. Each holder gets one
+    message.
     """
     keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
     told: dict[str, list[dict[str, Any]]] = {}
@@ -61,10 +61,10 @@ def report(db: Database, writer: Session | None, tool: str, command: str, change
 
 
 def restored(db: Database, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
-    """Write down that absolute `file` was brought back from kept content `source`; the row's id.
+    """Write down that absolute `file` was brought back from kept content `source`; return the row's id.
 
-    `kept` is where the content is that it replaced, empty where there was none. Who holds the file is told,
-    unless that is `restorer` (None: a person).
+    `kept` is the path of the content that it replaced, empty without one. Holders of the file are told, except
+    `restorer` itself (None: a person).
     """
     key = key_of(file)
     held = lock_finder.on(db, file)
@@ -101,7 +101,7 @@ def known(tx: Transaction, scope: str) -> list[Breach]:
 
 
 def forget_old(tx: Transaction, limit: int) -> int:
-    """Inside a transaction: drop rows whose kept content has gone by its age, `limit` at most; how many went."""
+    """Inside a transaction: drop up to `limit` rows whose kept content is too old; return their number."""
     chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
     past = tx.now() - AGE_SECONDS
     return tx.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
@@ -121,7 +121,7 @@ def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any
 
 
 def _lock_on(tx: Transaction, row: dict[str, Any], holder: Session) -> Lock | None:
-    """Return the lock that covers the file, or did when it changed; None where none did."""
+    """Return the lock that covers the file, or did when it changed; else None."""
     file, key = row["file"], row["path_key"]
     locks = tx.rows(
         "SELECT id, scope, file, path_key, content, pattern, base FROM context WHERE type = 'lock' AND instance_id = ?",

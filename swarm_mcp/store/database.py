@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 15.0
 PATIENCE_SECONDS = 0.05
 CONTRACT_VERSION = 1
-# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
-# comes later again at each use, which takes several times as long as running it.
+# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares later ones again at
+# each use, which takes several times as long as running them.
 STATEMENTS = 256
 _BESIDE = ("-wal", "-shm", "-journal")  # SQLite's own files: new ones have the mode of the store
 _OTHERS = 0o077
 _FILE, _FOLDER = 0o100000, 0o040000
-# Closing a file drops what locks the process has on it. So nobody here opens a store while another makes it.
+# Closing a file drops the process's locks on it. So no thread opens a store while another makes it.
 _making = _thread.allocate_lock()
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
@@ -119,7 +119,7 @@ class Transaction:
         )
 
     def version(self) -> tuple[int, int]:
-        """Return another value after each commit of somebody else, and where the file is another."""
+        """Return a value that differs after each commit of another process, and after the file was replaced."""
         number = self.rows("PRAGMA data_version")[0].data_version
         return id(self.connection), number
 
@@ -147,7 +147,7 @@ class Database(Transaction):
         self.read_only = read_only
         self.adopts = adopts
         self.busy_seconds = busy_seconds
-        self.turn_ends = 0.0  # until then it may write without asking who waits, by ``time.monotonic``
+        self.turn_ends = 0.0  # until then it may write without asking for waiting processes, by ``time.monotonic``
         self.after_commit = []
         self.driver = drivers.load()
         self.here = host_id()
@@ -156,14 +156,14 @@ class Database(Transaction):
         self.connection = self._open()
 
     def writing(self, before_waiting: Callable[[], object] | None = None) -> Turn:
-        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale.
+        """Return a transaction that holds the write lock from its beginning, so that nothing read in it is stale.
 
-        `before_waiting` is called where somebody else has the store, and may raise what makes waiting needless.
+        `before_waiting` is called if another process has the store, and may raise to make waiting needless.
         """
         return Turn(self, before_waiting)
 
     def hurried(self) -> _Hurry:
-        """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""
+        """Give up soon, inside the block, while another process is writing: for work that is not urgent."""
         return _Hurry(self)
 
     def refresh(self) -> None:
@@ -198,7 +198,7 @@ class Database(Transaction):
             raise self._unavailable(error) from error
 
     def try_to(self, sql: str) -> bool:
-        """Run a statement; whether it could be, False where somebody else has the store."""
+        """Run a statement; return False if another process has the store."""
         if not self.connection.in_transaction:
             self.refresh()
         try:
@@ -297,9 +297,9 @@ class Database(Transaction):
     def _tune(self, connection: Any) -> None:
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()  # reads the file, so it may have to wait
         if journal == "wal":
-            # A commit survives whatever kills processes; the last ones before a power cut may be lost, and
-            # with them every session they were about. Nothing is torn: checkpoints sync. With a rollback
-            # journal this could tear the file, so that keeps the default, FULL.
+            # A commit survives any kill of processes. The last commits before a power cut may be lost, and with them
+            # every session that they were about. Nothing is torn: checkpoints sync. With a rollback journal this
+            # setting could tear the file, so that journal keeps the default, FULL.
             connection.execute("PRAGMA synchronous = NORMAL")
             # Four times SQLite's own pages: each time, commits wait for the disk. No more, since a reader looks through
             # the log by tables of 4,062 pages, and the first of these costs it nothing.
@@ -376,7 +376,7 @@ def _short(value: object) -> object:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return which file is at `path` now; None where there is none."""
+    """Return an identity of the file at `path`; None without a file."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -385,7 +385,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _make_private(path: str) -> None:
-    """See to it that there is a file at `path` which this user alone can read. Raises OSError, for a link too."""
+    """Make sure that there is a file at `path` that only this user can read. Raises OSError, for a link too."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         make_private(folder)

@@ -1,7 +1,7 @@
-"""Granting locks: one statement that looks around a request, and the rows of what is granted.
+"""Granting locks: one statement that looks around a request, and the rows of the granted locks.
 
-Most requests run into nothing: nobody waits, nothing that they meet is held, no lease has lapsed. One that knows so is
-granted at once; whatever there is, is then asked about one by one.
+Most requests run into nothing: no waiters, no lock in the way, no lapsed lease. Such a request is granted at once; else
+each thing that the statement has found is looked at.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _SOME_OF_ITS_OWN = (
 
 
 class Surroundings(Session):
-    """The session that asks, as ``EVIDENCE`` has it, and what there is any of (1 or 0).
+    """The session that asks, as ``EVIDENCE`` has it, and the existence of rows of each kind (1 or 0).
 
-    waiters  places in the line, whoever waits there
+    waiters  places in the line, of any session
     lapses   records of locks that lapsed under their holders
     logical  locks that hold in every work tree of a repository
     keyless  locks that another implementation has stored without a key
     leased   locks of this session that lapse
-    denied   refusals of this session that it is to hear of
-    met      locks that may meet what it asks for, in the same work tree, and keep it out or be its own
+    denied   refusals that this session is still to be told about
+    met      locks that may meet the request, in the same work tree, and keep it out or be its own
     """
 
     __slots__ = ()
@@ -63,7 +63,7 @@ class Surroundings(Session):
 
 
 def surroundings(tx: Transaction, instance: Session, reaches: tuple[Reach, ...], asking: Asking) -> Surroundings:
-    """Return what a request for these `reaches` finds around it; nothing at all where its session is not registered."""
+    """Return the surroundings of a request for these `reaches`; empty if its session is not registered."""
     values: list[Any] = []
     asked: list[str] = []
     if len(reaches) <= MOST:
@@ -88,9 +88,9 @@ def grant(
     met: list[list[Lock]] | None = None,
     around: Surroundings | None = None,
 ) -> list[Lock]:
-    """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`.
+    """Inside a transaction that has found the way free: grant the locks; return their rows, as `acquire_all`.
 
-    `met`: what ``LockFinder.meeting`` says now of each that is wanted, where that is known; so `around`.
+    `met`: the locks that each wanted reach meets now, if known; so `around`.
     """
     waited = 0.0
     if around is None or around.waiters:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from swarm_mcp.store.database import Transaction
 
-NAMES = 300  # in one question, which has each of them three times; old releases of SQLite take 999 values
+NAMES = 300  # names in one question, which has each of them three times; old releases of SQLite take 999 values
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository", "machine", "team_fence")
 
 
@@ -38,7 +38,7 @@ def by_name(tx: Transaction, names: Iterable[str]) -> list[Lock]:
 
 
 def meeting(tx: Transaction, reach: Reach) -> list[Lock]:
-    """Return live locks that meet `reach`, here or in another work tree, in whatever mode."""
+    """Return live locks of any mode that meet `reach`, here or in another work tree."""
     return lock_rows.live(tx, lock_finder.meeting(tx, reach))
 
 
@@ -48,12 +48,12 @@ def covering(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def exactly(tx: Transaction, reach: Reach) -> list[Lock]:
-    """Return live locks on that very path or pattern, whoever holds them."""
+    """Return live locks of any session on that very path or pattern."""
     return lock_rows.live(tx, lock_finder.same(tx, reach))
 
 
 def is_held(tx: Transaction, lock_id: str, instance_id: str) -> bool:
-    """Tell whether the grant with this id is there and still this session's, however its lease stands."""
+    """Return True if the grant with this id is there and still this session's, lapsed or not."""
     sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
     return tx.row(sql, (lock_id, instance_id)) is not None
 
@@ -71,11 +71,10 @@ def path_of(tx: Transaction, instance: Session, file: str) -> str:
 
 
 def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Iterator[dict[str, Any]]:
-    """Yield live locks of a scope (None: all), in the order in which they were first taken, with ``owner_label``.
+    """Yield live locks of a scope (None: all), in the order of their first grant, with ``owner_label``.
 
-    What sessions of another identity hold is listed; their names and notes are not. They are read as they are
-    asked for, however many there are: each at most once, and none that came after the first was asked for need
-    be among them.
+    Locks of another identity are listed without names and notes. Rows are read as they are asked for: each at most
+    once, and locks taken after the first read may be missing.
     """
     from swarm_mcp.store import lock_pages
 
@@ -94,7 +93,7 @@ def walk(
 
 
 def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
-    """Yield the locks on files that this session holds, in the order in which they were first taken."""
+    """Yield the locks on files that this session holds, in the order of their first grant."""
     from swarm_mcp.store import cursors
 
     def read(place: list[Any] | None, number: int) -> list[Lock]:
@@ -120,7 +119,7 @@ def count_of(tx: Transaction, instance_id: str) -> int:
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return how many locks a scope (None: all) has: ``live``, and ``void`` ones that are still to be removed."""
+    """Return the number of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
     from swarm_mcp.store import lock_pages
 
     return lock_pages.counts(tx, scope)
@@ -144,8 +143,8 @@ def recent_of(
 ) -> list[dict[str, Any]]:
     """Return up to `limit` live locks on files, as `held` shows them.
 
-    Those with the ids `first`, whoever has them, then the newest of the sessions `holders`. It costs as much for
-    each of these sessions however many locks it has.
+    Locks with the ids `first` come first, of any holder, then the newest of the sessions `holders`. The cost for a
+    session does not depend on the number of its locks.
     """
     from swarm_mcp.store import lock_pages
 
@@ -163,7 +162,7 @@ def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
 
 
 def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:
-    """Return who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
+    """Return the holder of absolute `file`, in the shape of a refusal's ``active``; None for a free file."""
     held = lock_finder.on(tx, file)
     return describe(tx, held[0], viewer_identity) if held else None
 
@@ -219,7 +218,7 @@ def _shown(row: Lock) -> dict[str, Any]:
 
 
 def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
-    """Add what there is to say of a lock beyond the contract's words."""
+    """Add the facts about a lock that the contract does not name."""
     for name in _MORE:
         value = row.get(name)
         if value:
