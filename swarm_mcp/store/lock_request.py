@@ -19,7 +19,7 @@ from swarm_mcp.folders import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_hook_core.check.denial import Denial
     from swarm_hook_core.repository import Tree
@@ -55,7 +55,7 @@ class Reach(NamedTuple):
     keys: tuple[str, ...]
     pattern: str = ""
     base: str = ""
-    segments: tuple = ()
+    segments: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -84,7 +84,7 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
     return _of_pattern(os.path.join(base, text.lstrip("/")), key_of(base), text)
 
 
-def reach_in(row: dict) -> Reach | None:
+def reach_in(row: dict[str, Any]) -> Reach | None:
     """Return the reach of a lock's row; None where another program has stored what cannot be read."""
     file = row["file"]
     if not isinstance(file, str) or "\0" in file or len(file) > LONGEST_PATH:
@@ -140,7 +140,7 @@ def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) ->
     return wildmatch.overlap(mine, segments_of(right, fold))
 
 
-def segments_of(pattern: Reach, fold: bool):
+def segments_of(pattern: Reach, fold: bool) -> tuple[Any, ...]:
     """Return the segments of a pattern, with `fold` without letter case."""
     if not fold or ignores_case(pattern):
         return pattern.segments
@@ -186,10 +186,10 @@ def _of_pattern(file: str, base: str, pattern: str) -> Reach:
     return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
 
 
-_known: dict[tuple[str, bool], list] = {}  # parsed patterns: the same few, whatever is asked for
+_known: dict[tuple[str, bool], list[Any]] = {}  # parsed patterns: the same few, whatever is asked for
 
 
-def _parsed(pattern: str, fold: bool) -> list:
+def _parsed(pattern: str, fold: bool) -> list[Any]:
     found = _known.get((pattern, fold))
     if found is None:
         if len(_known) >= 1000:
@@ -198,7 +198,7 @@ def _parsed(pattern: str, fold: bool) -> list:
     return found
 
 
-def _of_key(key: str, deep: bool = False) -> list:
+def _of_key(key: str, deep: bool = False) -> list[Any]:
     return wildmatch.of_path(key.removeprefix(NO_CASE), deep=deep)
 
 
@@ -241,12 +241,14 @@ def tree_of(reach: Reach) -> Tree | None:
 
     path = reach.file
     if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):
-        return repository.tree_over(reach.key, is_real=True)
+        found: Tree | None = repository.tree_over(reach.key, is_real=True)
+        return found
     if reach.pattern:
         parts = path.split("/")
         magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
         path = "/".join(parts[:magic]) or "/"
-    return repository.tree_over(os.path.realpath(path), is_real=True)
+    over: Tree | None = repository.tree_over(os.path.realpath(path), is_real=True)
+    return over
 
 
 # ---------------------------------------------------------------- request
@@ -279,7 +281,7 @@ class LockRequest(NamedTuple):
 
 
 def request(
-    instance: Session, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given
+    instance: Session, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given: Any
 ) -> LockRequest:
     """Return the request of `instance` for `files` as it spells them; `given`: as `LockRequest`. Raises SwarmError."""
     if not files:
@@ -370,7 +372,7 @@ def of_request(instance: Session, wanted: LockRequest) -> Attempt:
     return Attempt(wanted.tool, files[0], instance.directory, wanted.agent, None, wanted.mode, more)
 
 
-def rule(lock: dict, path: str) -> str:
+def rule(lock: dict[str, Any], path: str) -> str:
     """Through what a lock holds `path`: ``file``, ``folder``, ``pattern``, ``repository`` or ``queue``.
 
     ``inside``: it does not; it is on something below, which keeps the whole of `path` from being locked.

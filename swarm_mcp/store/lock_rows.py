@@ -13,12 +13,13 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import above, finder, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
-from swarm_mcp.store import events
 from swarm_mcp.store.lock_candidates import question
 from swarm_mcp.store.lock_request import forms, meet, reach_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Transaction
     from swarm_mcp.store.lock_candidates import Asking
     from swarm_mcp.store.lock_request import Reach
@@ -40,10 +41,10 @@ _SELECT = (
 
 def next_fence(tx: Transaction) -> int:
     """Inside a transaction: the number of the next grant."""
-    return tx.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]
+    return int(tx.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0])
 
 
-def insert(tx: Transaction, lock: dict, file: str) -> None:
+def insert(tx: Transaction, lock: dict[str, Any], file: str) -> None:
     """Inside a transaction: add a row, under a way to write `file` that no lock of its scope has.
 
     The contract has one row each.
@@ -55,7 +56,7 @@ def insert(tx: Transaction, lock: dict, file: str) -> None:
         file = os.path.join(folder, name)
 
 
-def select(tx: Transaction, condition: str, values: tuple) -> list[Lock]:
+def select(tx: Transaction, condition: str, values: tuple[Any, ...]) -> list[Lock]:
     """Return every lock that fits, live or not, oldest first."""
     return tx.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
 
@@ -146,7 +147,8 @@ def left(tx: Transaction, row: Lock) -> float | None:
     if row.get("ttl") is None:
         return None  # the common case
     lease = (row.ttl, row.renewed, row.booted, row.wall_until)
-    return clock.left(lease, tx.here, time.time())
+    seconds: float | None = clock.left(lease, tx.here, time.time())
+    return seconds
 
 
 def of(tx: Transaction, instance_id: str) -> list[Lock]:
@@ -209,7 +211,7 @@ def note_ends(tx: Transaction, locks: list[Lock], reason: str, **payload: object
     told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
     for lock in locks:
         said = {**told, "lock": lock.id, **facts(lock)}
-        events.add(tx, lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
+        tx.add_event(lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
 
 
 def is_readable(file: object) -> bool:
@@ -227,7 +229,7 @@ def _keyed(rows: list[Lock], reach: Reach) -> list[Lock]:
     return [row if row.path_key else row.replace(path_key=key) for row, key in keys]
 
 
-def facts(lock: dict) -> dict:
+def facts(lock: dict[str, Any]) -> dict[str, Any]:
     """Return what an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

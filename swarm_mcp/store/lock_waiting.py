@@ -11,7 +11,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
-from swarm_mcp.store import claimed, events, lock_finder, lock_queue, reactions, session_life, session_table
+from swarm_mcp.store import claimed, lock_finder, lock_queue, reactions, session_life, session_table
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import LockRequest
@@ -19,9 +19,12 @@ from swarm_mcp.store.naming import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.lock import Lock, Waiter
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database, Transaction
+    from swarm_mcp.store.lock_request import Reach
 
 
 _OF_OTHERS = "c.instance_id || ' ' || coalesce(c.agent, '') NOT IN (SELECT value FROM json_each(?))"
@@ -63,7 +66,7 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
         for reach in wanted.reaches
     ]
     now = clock.now()
-    values: dict = {"instance_id": instance.id, "agent": wanted.agent, "scope": instance.scope}
+    values: dict[str, Any] = {"instance_id": instance.id, "agent": wanted.agent, "scope": instance.scope}
     values.update(host=db.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
     values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
     values["seen"] = clock.awake()
@@ -77,8 +80,7 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
             marks = ", ".join("?" * len(values))
             tx.change(f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values()))
             return int(tx.rows("SELECT last_insert_rowid() AS ticket")[0].ticket)
-        events.add(
-            tx, instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
+        tx.add_event(instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
             {"circle": [list(holder) for holder in circle]},
         )  # fmt: skip
     raise Deadlock([_named(db, holder) for holder in circle])
@@ -116,13 +118,13 @@ def show_life(tx: Transaction, instance: Session, ticket: int) -> bool:
     return bool(tx.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 
 
-def _keeping(tx: Transaction, holder: Holder, mode: str, reaches) -> list[Holder]:
+def _keeping(tx: Transaction, holder: Holder, mode: str, reaches: tuple[Reach, ...]) -> list[Holder]:
     """Return who holds what keeps `holder` from these."""
     return list(_one_of_each(tx, holder, mode, reaches))
 
 
 def _one_of_each(
-    tx: Transaction, holder: Holder, mode: str, reaches, limit: float = float("inf")
+    tx: Transaction, holder: Holder, mode: str, reaches: tuple[Reach, ...], limit: float = float("inf")
 ) -> dict[Holder, Lock]:
     """Return who holds what keeps `holder` from these, each with one of these locks; `limit` of them are enough."""
     found: dict[Holder, Lock] = {}

@@ -16,13 +16,15 @@ from swarm_hook_core.state import has_claims
 from swarm_mcp.domain.lock import AUTO, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
-from swarm_mcp.store import claimed, events, grants, lock_finder, lock_rows, reactions, session_life
+from swarm_mcp.store import claimed, grants, lock_finder, lock_rows, reactions, session_life
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import LockRequest, Reach, checked_ttl, of_request, reach_in, reach_of, request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.errors import Refused
     from swarm_mcp.store.database import Database, Transaction
     from swarm_mcp.store.grants import Surroundings
@@ -57,13 +59,11 @@ def acquire_all(db: Database, instance: Session, wanted: LockRequest) -> list[Lo
     return granted or []
 
 
-def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list | None) -> list[Lock] | None:
+def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[Any] | None) -> list[Lock] | None:
     """Do as `acquire_all`; None where other implementations' locks need their keys first.
 
     `keys` are those, of ``LockFinder.foreign_keys``; None for not asked yet.
     """
-    from swarm_mcp.store import denials, lock_queue
-
     # What a pattern meets may take long to find, and nobody else could write meanwhile: it is looked for before.
     look, version = None, (0, 0)
     if any(reach.pattern for reach in wanted.reaches):
@@ -80,17 +80,23 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list | 
         if around.keyless and keys is None and _are_keys_due(tx, wanted):
             return None
         if around.waiters and tx.swept_at != tx.now():
-            tx.swept_at = tx.now()  # once a second is enough, lest everybody read dead waiters for ever
+            from swarm_mcp.store import lock_queue
+
+            tx.swept_at = tx.now()  # once a second: reading dead waiters takes its time
             lock_queue.sweep(tx)
         met = _reaped_for(tx, instance, wanted, found) if any(found) else found
         refusal: Lock | Waiter | None = _first_other(tx, instance, wanted, met)
         if refusal is None and around.waiters:
+            from swarm_mcp.store import lock_queue
+
             refusal = lock_queue.ahead_of(tx, instance, wanted)
         if refusal is None:
             # Where something of others had to be removed first, there is more now than was seen around it.
             return grants.grant(tx, instance, wanted, met, around if met == found else None)
         is_known = _note_refusal(tx, instance, wanted, refusal)
     if is_known:
+        from swarm_mcp.store import denials
+
         denials.count(db, instance, refusal)
     raise _refusal(db, instance, refusal)
 
@@ -123,7 +129,7 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     With `agent` only what that subagent holds. With `fence`, the number of a grant, only that very grant:
     Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
     """
-    from swarm_mcp.store import automatic_locks, lock_endings
+    from swarm_mcp.store import lock_endings
 
     reach = reach_of(instance, file, is_new=False)
     refusal = None
@@ -131,6 +137,8 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
         claimed.adopt_in(tx)
         released = lock_endings.release(tx, instance, reach, agent, fence)
         if released and has_claims():
+            from swarm_mcp.store import automatic_locks
+
             automatic_locks.forget(tx, instance, reach)
         if not released and fence is not None:
             refusal = unfit(
@@ -152,9 +160,8 @@ def release_all(db: Database, instance: Session, agent: str = "") -> list[str]:
         rows = lock_rows.select(tx, "AND c.instance_id = ? AND coalesce(c.agent, '') = ?", (instance.id, agent))
         mine = [row for row in lock_endings.reaped(tx, rows) if not is_mutex(row.file)]
         reactions.end_locks(tx, mine)
-        for row in mine if has_claims() else ():
-            reach = reach_in(row)
-            if reach:
+        if has_claims():
+            for reach in filter(None, map(reach_in, mine)):
                 automatic_locks.forget(tx, instance, reach)
     return [plain(row.file) for row in mine]
 
@@ -256,7 +263,7 @@ def renew_lock(
                 (ttl, clock.now(), clock.boot(tx.here), time.time() + ttl, mine[0].id),
             )
             told = {"id": mine[0].id, "fence": mine[0].fence, "ttl": ttl}
-            events.add(tx, mine[0].scope, "context.lock_renewed", instance.id, reach.file, told)
+            tx.add_event(mine[0].scope, "context.lock_renewed", instance.id, reach.file, told)
     if refusal:  # raised out here, so that what has lapsed stays told
         raise refusal
     return lock_finder.own(db, instance, reach, agent)[0]

@@ -61,10 +61,10 @@ def take(db: Database, instance: Session) -> list[Notice]:
 
     Nobody else is given these messages meanwhile, as with `Messages.take`.
     """
-    from swarm_mcp.store import messages
-
     if not db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance.id,)):
         return []
+    from swarm_mcp.store import messages
+
     with db.writing() as tx:
         about = {
             row.message_id: row.file
@@ -107,10 +107,10 @@ def _still_unread(tx: Transaction, message_id: int) -> bool:
 
 
 def _now(tx: Transaction, instance: Session, file: str | None) -> str:
-    from swarm_mcp.store import lock_finder
-
     if not file:
         return ""
+    from swarm_mcp.store import lock_finder
+
     locks = [lock for lock in lock_finder.on(tx, file) if lock.instance_id != instance.id]
     if not locks:
         return "" if lock_finder.on(tx, file) else " Nobody holds it now."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.domain.session import TEAM
-from swarm_mcp.store import events, session_table
+from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def attempted(db: Database, scope: str, actor: str | None, deed: str, path: str 
         if same is None:
             payload = {"deed": deed, "path": path, "tool": tool}
             told = {name: value for name, value in payload.items() if value}
-            events.add(tx, scope, ATTEMPTED, actor, path or deed, told)
+            tx.add_event(scope, ATTEMPTED, actor, path or deed, told)
     return same is None
 
 
@@ -39,7 +39,7 @@ def lowered(tx: Transaction, scope: str, actor: str | None, what: str, words: st
     """
     from swarm_mcp.store import notices
 
-    events.add(tx, scope, LOWERED, actor, what, {"deed": words})
+    tx.add_event(scope, LOWERED, actor, what, {"deed": words})
     for row in session_table.in_scope(tx, scope):
         if row.id != actor and row.runtime != TEAM and row.last_seen is not None:
             notices.post(tx, row, f"[auto] {words}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
+RECLAIMED_AT_ONCE = 20  # gone sessions that one registration removes
 ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
 _LEASED = f"{ANY_LEASED} AND instance_id = ?"
 
@@ -97,6 +98,17 @@ def session_gone(tx: Transaction, session: Session, reason: str) -> None:
         from swarm_mcp.store import known_values
 
         known_values.leave_plan(tx, session)
+
+
+def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
+    """Inside a transaction: remove sessions that have gone, bar instance `spare`; their rows.
+
+    Some of those that have been silent the longest. Where there are very many, cleaning goes round to the others.
+    """
+    rows = [row for row in session_table.some_gone(tx) if row.id != spare][:RECLAIMED_AT_ONCE]
+    for row in rows:
+        session_gone(tx, row, "reclaimed")
+    return rows
 
 
 # ---------------------------------------------------------------- locks

@@ -18,6 +18,7 @@ from swarm_mcp.errors import Refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.domain.record import Record
     from swarm_mcp.store.database import Database, Transaction
@@ -26,13 +27,13 @@ KEPT_SECONDS = 30 * 86400  # an ended run and its record
 _JSON = ("session_params", "usage", "result")
 
 
-def begin(db: Database, spec: dict) -> Run:
+def begin(db: Database, spec: dict[str, Any]) -> Run:
     """Write down a run that this process will supervise; its row.
 
     `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
     """
     now = db.now()
-    values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": db.here}
+    values: dict[str, Any] = {"state": STARTING, "started_at": now, "updated_at": now, "host": db.here}
     values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
     values.update(_encoded(spec))
     with db.writing() as tx:
@@ -43,7 +44,7 @@ def begin(db: Database, spec: dict) -> Run:
     return get(db, values["id"]) or Run()
 
 
-def update(db: Database, run_id: str, **columns: object) -> Run | None:
+def update(db: Database, /, run_id: str, **columns: object) -> Run | None:
     """Change columns of a run; its row, None where there is none."""
     values = {**_encoded(columns), "updated_at": db.now()}
     if columns.get("state") == ENDED:
@@ -101,7 +102,7 @@ def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Itera
     # A run whose supervisor was killed has ended, whatever its row says.
     stored = state if state != ENDED else ""
 
-    def read(place: list | None, number: int) -> list[Record]:
+    def read(place: list[Any] | None, number: int) -> list[Record]:
         where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
         behind = "AND (started_at, rowid) < (?, ?)" if place else ""
         sql = (
@@ -133,7 +134,7 @@ def live(tx: Transaction, scope: str = "") -> list[Run]:
     return [row for row in _rows(tx, f"WHERE state <> 'ended'{where}", values) if row.state != ENDED]
 
 
-def session_of(tx: Transaction, task_id: str, harness: str) -> dict | None:
+def session_of(tx: Transaction, task_id: str, harness: str) -> dict[str, Any] | None:
     """Return what it takes to continue a task's last session in that harness (``RunResult.session_params``)."""
     for row in _rows(tx, "WHERE task_id = ? AND harness = ?", (task_id, harness)):
         if row.result and row.result.get("clear_session") and not row.session_params:
@@ -143,7 +144,7 @@ def session_of(tx: Transaction, task_id: str, harness: str) -> dict | None:
     return None
 
 
-def of_session(tx: Transaction, harness: str, session_id: str) -> dict | None:
+def of_session(tx: Transaction, harness: str, session_id: str) -> dict[str, Any] | None:
     """Return what resuming a harness's session takes, as the newest run that was in it left it; None for none."""
     text = session_id.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     rows = _rows(tx, "WHERE harness = ? AND session_params LIKE ? ESCAPE '\\'", (harness, f'%"{text}"%'))
@@ -213,7 +214,7 @@ def forget_old(tx: Transaction, limit: int) -> None:
         tx.change("DELETE FROM swarm_runs WHERE id = ?", (ended.id,))
 
 
-def _rows(tx: Transaction, where: str, values: tuple) -> list[Run]:
+def _rows(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[Run]:
     sql = f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC"
     rows = tx.rows(sql, values, Run)
     return [_decoded(tx, row) for row in rows]
@@ -231,7 +232,7 @@ def _is_abandoned(tx: Transaction, row: Run) -> bool:
     return gone(row.host or "", *supervisor, tx.here)
 
 
-def _parsed(text: object) -> dict | None:
+def _parsed(text: object) -> dict[str, Any] | None:
     try:
         found = loads(text) if isinstance(text, str) and text else None
     except (ValueError, RecursionError):
@@ -239,14 +240,14 @@ def _parsed(text: object) -> dict | None:
     return found if isinstance(found, dict) else None
 
 
-def _abandoned(row: Run) -> dict:
+def _abandoned(row: Run) -> dict[str, Any]:
     return {
         "run_id": row.id, "harness": row.harness, "is_error": True, "error_category": "process_crashed",
         "error_message": ABANDONED, "output": "", "record": row.record or "",
     }  # fmt: skip
 
 
-def _encoded(columns: dict) -> dict:
+def _encoded(columns: dict[str, Any]) -> dict[str, Any]:
     unknown = set(columns) - set(COLUMNS)
     if unknown:
         raise AssertionError(f"a run has no {', '.join(sorted(unknown))}")

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
 # 8: storms of denials. 9: locks and places of other machines (``swarm_mcp.team``). 10: messages, tasks and values of
@@ -199,7 +203,7 @@ UNIQUE_INDEXES = {
 }
 
 
-def is_current(connection) -> bool:
+def is_current(connection: Any) -> bool:
     """Tell whether the file has all of this release's schema, told by one read."""
     table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'swarm_schema'").fetchone()
     if not table:
@@ -208,7 +212,7 @@ def is_current(connection) -> bool:
     return bool(row) and row[0] is not None and row[0] >= OUR_VERSION
 
 
-def create(connection, driver, in_memory: bool = False) -> None:
+def create(connection: Any, driver: Any, in_memory: bool = False) -> None:
     """Bring the file behind `connection` up to date, all or nothing; harmless when run at once by many."""
     from sqlite_utils import Database
 
@@ -226,7 +230,7 @@ def create(connection, driver, in_memory: bool = False) -> None:
         raise
 
 
-def _set_journal(connection, driver) -> None:
+def _set_journal(connection: Any, driver: Any) -> None:
     from swarm_mcp.store.driver import version, wal_is_safe
 
     wanted = "WAL" if wal_is_safe(version(driver)) else "DELETE"
@@ -239,7 +243,7 @@ def _set_journal(connection, driver) -> None:
         return
 
 
-def _build(database) -> None:
+def _build(database: Any) -> None:
     existing = set(database.table_names())
     for name, columns in TABLES.items():
         if name in existing:
@@ -269,7 +273,7 @@ def _build(database) -> None:
     database.execute("PRAGMA user_version = 1")
 
 
-def _add_columns(table, columns: str) -> None:
+def _add_columns(table: Any, columns: str) -> None:
     """Give a table of an older or foreign file the columns that it lacks, as far as SQLite can add them."""
     present = {column.name for column in table.columns}
     for definition in _parts(columns):
@@ -292,7 +296,7 @@ def _parts(columns: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _part_rivals(database) -> None:
+def _part_rivals(database: Any) -> None:
     """Files older than the unique indexes may have two locks on a file, or a task key twice: the first one has it."""
     rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
     same_file = "first.type = 'lock' AND first.file = context.file"
@@ -304,7 +308,7 @@ def _part_rivals(database) -> None:
         database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
 
 
-def _key_by_scope(database) -> None:
+def _key_by_scope(database: Any) -> None:
     """An old ``kv`` knew no scopes: its rows move to scope '', keeping value, owner and time."""
     database.execute("ALTER TABLE kv RENAME TO kv_without_scope")
     database.execute(f"CREATE TABLE kv ({TABLES['kv']})")

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database, Transaction
 
 
-RECLAIMED_AT_ONCE = 20
 SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
 
 
@@ -79,14 +78,3 @@ def show_life(tx: Transaction, instance_id: str) -> None:
 def forget(tx: Transaction, instance_id: str) -> None:
     """Forget a session that was made for locks which it did not get, or has given back."""
     reactions.dismiss(tx, {instance_id})
-
-
-def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
-    """Inside a transaction: remove sessions that have gone, bar instance `spare`; their rows.
-
-    Some of those that have been silent the longest. Where there are very many, cleaning goes round to the others.
-    """
-    rows = [row for row in session_table.some_gone(tx) if row.id != spare][:RECLAIMED_AT_ONCE]
-    for row in rows:
-        reactions.session_gone(tx, row, "reclaimed")
-    return rows

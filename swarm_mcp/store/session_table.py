@@ -9,11 +9,11 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, TEAM, Session
-from swarm_mcp.store import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.store.database import Transaction
 
@@ -52,7 +52,7 @@ def walk(tx: Transaction, scope: str, after: str = "") -> Iterator[tuple[str, Se
     """Yield the live rows of a scope, those of other machines too, as pages of a listing take them."""
     from swarm_mcp.store import cursors
 
-    def read(place: list | None, number: int) -> list[Session]:
+    def read(place: list[Any] | None, number: int) -> list[Session]:
         # First which rows, from the index alone; what they hold is looked up for those.
         behind = "AND (registered_at, rowid) > (?, ?)" if place else ""
         chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid"
@@ -143,7 +143,9 @@ def beside(tx: Transaction, instance: Session) -> list[Session]:
     return tx.rows(sql, (instance.scope, instance.id), Session)
 
 
-def held_beside(tx: Transaction, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+def held_beside(
+    tx: Transaction, instance: Session, limit: int, viewer_identity: str
+) -> tuple[int, list[dict[str, Any]]]:
     """Return how many locks those hold in the scope (counted up to 1000), and a few of them, as `beside` does.
 
     Each has `file`, `content`, `owner_label` (these two empty where the holder is of another identity) and
@@ -198,21 +200,21 @@ def delete(tx: Transaction, session: Session, reason: str) -> None:
     if reason == "reclaimed":
         payload.update(last_heartbeat=session.heartbeat)
         payload.update(stale_threshold_secs=STALE_SECONDS, reclaim_threshold_secs=RECLAIM_SECONDS)
-        events.add(tx, session.scope, "instance.stale_reclaimed", "system", session.id, payload)
+        tx.add_event(session.scope, "instance.stale_reclaimed", "system", session.id, payload)
     else:
-        events.add(tx, session.scope, "instance.deregistered", session.id, session.id, payload)
+        tx.add_event(session.scope, "instance.deregistered", session.id, session.id, payload)
 
 
-def _live(tx: Transaction, where: str, values: tuple) -> list[Session]:
+def _live(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[Session]:
     return [row for row, has_gone in _with_evidence(tx, where, values) if not has_gone]
 
 
-def _with_evidence(tx: Transaction, where: str, values: tuple) -> list[tuple[Session, bool]]:
+def _with_evidence(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[tuple[Session, bool]]:
     now, here = tx.now(), tx.here
     return [(row, departed(row, now, here)) for row in evidence_where(tx, where, values)]
 
 
-def evidence_where(tx: Transaction, where: str, values: tuple, more: str = "") -> list[Session]:
+def evidence_where(tx: Transaction, where: str, values: tuple[Any, ...], more: str = "") -> list[Session]:
     """Return rows, in order of registration, with all that is known of their clients; `more`: another column."""
     return tx.rows(
         f"SELECT i.*, {EVIDENCE}, s.session_id{more} FROM instances i"
@@ -222,7 +224,7 @@ def evidence_where(tx: Transaction, where: str, values: tuple, more: str = "") -
     )
 
 
-def clients_of(session: Record) -> list:
+def clients_of(session: Record) -> list[Any]:
     """Return pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
     own = (session.client_pid, session.client_start)
     return [*([own] if own[0] else []), *clients_in(session.other_clients)]

@@ -7,14 +7,17 @@ import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
+from swarm_hook_core.paths import git_root
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, TEAM, Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.folders import allowed_roots, clean, git_root, inside_any, scope_of
-from swarm_mcp.store import events, reactions, session_life, session_table
+from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
+from swarm_mcp.store import reactions, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.run import Run
     from swarm_mcp.store.database import Database, Transaction
 
@@ -35,7 +38,7 @@ class Registration:
         "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over", "by",
     )  # fmt: skip
 
-    def __init__(self, directory: str, **given):
+    def __init__(self, directory: str, **given: Any):
         self.directory = clean(directory)
         self.label = bounded(" ".join((given.get("label") or "").split())) or None
         self.scope = scope_of(self.directory, given.get("scope") or "")
@@ -58,14 +61,16 @@ def register(db: Database, request: Registration) -> Session:
 
     A session of a runtime has one instance for life, found by its whole id.
     """
-    from swarm_mcp.store import cleanup, lock_rows, user_interface
-
     _respect_fence(request)
-    foreign = lock_rows.foreign_keys(db, 2000) if db.row(_UNKEYED) else []
+    foreign: list[tuple[str, str | None, str]] = []
+    if db.row(_UNKEYED):
+        from swarm_mcp.store import lock_rows
+
+        foreign = lock_rows.foreign_keys(db, 2000)  # asks the disk, and so comes before the transaction
     with db.writing() as tx:
         # A session that is here to register has not gone, however long it was silent.
         known = session_table.of_session(tx, request.runtime, request.session_id) if request.session_id else None
-        session_life.reclaim(tx, known.id if known else "")
+        reactions.reclaim(tx, known.id if known else "")
         if foreign:
             lock_rows.give_keys(tx, foreign)
         if request.session_id:
@@ -75,8 +80,12 @@ def register(db: Database, request: Registration) -> Session:
         if request.turn_over:
             reactions.turn_ended(tx, row, request.turn_over)
         if request.pane:
+            from swarm_mcp.store import user_interface
+
             user_interface.publish(tx, row, request.pane)
     if reactions.is_cleanup_due(db) or db.has(reactions.ANY_LEASED):
+        from swarm_mcp.store import cleanup
+
         cleanup.some(db)  # a session that never runs a server has nothing else that cleans
     return row
 
@@ -110,7 +119,7 @@ def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
         ):
             tx.change(sql, values)
         adopted = session_table.get(tx, instance_id) or Session()
-        events.registered(tx, adopted, adopted=True)
+        _note_registered(tx, adopted, adopted=True)
         reactions.session_gone(tx, row, "deregistered")
         reactions.session_settled(tx, adopted, reserved)
     return adopted
@@ -118,8 +127,6 @@ def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
 
 def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
     """Remove an instance and whatever it holds; whether it was there. `by`: who does it, to tell its peers."""
-    from swarm_mcp.store import messages
-
     with db.writing() as tx:
         row = session_table.get(tx, instance_id)
         if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)):
@@ -127,6 +134,8 @@ def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Ses
         if row:
             reactions.session_gone(tx, row, reason)
             if by:
+                from swarm_mcp.store import messages
+
                 messages.announce_removal(tx, row, by)
     return row is not None
 
@@ -146,8 +155,6 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
 
     It stays where another client has the session open, and where it is a run's.
     """
-    from swarm_mcp.store import runs
-
     with db.writing() as tx:
         session = tx.row(
             "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
@@ -168,10 +175,12 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
             return True
     with db.writing() as tx:
         reactions.turn_ended(tx, row, time.time_ns())
+    from swarm_mcp.store import runs
+
     return not runs.take_back(db, row.id) and remove(db, row.id)
 
 
-def _leave_to(tx: Transaction, instance_id: str, clients: list) -> None:
+def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
     """These are the clients of a session from now on."""
     (pid, started), *others = clients
     # The terminal was that of the client which spoke last.
@@ -218,7 +227,7 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
             (request.label, now, request.client[0] or os.getpid(), lease_until, row.id),
         )
         instance_id = row.id
-        events.registered(tx, session_table.get(tx, instance_id) or Session(), adopted=True)
+        _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=True)
     elif row:
         if row.scope != request.scope:
             _move(tx, row, request, known)
@@ -277,10 +286,10 @@ def _joined_by_server(tx: Transaction, request: Registration) -> Record | None:
 
 def _run_of(tx: Transaction, request: Registration) -> Run | None:
     """Return the run whose child this session is; None for others. Costs nothing where none is named."""
-    from swarm_mcp.store import runs
-
     if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
         return None
+    from swarm_mcp.store import runs
+
     return runs.admit(tx, request.preassigned_id, request.client)
 
 
@@ -294,7 +303,7 @@ def _adopt_run(tx: Transaction, request: Registration, run: Run) -> Record | Non
     return Record(instance_id=run.instance_id, host=run.host, **client)
 
 
-def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list:
+def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list[Any]:
     """Return the clients beside `client` that have a session open which is `known` already.
 
     Of clients that cannot be looked at from here, the one that spoke last is the session's.
@@ -342,6 +351,8 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
         # Of hooks, and named by its own id: a sign of life, and its lease stays what they made it.
         label = request.label or before.label
         tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
+        from swarm_mcp.store import session_life
+
         session_life.require(tx, before.id)
     elif before:
         tx.change(
@@ -354,7 +365,7 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
         _insert(tx, request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
     row = session_table.get(tx, instance_id) or Session()
     if before:
-        events.registered(tx, row, adopted=True)
+        _note_registered(tx, row, adopted=True)
     reactions.session_settled(tx, row, before)
     return row
 
@@ -389,9 +400,20 @@ def _insert(
             request.label, now, now, adopted, lease_until,
         ),
     )  # fmt: skip
-    events.registered(tx, session_table.get(tx, instance_id) or Session(), adopted=False, by=request.by)
+    _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=False, by=request.by)
 
 
-def _listed(clients: list) -> str | None:
+def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "") -> None:
+    """Add the event of a session that joined, or took an instance over (`adopted`). `by` as in `Registration`."""
+    payload = {"label": row.label, "adopted": adopted, "pid": row.pid, "directory": row.directory}
+    payload.update(root=row.root, file_root=row.file_root)
+    if row.lease_until is not None:
+        payload["lease_until"] = row.lease_until
+    if by:
+        payload["by"] = by
+    tx.add_event(row.scope, "instance.registered", row.id, row.id, payload)
+
+
+def _listed(clients: list[Any]) -> str | None:
     """Return clients as ``swarm_sessions`` has those that did not speak last; None for none."""
     return " ".join(f"{pid}:{started}" for pid, started in clients) or None

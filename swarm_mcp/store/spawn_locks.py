@@ -15,10 +15,12 @@ from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.store import events, lock_finder, session_life, session_table
+from swarm_mcp.store import lock_finder, session_life, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
 
@@ -53,11 +55,11 @@ def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id:
         (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, tx.now()),
     )
     payload = {"id": row["id"], "content": row["content"]}
-    events.add(tx, row["scope"], "context.lock_acquired", instance.id, name, payload)
+    tx.add_event(row["scope"], "context.lock_acquired", instance.id, name, payload)
     return Lock(row)
 
 
-def started(tx: Transaction, row: Lock, facts: dict) -> None:
+def started(tx: Transaction, row: Lock, facts: dict[str, Any]) -> None:
     """Note that the spawn under `row` is out of our hands; `facts` say how to ask about it."""
     tx.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row.id))
 
@@ -70,7 +72,7 @@ def release(tx: Transaction, row: Lock, reason: str) -> None:
 def _release(tx: Transaction, row: Lock, reason: str) -> None:
     if tx.change("DELETE FROM context WHERE id = ?", (row.id,)):
         payload = {"released": 1, "reason": reason, "task_id": row.task_id}
-        events.add(tx, row.scope, "context.lock_released", row.instance_id, row.file, payload)
+        tx.add_event(row.scope, "context.lock_released", row.instance_id, row.file, payload)
 
 
 def holder(tx: Transaction, scope: str, name: str) -> Lock | None:
@@ -135,11 +137,11 @@ def reserved_in(row: Lock) -> str:
     return reserved if isinstance(reserved, str) else ""
 
 
-def _note(stage: str, facts: dict) -> str:
+def _note(stage: str, facts: dict[str, Any]) -> str:
     return dumps({"stage": stage, **facts})
 
 
-def _read(row: Lock) -> dict:
+def _read(row: Lock) -> dict[str, Any]:
     try:
         value = loads(row.content)
     except (ValueError, RecursionError):
