@@ -64,7 +64,10 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         env.update({"HARNESS_MODEL": model} if model else {})
         env.update({"HARNESS_PROVIDER": provider} if provider else {})
         env.update({"HARNESS_THINKING": query.effort} if query.effort else {})
-        drop = ("HARNESS_PROVIDER",) if _names_a_harness(os.environ) else ()
+        if _names_a_harness(os.environ):
+            drop = ("HARNESS_PROVIDER",)
+        else:
+            drop = ()
         return Launch((*argv, *query.additional_args), env, query.prompt, drop)
 
     def parse(self, line: str, state: dict) -> list[Event]:
@@ -135,7 +138,9 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
 def _provider_and_model(model: str) -> tuple[str, str]:
     """``PROVIDER/NAME`` taken apart; other slashes belong to the name."""
     provider, slash, name = model.partition("/")
-    return (provider, name) if slash and provider in BUILT_IN_PROVIDERS and name else ("", model)
+    if slash and provider in BUILT_IN_PROVIDERS and name:
+        return (provider, name)
+    return ("", model)
 
 
 def _names_a_harness(env: Mapping[str, str]) -> bool:

@@ -56,7 +56,10 @@ class LoopRun:
         if os.path.isdir(self.settings.home):
             self.sources.append(self.settings.home)
         found = stages.run(self, "sources", {}, stages.OURS["sources"]).get("sources")
-        self.sources = [str(path) for path in found] if isinstance(found, list) else self.sources
+        if isinstance(found, list):
+            self.sources = [str(path) for path in found]
+        else:
+            self.sources = self.sources
 
     def stage(self, name: str, context: dict) -> dict:
         """Run one stage, after looking for plugins anew. Raises StageFailed."""
@@ -82,7 +85,10 @@ class LoopRun:
         """Write what plugins say on standard error to ``HARNESS_LOG``, else to our own."""
         if not text.strip():
             return
-        text = text if text.endswith("\n") else text + "\n"
+        if text.endswith("\n"):
+            text = text
+        else:
+            text = text + "\n"
         with self._logging:
             try:
                 if not self.settings.log or self.settings.log == "/dev/stderr":
@@ -108,7 +114,9 @@ class LoopRun:
                 continue
             following = result.pop("next_state", None)
             if not following or not isinstance(following, str):
-                return _failed(failure) if failure else Ended(str(result.get("output") or ""))
+                if failure:
+                    return _failed(failure)
+                return Ended(str(result.get("output") or ""))
             if following == "error":
                 failure = result
             elif following != "done":
@@ -158,7 +166,10 @@ def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str 
             from swarm_mcp.loop import conversation
 
             return conversation.hold(partial(_answer, wishes), resume or "".join(words))
-        report = JsonReport() if as_json else Report()
+        if as_json:
+            report = JsonReport()
+        else:
+            report = Report()
         ended = carry_out(words, resume, wishes, report)
         report.ended(ended)
         return ended.exit_code
@@ -211,14 +222,22 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
     _learn_secrets(settings.config.get("mcp_servers"))
     if not resume and _is_session(words):
         resume, words = words[0], words[1:]
-    known = session.find(settings.sessions, resume) if resume else None
+    if resume:
+        known = session.find(settings.sessions, resume)
+    else:
+        known = None
     variant = wishes.variant or settings.variant or (known.conf.get("variant", "") if known else "")
     if variant:
         places = sources.walk("", settings.home, settings.folder)
         agent_variants.put_on(settings, agent_variants.read(variant, places))
     if known and settings.config.get("fork"):
         known = session.fork(settings.sessions, known)
-    prompt = " ".join(words) if words else "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+    if words:
+        prompt = " ".join(words)
+    elif sys.stdin is None or sys.stdin.isatty():
+        prompt = ""
+    else:
+        prompt = sys.stdin.read()
     if not prompt.strip() and not known:
         raise LoopFailure("what is to be done? swarm-mcp loop [SESSION] WORDS, or the words on standard input")
     loop = LoopRun(settings, report, known.cwd if known else settings.folder)
@@ -241,7 +260,10 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
             loop.swarm.leave()
     finally:
         loop.close()
-    wrong = prompts.mismatched(settings, ended.output) if wishes.schema and not ended.error else ""
+    if wishes.schema and not ended.error:
+        wrong = prompts.mismatched(settings, ended.output)
+    else:
+        wrong = ""
     if wrong:
         return Ended(ended.output, f"the answer does not follow the schema: {wrong}", "schema_mismatch", MODEL_FAILED)
     return ended
@@ -280,7 +302,10 @@ def _tools(loop: LoopRun) -> list[str]:
 
 
 def _learn_secrets(servers: object) -> None:
-    listed = servers.values() if isinstance(servers, dict) else ()
+    if isinstance(servers, dict):
+        listed = servers.values()
+    else:
+        listed = ()
     found = [server.get(part) for server in listed if isinstance(server, dict) for part in ("env", "headers")]
     session.learn(*(part for part in found if isinstance(part, dict)))
 

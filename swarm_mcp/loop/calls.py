@@ -38,7 +38,10 @@ def schemas(loop) -> list[dict]:
             continue
         if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
             continue
-        shown = tools.schema(name) if is_ours(loop, name, path) else _asked(loop, str(path))
+        if is_ours(loop, name, path):
+            shown = tools.schema(name)
+        else:
+            shown = _asked(loop, str(path))
         if shown:
             listed.append(shown)
     return listed + loop.servers.schemas(loop)

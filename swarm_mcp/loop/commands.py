@@ -96,13 +96,19 @@ def show_help(loop: LoopRun) -> list[str]:
     for name in sources.BUILT_IN_PROVIDERS:
         protocol = choice.built_in(name)
         missing = choice.missing(name, environ)
-        state = f"needs {missing}" if missing else "ready"
+        if missing:
+            state = f"needs {missing}"
+        else:
+            state = "ready"
         lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
         lines += [f"      {line}" for line in protocol.env.splitlines()]
     lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
     for name, path in choice.variants(loop.sources).items():
         facts = dict(conf_files.read(path))
-        needs = f" ({facts['auth_env']})" if facts.get("auth_env") else ""
+        if facts.get("auth_env"):
+            needs = f" ({facts['auth_env']})"
+        else:
+            needs = ""
         lines.append(f"  {name:<10} {facts.get('description') or path}{needs}")
     lines += ["", "kinds of agents (--variant):"]
     for name in agent_variants.names(loop.sources):
@@ -136,7 +142,10 @@ def auth(words: list[str], loop: LoopRun) -> list[str]:
 
         key = getpass(f"key for {name}: ")
     else:
-        key = sys.stdin.readline() if sys.stdin is not None else ""
+        if sys.stdin is not None:
+            key = sys.stdin.readline()
+        else:
+            key = ""
     return [f"kept the key of {name} in {keys.keep(name, key.strip(), environ)}"]
 
 
@@ -171,7 +180,9 @@ def provider(words: list[str]) -> int:
         raise UsageError(f"no such provider: {name[:60]!r}")
     protocol = choice.built_in(name)
     if flag == "--ready":
-        return 1 if protocol.missing(os.environ) else 0
+        if protocol.missing(os.environ):
+            return 1
+        return 0
     told = {"--describe": protocol.label, "--defaults": f"model={protocol.default_model}", "--env": protocol.env}
     if flag in told:
         print(told[flag])
@@ -195,7 +206,10 @@ def _execute(name: str) -> int:
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
         reaper = Reaper()
         path = os.environ.get("HARNESS_SESSION", "")
-        session = session.Session(path, {}) if path else None
+        if path:
+            session = session.Session(path, {})
+        else:
+            session = None
         cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
 
         @staticmethod
@@ -220,7 +234,9 @@ def _execute(name: str) -> int:
     finally:
         StandaloneRun.reaper.close()
     print(text)
-    return 1 if error else 0
+    if error:
+        return 1
+    return 0
 
 
 def _session_folder(path: str) -> str:

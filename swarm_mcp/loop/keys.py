@@ -21,8 +21,14 @@ def kept(environ: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in (GATHERED, FILE):
         for provider, entries in _tree(_path(name, environ)).items():
-            first = entries[0] if isinstance(entries, list) and entries else None
-            key = (first.get("key") or first.get("token")) if isinstance(first, dict) else ""
+            if isinstance(entries, list) and entries:
+                first = entries[0]
+            else:
+                first = None
+            if isinstance(first, dict):
+                key = first.get("key") or first.get("token")
+            else:
+                key = ""
             if isinstance(key, str) and key:
                 found[provider] = key
     return found
@@ -60,4 +66,6 @@ def _tree(path: str) -> dict:
             tree = json.load(file)
     except (OSError, ValueError, RecursionError):
         return {}
-    return tree if isinstance(tree, dict) else {}
+    if isinstance(tree, dict):
+        return tree
+    return {}

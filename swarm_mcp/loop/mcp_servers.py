@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_mcp.errors import ClientFailed
@@ -19,7 +19,7 @@ from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.mcp.client import START_SECONDS, Client
 
 if TYPE_CHECKING:
-    from swarm_mcp.loop.agent import Loop
+    pass
 
 OURS = "swarm"
 DISPATCH = f"mcp__{OURS}__dispatch"

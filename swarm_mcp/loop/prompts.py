@@ -38,7 +38,10 @@ def system(loop) -> str:
     for source in loop.sources:
         parts.append(_read(os.path.join(os.path.dirname(source), "AGENTS.md")))
         folder = os.path.join(source, "prompts")
-        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if os.path.isdir(folder):
+            names = sorted(os.listdir(folder))
+        else:
+            names = []
         parts += [_read(os.path.join(folder, name)) for name in names if name.endswith(".md")]
     parts += [loop.settings.words, str(config.get("append_system_prompt") or "")]
     if config.get("output_schema"):
@@ -52,7 +55,9 @@ def _read(path: str) -> str:
             text = file.read(LONGEST_SECTION + 1)
     except OSError:
         return ""
-    return text if len(text) <= LONGEST_SECTION else text[:LONGEST_SECTION] + "\n[cut]"
+    if len(text) <= LONGEST_SECTION:
+        return text
+    return text[:LONGEST_SECTION] + "\n[cut]"
 
 
 TRIES = 2
@@ -68,7 +73,10 @@ def _schema_instruction(wanted: dict) -> str:
 
 def schema_complaint(loop, output: str) -> str:
     """Return what is wrong with an answer, for the model; empty where it fits, or after TRIES."""
-    why = mismatched(loop.settings, output) if loop.corrections < TRIES else ""
+    if loop.corrections < TRIES:
+        why = mismatched(loop.settings, output)
+    else:
+        why = ""
     if not why:
         return ""
     loop.corrections += 1
@@ -78,7 +86,9 @@ def schema_complaint(loop, output: str) -> str:
 def mismatched(settings: LoopSettings, output: str) -> str:
     """Return how an answer does not follow the run's schema; empty where it does, or there is none."""
     wanted = settings.config.get("output_schema")
-    return mismatch(structured(output), wanted) if isinstance(wanted, dict) else ""
+    if isinstance(wanted, dict):
+        return mismatch(structured(output), wanted)
+    return ""
 
 
 def structured(output: str) -> object:
@@ -151,11 +161,16 @@ def with_skill(loop, prompt: str) -> str:
     """Return a prompt whose first line begins with ``/NAME`` of a skill, with that skill's text before the rest."""
     first, _, rest = prompt.lstrip().partition("\n")
     word, _, more = first.partition(" ")
-    text = load_skill(loop, word[1:]) if word.startswith("/") and len(word) > 1 else None
+    if word.startswith("/") and len(word) > 1:
+        text = load_skill(loop, word[1:])
+    else:
+        text = None
     if text is None:
         return prompt
     asked = "\n".join(filter(None, (more.strip(), rest.strip())))
-    return f"{text}\n\nUser request: {asked}" if asked else text
+    if asked:
+        return f"{text}\n\nUser request: {asked}"
+    return text
 
 
 def _skill_folders(loop) -> list[str]:
@@ -180,7 +195,9 @@ def _skill_folders(loop) -> list[str]:
         if os.path.isdir(place):
             found += [os.path.join(place, name) for name in sorted(os.listdir(place))]
     given = loop.settings.config.get("skills")
-    return found + [str(path) for path in given] if isinstance(given, list) else found
+    if isinstance(given, list):
+        return found + [str(path) for path in given]
+    return found
 
 
 def _skill_in(folder: str) -> Skill | None:
@@ -190,7 +207,9 @@ def _skill_in(folder: str) -> Skill | None:
     except OSError:
         return None
     name, description = head.get("name", ""), head.get("description", "")
-    return Skill(name, description, folder) if name and description else None
+    if name and description:
+        return Skill(name, description, folder)
+    return None
 
 
 def _frontmatter(text: str) -> tuple[dict[str, str], str]:

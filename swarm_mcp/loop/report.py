@@ -178,7 +178,10 @@ class JsonReport(Report):
 
 def took(cost: Cost) -> str:
     """Return what a run took, in words; dollars where they are known."""
-    answers = "1 answer" if cost.num_turns == 1 else f"{cost.num_turns} answers"
+    if cost.num_turns == 1:
+        answers = "1 answer"
+    else:
+        answers = f"{cost.num_turns} answers"
     given = [cost.input_tokens, cost.cache_read_tokens, cost.cache_write_tokens]
     words = [answers]
     if any(count is not None for count in (*given, cost.output_tokens)):

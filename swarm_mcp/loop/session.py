@@ -104,7 +104,10 @@ def model_call(call_id: object, name: object, arguments: object) -> ModelCall:
     plain = re.sub(r"[^A-Za-z0-9_.:-]", "_", str(name or ""))[:128].lstrip(".") or "unnamed"
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
+            if arguments.strip():
+                arguments = json.loads(arguments)
+            else:
+                arguments = {}
         except (ValueError, RecursionError):
             arguments = {"unreadable_arguments": arguments}
     return ModelCall(text, plain, arguments if isinstance(arguments, dict) else {"unreadable_arguments": arguments})

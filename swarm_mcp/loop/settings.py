@@ -95,7 +95,9 @@ def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -
         value = float(environ.get(name, "").strip() or default)
     except ValueError:
         return default
-    return value if 0 <= value < 10**9 else default
+    if 0 <= value < 10**9:
+        return value
+    return default
 
 
 def is_off(name: str) -> bool:
@@ -105,7 +107,9 @@ def is_off(name: str) -> bool:
 
 def _folder(name: str) -> str:
     value = first_set(name)
-    return os.path.abspath(os.path.expanduser(value)) if value else ""
+    if value:
+        return os.path.abspath(os.path.expanduser(value))
+    return ""
 
 
 def _here() -> str:
@@ -115,7 +119,9 @@ def _here() -> str:
     except OSError as error:
         raise LoopFailure(f"the present folder is gone: {error.strerror}") from None
     spelled = os.environ.get("PWD", "")
-    return spelled if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now) else now
+    if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now):
+        return spelled
+    return now
 
 
 def _config() -> dict:

@@ -43,7 +43,10 @@ def walk(root: str, home: str, folder: str) -> list[str]:
 
 def packs(place: str) -> list[str]:
     """Return the plugin folders in ``plugins/`` of `place`, by name."""
-    folder = os.path.join(place, "plugins") if place else ""
+    if place:
+        folder = os.path.join(place, "plugins")
+    else:
+        folder = ""
     return [path for path in (os.path.join(folder, name) for name in _names(folder)) if os.path.isdir(path)]
 
 
@@ -73,7 +76,9 @@ def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder)) if folder else []
+        if folder:
+            return sorted(os.listdir(folder))
+        return []
     except OSError:
         return []
 
@@ -108,7 +113,9 @@ def root() -> str:
         _write(folder, {name: f'#!/bin/sh\nexec {command} {words} "$@"\n' for name, words in files.items()})
         _forget_old(os.path.dirname(folder), folder)
     except OSError:
-        return folder if os.path.isdir(folder) else ""
+        if os.path.isdir(folder):
+            return folder
+        return ""
     return folder
 
 

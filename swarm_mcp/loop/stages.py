@@ -53,7 +53,10 @@ def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
 
 
 def _run_executable(loop, stage: str, path: str, current: dict | str) -> str:
-    text = current if isinstance(current, str) else json.dumps(current, ensure_ascii=False)
+    if isinstance(current, str):
+        text = current
+    else:
+        text = json.dumps(current, ensure_ascii=False)
     ran = subprocesses.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
     loop.log(ran.err)
     if ran.code == 0:
@@ -72,14 +75,19 @@ def _parsed(current: dict | str, stage: str, name: str) -> dict:
         return {}
     found = parse_json(current)
     if not isinstance(found, dict):
-        where = f"before {name}" if name else "at its end"
+        if name:
+            where = f"before {name}"
+        else:
+            where = "at its end"
         raise StageFailed({"error": f"the hooks of {stage} gave no JSON object {where}: {current.strip()[:120]}"})
     return found
 
 
 def described(hook: str | Hook) -> str:
     """Return where a hook comes from, for people."""
-    return "(built in)" if callable(hook) else os.path.abspath(hook)
+    if callable(hook):
+        return "(built in)"
+    return os.path.abspath(hook)
 
 
 def walk_dirs(loop, data: dict) -> dict:
@@ -158,7 +166,10 @@ def save_answer(loop, data: dict) -> dict:
     """receive: write the answer down; go on with its calls, or be done."""
     reply = loop.provider.protocol.read(data)
     made = [block.call for block in reply.blocks if block.call]
-    stop = "tool_calls" if made else reply.stop
+    if made:
+        stop = "tool_calls"
+    else:
+        stop = reply.stop
     number = loop.session.add(
         "assistant", written(reply.blocks), model=reply.model or loop.settings.model, provider=loop.settings.provider,
         stop=stop, tokens_in=reply.usage.get("input") or 0, tokens_out=reply.usage.get("output") or 0,
@@ -193,7 +204,9 @@ def save_result(loop, data: dict) -> dict:
     number = loop.session.add("tool_result", text, call_id=call_id, tool=name, error="true" if error else "false")
     loop.session.stream("tool_done", id=call_id, name=name, seq=number, error="true" if error else "false")
     loop.report.tool_end(call_id, name, text, error)
-    return {"next_state": "tool_exec", "tool_calls": rest} if rest else {"next_state": "assemble"}
+    if rest:
+        return {"next_state": "tool_exec", "tool_calls": rest}
+    return {"next_state": "assemble"}
 
 
 def display(loop, data: dict) -> dict:

@@ -70,7 +70,10 @@ def run(
             raise
         if reaper:
             reaper.forget(child.pid)
-        code = child.returncode if child.returncode >= 0 else 128 - child.returncode
+        if child.returncode >= 0:
+            code = child.returncode
+        else:
+            code = 128 - child.returncode
         return Finished(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
 
 

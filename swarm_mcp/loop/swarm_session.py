@@ -162,7 +162,10 @@ class SwarmSession:
 
     def _report(self, denial, made: ModelCall) -> None:
         """Record the refusal, so that people see it and the session hears when the file is free."""
-        held = denial.loss.held if denial.loss else denial.held
+        if denial.loss:
+            held = denial.loss.held
+        else:
+            held = denial.held
         if held is None:
             return
         with _recorded("pre_tool_use"):

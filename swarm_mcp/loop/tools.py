@@ -89,7 +89,9 @@ def run(loop, made) -> tuple[str, bool]:
         return agent(loop, made.input)
     if made.name == "skill":
         text = prompts.load_skill(loop, str(made.input["name"]))
-        return (text, False) if text is not None else (f"error: skill '{made.input['name']}' not found", True)
+        if text is not None:
+            return (text, False)
+        return (f"error: skill '{made.input['name']}' not found", True)
 
     return change_or_read(made.name, made.input, loop.cwd)
 
@@ -156,7 +158,10 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     if model or not provider:
         env["HARNESS_MODEL"] = str(model or loop.settings.model)
     # The mode may come from a command line or a variant, of which the private file that it has as well knows nothing.
-    mode = ("--mode", READ_ONLY) if loop.settings.read_only else ()
+    if loop.settings.read_only:
+        mode = ("--mode", READ_ONLY)
+    else:
+        mode = ()
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
     ran = subprocesses.run(
         [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
@@ -231,7 +236,10 @@ def read_file(given: dict, cwd: str) -> str:
     if b"\0" in data[:8192]:
         raise CallRefused(f"{path} is no text ({len(data)} bytes)")
     lines = data.decode("utf-8", "replace").split("\n")
-    lines = lines[:-1] if lines[-1] == "" else lines
+    if lines[-1] == "":
+        lines = lines[:-1]
+    else:
+        lines = lines
     first, last = _line(given, "start_line", 1), _line(given, "end_line", len(lines))
     shown = lines[max(first, 1) - 1 : last]
     if lines and not shown:
@@ -244,7 +252,10 @@ def list_dir(given: dict, cwd: str) -> str:
     path = _path({"path": given.get("path") or "."}, cwd)
     with os.scandir(path) as entries:
         names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries)
-    more = [f"[{len(names) - MOST_ENTRIES} more]"] if len(names) > MOST_ENTRIES else []
+    if len(names) > MOST_ENTRIES:
+        more = [f"[{len(names) - MOST_ENTRIES} more]"]
+    else:
+        more = []
     return "\n".join(names[:MOST_ENTRIES] + more) or "(empty)"
 
 
@@ -273,7 +284,9 @@ def _bytes(given: dict, name: str) -> bytes:
 
 def _line(given: dict, name: str, default: int) -> int:
     value = given.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return default
 
 
 def _load(path: str) -> bytes:

@@ -23,11 +23,11 @@ from swarm_mcp.store import Store
 WORKERS = 4
 READ, WRITE, WAIT = "read", "write", "wait"
 LARGEST = 2**63 - 1  # whole number that the store can keep
-LONGEST_COMPLAINT, LONGEST_NAME = 300, 60  # characters of what a client sent, where it is told what was wrong
+LONGEST_COMPLAINT, LONGEST_NAME = 300, 60  # characters of a client's text in an error
 
 
 class Calls:
-    """What the server does when a tool is called, or a resource read."""
+    """The workers for tool calls and resources."""
 
     def __init__(self, session: CallingSession, tools: dict[str, Tool]):
         self.session = session
@@ -73,14 +73,17 @@ class Calls:
             raise
 
     def is_waiting(self, name: object, arguments: object) -> bool:
-        """Whether this is a call that waits for something to happen."""
-        tool = self.tools.get(name) if isinstance(name, str) else None
+        """Return True for a call that waits for something to happen."""
+        if isinstance(name, str):
+            tool = self.tools.get(name)
+        else:
+            tool = None
         return tool is not None and _waiting(tool, arguments) is not None
 
     async def run(self, function: Callable, meta: dict, kind: str = READ):
-        """`function(call)` in a worker thread of its kind; what it returns. Once begun it is carried out to its end.
+        """Return the result of ``function(call)``, run in a worker thread of this kind. Once begun, it is finished.
 
-        An answer that is cancelled meanwhile counts as lost.
+        An answer counts as lost if the call is cancelled meanwhile.
         """
         work = self._workers[kind].submit(self._carry_out, function, meta)
         try:
@@ -90,11 +93,11 @@ class Calls:
             raise
 
     def sent(self, answer: Answer) -> None:
-        """See to what an answer wants done once the client has it."""
+        """Run an answer's `on_sent`: the client has the answer."""
         self._see_to(answer.on_sent)
 
     def lost(self, answer: Answer) -> None:
-        """See to what an answer wants done where the client will never have it."""
+        """Run an answer's `on_lost`: the client will never have it."""
         self._see_to(answer.on_lost)
 
     def finish(self, seconds: float) -> None:
@@ -110,12 +113,15 @@ class Calls:
     def _seen_to(self, work: Future) -> None:
         self._receipts.discard(work)
         error = work.exception()
-        if error:  # the claim on what was to be delivered runs out by itself
+        if error:  # the claim on undelivered mail expires by itself
             print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)
 
     def give_up(self, work: Future | asyncio.Future) -> None:
-        """See to the answer of `work`, which is done, as one that its client will never have."""
-        answer = None if work.cancelled() or work.exception() else work.result()
+        """Treat the answer of the finished `work` as lost."""
+        if work.cancelled() or work.exception():
+            answer = None
+        else:
+            answer = work.result()
         if isinstance(answer, Answer):
             self.lost(answer)
 
@@ -127,8 +133,8 @@ class Calls:
         return function(Call(store, self.session, meta))
 
     def _complaint(self, tool: Tool, arguments: dict) -> str:
-        """What is wrong with `arguments`, in a line; empty where they fit."""
-        odd = "" if tool.hidden else _no_number(arguments)  # a check goes on, whatever a client has put into it
+        """Return the first mistake in `arguments`, in a line; empty if there is no mistake."""
+        odd = "" if tool.hidden else _no_number(arguments)  # a check goes on with any input
         if odd:
             return f"{tool.name}: {odd}"
         wrong = first_mismatch(arguments, tool.schema)
@@ -144,24 +150,34 @@ class Calls:
 
 
 def _no_number(value: object, place: str = "") -> str:
-    """Return where in `value`, as a request has it, a number is none, infinite or too large; empty where all are fit.
+    """Return the place of a number in `value` that is infinite, too large or not a number. Empty if all numbers are
+    fine.
 
-    JSON has no NaN, but parsers take it, and no limit of a schema keeps it out. `1e999` is read as infinity.
+    JSON has no NaN, but parsers take it, and no schema forbids it. `1e999` is read as infinity.
     """
     if isinstance(value, float):
-        return "" if math.isfinite(value) else f"{place or 'the value'}: {value} is no number that JSON has"
+        if math.isfinite(value):
+            return ""
+        return f"{place or 'the value'}: {value} is no number that JSON has"
     if isinstance(value, int) and abs(value) > LARGEST:
         return f"{place or 'the value'}: a whole number here lies between -{LARGEST} and {LARGEST}"
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        items = ()
     named = ((f"{place}[{name}]" if place else str(name)[:LONGEST_NAME], one) for name, one in items)
     return next((odd for where, one in named if (odd := _no_number(one, where))), "")
 
 
 def _waiting(tool: Tool, arguments: object) -> Callable | None:
-    """What waits for something to happen, in a call of `tool` with `arguments`; None for nothing."""
+    """Return the coroutine function of a waiting call of `tool`, or `None` if the call does not wait."""
     if inspect.iscoroutinefunction(tool.call):
         return tool.call
-    return tool.wait if isinstance(arguments, dict) and arguments.get("wait_seconds") else None
+    if isinstance(arguments, dict) and arguments.get("wait_seconds"):
+        return tool.wait
+    return None
 
 
 class _Waiting(WaitingCall):
@@ -175,7 +191,7 @@ class _Waiting(WaitingCall):
         self.undo.append(function)
 
     async def run(self, function):
-        # Shielded, for once begun it goes on: what it has taken from the store by then must be put back.
+        # Shielded: once begun it is finished, so that locks and mail it has taken can be put back.
         work = asyncio.ensure_future(self._calls.run(function, self._meta, WAIT))
         try:
             return await asyncio.shield(work)

@@ -1,4 +1,4 @@
-"""What the server tells a model in words: when it joins, for its role, and the prompts that a person can choose."""
+"""The server's words for models: on joining, for each role, and the prompts that a person can choose."""
 
 from __future__ import annotations
 
@@ -94,4 +94,6 @@ def for_label(label: str | None) -> tuple[str, ...]:
     """The texts for a session with this label: how to begin, then its role where it has one of these."""
     words = (label or "").split()
     role = next((name for name in ROLES if f"role:{name}" in words), "")
-    return (JOINED, _BEGIN.format(role=role) + ROLES[role]) if role else (JOINED,)
+    if role:
+        return (JOINED, _BEGIN.format(role=role) + ROLES[role])
+    return (JOINED,)

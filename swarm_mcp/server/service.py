@@ -53,7 +53,7 @@ class Service:
         self.server = Server(info, CAPABILITIES, {**lists, **self.slow}, INSTRUCTIONS)
 
     def waits(self, request: Request) -> bool:
-        """Return whether a request is answered only when something happens."""
+        """Return True for a request that stays unanswered until something happens."""
         if request.method == "subscriptions/listen":
             return True
         params = request.params
@@ -174,6 +174,9 @@ def result_of(answer: Answer) -> dict[str, Any]:
     if isinstance(answer.value, dict):
         result["structuredContent"] = answer.value
     elif answer.value is not None:
-        rest = answer.page.told() if answer.page else {}
+        if answer.page:
+            rest = answer.page.told()
+        else:
+            rest = {}
         result["structuredContent"] = {"items": answer.value, **rest}
     return result

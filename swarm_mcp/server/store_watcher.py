@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class StoreWatcher:
-    """Counts the commits that other processes, and this one, make. It watches only while somebody listens."""
+    """A counter of commits to the store, by this process and others. It watches only while there are listeners."""
 
     def __init__(self):
         self.commits = 0
@@ -18,7 +18,7 @@ class StoreWatcher:
 
     @contextmanager
     def listening(self):
-        """Count `commits` meanwhile. What is committed before this is entered does not count."""
+        """Count `commits` meanwhile. A commit before the entry does not count."""
         self._listeners += 1
         if self._changes is None:
             self._start()
@@ -32,9 +32,15 @@ class StoreWatcher:
 
     async def wait_beyond(self, commits: int, seconds: float | None) -> bool:
         """Wait until there are more than `commits`; False when `seconds` have passed first."""
-        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        if seconds is None:
+            deadline = None
+        else:
+            deadline = asyncio.get_running_loop().time() + seconds
         while self.commits <= commits:
-            left = None if deadline is None else deadline - asyncio.get_running_loop().time()
+            if deadline is None:
+                left = None
+            else:
+                left = deadline - asyncio.get_running_loop().time()
             if left is not None and left <= 0:
                 return False
             try:

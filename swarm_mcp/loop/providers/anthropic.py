@@ -29,13 +29,18 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
 
     def missing(self, environ: Mapping[str, str]) -> str:
         has = environ.get(self.key, "").strip() or environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
-        return "" if has else self.key
+        if has:
+            return ""
+        return self.key
 
     def messages(self, turns: Iterable[Turn]) -> list[dict]:
         found: list[dict] = []
         for turn in turns:
             content = _content(turn)
-            role = "assistant" if turn.role == "assistant" else "user"
+            if turn.role == "assistant":
+                role = "assistant"
+            else:
+                role = "user"
             if found and found[-1]["role"] == role:  # the API wants them to take turns
                 found[-1]["content"] = [*found[-1]["content"], *content]
             elif content:
@@ -74,7 +79,10 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
         if not isinstance(content, list):
             raise LoopFailure(f"the model's answer has no content: {json.dumps(response)[:200]}")
         usage = response.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
+        if isinstance(usage, dict):
+            usage = usage
+        else:
+            usage = {}
         counted = tokens(
             input=usage.get("input_tokens"),
             output=usage.get("output_tokens"),
@@ -112,7 +120,9 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
 
 def _content(turn: Turn) -> list[dict]:
     if turn.role == "user":
-        return [{"type": "text", "text": turn.text}] if turn.text.strip() else []
+        if turn.text.strip():
+            return [{"type": "text", "text": turn.text}]
+        return []
     if turn.role == "assistant":
         return [_shown(block) for block in turn.blocks]
     return [
@@ -133,7 +143,9 @@ def _shown(block: Block) -> dict:
 def _block(item: dict) -> list[Block]:
     kind = item.get("type")
     if kind == "text":
-        return [Block("text", str(item.get("text") or ""))] if item.get("text") else []
+        if item.get("text"):
+            return [Block("text", str(item.get("text") or ""))]
+        return []
     if kind == "thinking":
         return [Block("thinking", str(item.get("thinking") or ""), str(item.get("signature") or ""))]
     if kind == "tool_use":

@@ -139,7 +139,10 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     if protocol not in BUILT_IN_PROVIDERS and not path:
         raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
     prefix = protocol.upper().replace("-", "_")
-    key = environ.get(facts["auth_env"], "").strip() if facts.get("auth_env") else ""
+    if facts.get("auth_env"):
+        key = environ.get(facts["auth_env"], "").strip()
+    else:
+        key = ""
     key = key or keys.kept(environ).get(name, "")
     if facts.get("auth_env") and not key:
         why = f"{facts['auth_env']} is not set, which the provider {name} needs (or: swarm-mcp loop auth set {name})"
@@ -157,10 +160,15 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
 
 
 def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
-    found = "" if environ.get(key, "").strip() else keys.kept(environ).get(name, "")
+    if environ.get(key, "").strip():
+        found = ""
+    else:
+        found = keys.kept(environ).get(name, "")
     if found:
         learn({key: found})
-    return {key: found} if found else {}
+    if found:
+        return {key: found}
+    return {}
 
 
 def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -203,7 +211,10 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
     found = parse_object(ran.out)
     if ran.code:
         said = str(found.get("error") or "") or ran.err.strip() or f"exited {ran.code}"
-        category = "rate_limited" if found.get("error_type") == "rate_limit" else _category(said)
+        if found.get("error_type") == "rate_limit":
+            category = "rate_limited"
+        else:
+            category = _category(said)
         raise LoopFailure(f"{provider.name}: {said[-500:]}", category)
     if not found:
         raise LoopFailure(f"provider {provider.name} returned no JSON object: {ran.out[:200]}")
@@ -232,4 +243,6 @@ def _category(said: str) -> str:
     words = said.lower()
     if "api key" in words or "not set" in words or "authentication" in words or "401" in words:
         return "auth_failed"
-    return "rate_limited" if "rate limit" in words or "429" in words else "unknown"
+    if "rate limit" in words or "429" in words:
+        return "rate_limited"
+    return "unknown"

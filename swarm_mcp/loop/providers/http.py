@@ -89,8 +89,14 @@ def _opened(name: str, request: Request, again: Again):
                 after = error.headers.get("retry-after") or ""
             failure = _failure(name, error.code, text)
             told = seconds_of(after)
-            wait = wait if told is None else told
-            failure.retry_not_before = None if told is None else time.time() + told
+            if told is None:
+                wait = wait
+            else:
+                wait = told
+            if told is None:
+                failure.retry_not_before = None
+            else:
+                failure.retry_not_before = time.time() + told
             # One that wants more than we wait for is not asked again before its time.
             if error.code not in _BUSY or not left or failure.category == "budget" or wait > LONGEST_WAIT:
                 raise failure from None
@@ -123,8 +129,14 @@ def seconds_of(text: str) -> float | None:
 def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
     """An endpoint's error as we have them."""
     error = parse_object(said).get("error")
-    kind = str(error.get("type") or error.get("code") or "") if isinstance(error, dict) else ""
-    text = str(error.get("message") or error) if isinstance(error, dict) else str(error or said)
+    if isinstance(error, dict):
+        kind = str(error.get("type") or error.get("code") or "")
+    else:
+        kind = ""
+    if isinstance(error, dict):
+        text = str(error.get("message") or error)
+    else:
+        text = str(error or said)
     words = f"{kind} {text}".lower()
     if status in (401, 403) or "authentication" in words or "invalid_api_key" in words or "permission_error" in words:
         category = "auth_failed"
@@ -140,5 +152,8 @@ def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
         category = "rate_limited"  # as claude has it: the server's own failure, which passes
     else:
         category = "unknown"
-    number_said = f" {status}" if status else ""
+    if status:
+        number_said = f" {status}"
+    else:
+        number_said = ""
     return LoopFailure(f"{name} API error{number_said}: {text.strip()[:500]}", category)

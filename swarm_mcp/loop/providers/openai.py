@@ -31,7 +31,9 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
 
     def missing(self, environ: Mapping[str, str]) -> str:
         names = (self.key, "OPENAI_API_URL", "OPENAI_BASE_URL")
-        return "" if any(environ.get(name, "").strip() for name in names) else f"{self.key} or OPENAI_API_URL"
+        if any(environ.get(name, "").strip() for name in names):
+            return ""
+        return f"{self.key} or OPENAI_API_URL"
 
     def messages(self, turns: Iterable[Turn]) -> list[dict]:
         found: list[dict] = []
@@ -49,7 +51,10 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
         base = environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
         url = environ.get("OPENAI_API_URL", "").strip() or (f"{base}/chat/completions" if base else URL)
         key = environ.get(self.key, "").strip()
-        system = [{"role": "system", "content": payload["system"]}] if payload.get("system") else []
+        if payload.get("system"):
+            system = [{"role": "system", "content": payload["system"]}]
+        else:
+            system = []
         body = {
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
             _LONGEST_NAME.get(url, "max_tokens"): number(environ, "OPENAI_MAX_TOKENS") or MAX_TOKENS,
@@ -67,16 +72,28 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
 
     def read(self, response: dict) -> Reply:
         choices = response.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
-        message = first.get("message") if first else None
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            first = choices[0]
+        else:
+            first = None
+        if first:
+            message = first.get("message")
+        else:
+            message = None
         if not first or not isinstance(message, dict):
             raise LoopFailure(f"the model's answer has no choices: {json.dumps(response)[:200]}")
         text = message.get("content")
         if isinstance(text, list):  # some servers answer in parts
             text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
-        blocks = [Block("text", str(text))] if text else []
+        if text:
+            blocks = [Block("text", str(text))]
+        else:
+            blocks = []
         for item in message.get("tool_calls") or []:
-            wanted = item.get("function") if isinstance(item, dict) else None
+            if isinstance(item, dict):
+                wanted = item.get("function")
+            else:
+                wanted = None
             if isinstance(wanted, dict):
                 made = model_call(item.get("id"), wanted.get("name"), wanted.get("arguments") or {})
                 blocks.append(Block("tool_call", call=made))
@@ -124,7 +141,9 @@ def _said(blocks: tuple[Block, ...]) -> dict:
         for block in blocks
         if block.call
     ]
-    return {**message, "tool_calls": calls} if calls else {**message, "content": text}
+    if calls:
+        return {**message, "tool_calls": calls}
+    return {**message, "content": text}
 
 
 def _function(tool: dict) -> dict:
@@ -148,7 +167,10 @@ def _usage(given: object) -> dict[str, int]:
     if not isinstance(given, dict):
         return {}
     details = given.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    if isinstance(details, dict):
+        cached = details.get("cached_tokens")
+    else:
+        cached = None
     prompt = given.get("prompt_tokens")
     if isinstance(prompt, int) and isinstance(cached, int):
         prompt -= cached

@@ -47,9 +47,14 @@ def together(before: Cost, cost: Cost) -> Cost:
     """Return what the answers so far and one more took: the tokens that are known, dollars where each has a price."""
     tokens = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
     known = not before.num_turns or before.total_cost_usd is not None
-    dollars = _sum(before.total_cost_usd, cost.total_cost_usd) if known and cost.total_cost_usd is not None else None
+    if known and cost.total_cost_usd is not None:
+        dollars = _sum(before.total_cost_usd, cost.total_cost_usd)
+    else:
+        dollars = None
     return Cost(dollars, **tokens, num_turns=(before.num_turns or 0) + 1, model=cost.model or before.model)
 
 
 def _sum(before: float | None, more: float | None):
-    return before if more is None else (before or 0) + more
+    if more is None:
+        return before
+    return (before or 0) + more

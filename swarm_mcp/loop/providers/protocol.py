@@ -74,7 +74,9 @@ def number(environ: Mapping[str, str], name: str) -> float | int | None:
     """Return a setting that is a number; None where it is not set."""
     text = environ.get(name, "").strip()
     try:
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+        if text.lstrip("-").isdigit():
+            return int(text)
+        return float(text)
     except ValueError:
         return None
 

@@ -1,4 +1,4 @@
-"""Tools about activity: wait for something to happen, and see at a glance what there is to do."""
+"""Tools about activity: wait for something to happen, and see what to do next."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
 from swarm_mcp.session_summary import beside, sessions_page, status_summary
 
-SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
-LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
+SWEEP_SECONDS = 3.0  # between looks for changes without a commit, such as a killed session
+LONGEST_SECONDS = 10**9  # the most that the event loop's clock can count
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
 
 
@@ -39,11 +39,11 @@ class _Watch:
         return self._answer(call, news.changes, "task_updates" in news.changes, before.task, news.locks)
 
     def sweep(self, call: Call) -> None:
-        """See to what nobody announces; what comes of it is news like any other."""
+        """Look for changes without a commit. Each change found is committed, and so becomes news."""
         call.store.activity.sweep()
 
     def give_up(self, call: Call) -> None:
-        """Nobody will get the answer: its mail is for whoever asks next."""
+        """Give the mail back: the call was cancelled, and the next call gets it."""
         with self._lock:
             self._given_up = True
             call.store.messages.put_back(self._taken)
@@ -57,8 +57,11 @@ class _Watch:
         locks: tuple[dict, ...] = (),
     ) -> Answer | None:
         me, store = call.member(), call.store
-        messages = self._take(call, me) if "new_messages" in changes else []
-        if not messages:  # none, or somebody else, a sub-agent for one, has just been given them
+        if "new_messages" in changes:
+            messages = self._take(call, me)
+        else:
+            messages = []
+        if not messages:  # another call, such as a sub-agent's, has just taken them
             changes = [name for name in changes if name != "new_messages"]
         if not changes:
             return None
@@ -78,14 +81,20 @@ class _Watch:
 
     def _take(self, call: Call, me: Session) -> list[Message]:
         with self._lock:
-            messages = [] if self._given_up else call.store.messages.take(me)
+            if self._given_up:
+                messages = []
+            else:
+                messages = call.store.messages.take(me)
             self._taken = [message.id for message in messages]
         return messages
 
 
 async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
     seconds = min(arguments.get("timeout_seconds", 0), LONGEST_SECONDS)
-    end = time.monotonic() + seconds if seconds else None
+    if seconds:
+        end = time.monotonic() + seconds
+    else:
+        end = None
     watch = _Watch()
     waiting.when_cancelled(watch.give_up)
     answer = await waiting.run(watch.begin)

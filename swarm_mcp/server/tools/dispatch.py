@@ -60,7 +60,7 @@ async def _dispatch(call: WaitingCall, arguments: dict) -> Answer:
 
 
 def _with_completion(call: Call, answer: dict) -> dict:
-    """`answer` cut to what there is room for; mail about the task that has none is put back."""
+    """Return `answer`, cut to the size of an answer. Mail that has no room in it is put back."""
     completion = answer["completion"]
     rest = {name: value for name, value in answer.items() if name != "completion"}
     shown = fitted({**rest, "completion": {**completion, "messages": []}}, ROWS_BYTES // 2)

@@ -1,4 +1,4 @@
-"""Tools about sessions: join, look around, who am I, leave, remove."""
+"""Tools about sessions: join, look around, find oneself, leave, remove."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ from swarm_mcp.visibility import may_meet
 
 def _register(call: Call, arguments: dict) -> Answer:
     known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
-    row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known.id) else None
+    if known and wanted not in ("", known.id):
+        row = call.store.instances.adopt(known, wanted)
+    else:
+        row = None
     row = row or call.session.register(call.store, call.meta, arguments)
     call.store.panes.republish(row, os.environ, call.session.client[0])
     tell_team()
@@ -50,15 +53,24 @@ def _whoami(call: Call, _arguments: dict) -> Answer:
 
 def _bootstrap(call: Call, arguments: dict) -> Answer:
     wanted = arguments.get("adopt_instance_id") or ""
-    row = _adopted(call, wanted) if wanted else call.member()
+    if wanted:
+        row = _adopted(call, wanted)
+    else:
+        row = call.member()
     store, marks = call.store, arguments["mark_read"]
     tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
     peers, backend, held = sessions_page(store, row, others=True), _backend(store, row), locks_held_by(store, row)
     value = bootstrap_summary(store, row, peers, tasks, held, state_backend=backend)
-    # Taken last: what fails before this leaves the mail where it is.
-    messages = store.messages.take(row) if marks else store.messages.peek(row)
+    # Taken last: an error before this leaves the mail unread.
+    if marks:
+        messages = store.messages.take(row)
+    else:
+        messages = store.messages.peek(row)
     value = with_mail(store, row, value, "unread_messages", messages, taken=marks)
-    ids = [message["id"] for message in value["unread_messages"]] if marks else []
+    if marks:
+        ids = [message["id"] for message in value["unread_messages"]]
+    else:
+        ids = []
     return Answer(value, **delivering(ids))
 
 
@@ -74,14 +86,17 @@ def _adopted(call: Call, wanted: str) -> Session:
     row = call.instance()
     if row and row.id == wanted:
         return row
-    adopted = call.store.instances.adopt(row, wanted) if row else _joined(call, wanted)
+    if row:
+        adopted = call.store.instances.adopt(row, wanted)
+    else:
+        adopted = _joined(call, wanted)
     if adopted is None:
         raise Refused(f"Instance {wanted} cannot be adopted: it must wait in this session's own scope and directory")
     return adopted
 
 
 def _joined(call: Call, wanted: str) -> Session | None:
-    """An unregistered caller, registered as `wanted`; None where that does not wait for it."""
+    """Register the caller as `wanted`. Return `None` if no instance waits under that id."""
     variables = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
     given = {name: os.environ.get(variable, "").strip() for name, variable in variables.items()}
     place = clean(os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here())
@@ -127,7 +142,10 @@ def _remove(call: Call, arguments: dict) -> Answer:
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
     tell_team()
-    name = f"{name_of(row)} ({wanted})" if row.label and may_meet(me.label, row.label) else wanted
+    if row.label and may_meet(me.label, row.label):
+        name = f"{name_of(row)} ({wanted})"
+    else:
+        name = wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
 

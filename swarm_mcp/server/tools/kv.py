@@ -12,7 +12,9 @@ KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`
 def _get(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     found = call.store.kv.get(row.scope, key, identity_of(row) or "")
-    return Answer(found, whole=True) if found else Answer(text=f'Key "{key}" not found')
+    if found:
+        return Answer(found, whole=True)
+    return Answer(text=f'Key "{key}" not found')
 
 
 def _set(call: Call, arguments: dict) -> Answer:

@@ -31,7 +31,7 @@ LOCKED = text(
     " stands for its repository: no other session may then commit, stash, switch, merge or fetch there."
 )
 DEFAULT_REASON = "actively editing"
-# Arguments beyond the contract's: whoever gives one is answered with all there is to say of each lock.
+# Arguments beyond the contract's. With one of them the answer has all columns of each lock.
 MORE = {"files", "mode", "ttl_seconds", "expected_end_seconds", "wait_seconds", "pattern", "agent_id"}
 AGENT = text("Id of the subagent whose lock it is (agent_id in hook payloads), to keep siblings out as well.")
 FENCE = number("Only the grant with this number; an error where it is no longer held.")
@@ -57,7 +57,7 @@ async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
 
 
 class _Wait:
-    """One call that waits. Its methods run in worker threads; what a cancelled one has got is given back."""
+    """One call that waits. Its methods run in worker threads. After a cancellation its locks are given back."""
 
     def __init__(self, arguments: dict):
         self._arguments = arguments
@@ -89,10 +89,12 @@ class _Wait:
 
     def left(self) -> float:
         """Seconds until the next look, at the latest."""
-        return self._wait.left() if self._wait else 0.0
+        if self._wait:
+            return self._wait.left()
+        return 0.0
 
     def give_up(self, call: Call) -> None:
-        """Nobody will get the answer: the place in line is the next one's."""
+        """Leave the line: the call was cancelled."""
         with self._turn:
             self._given_up = True
             if self._wait is not None:
@@ -100,7 +102,7 @@ class _Wait:
 
 
 def _wanted(store: Store, row: Session, arguments: dict) -> LockRequest:
-    """Return what the arguments of ``lock_file`` ask for. Raises SwarmError."""
+    """Return the request that the arguments of ``lock_file`` make. Raises SwarmError."""
     given = {name: arguments[name] for name in ("mode", "task_id") if name in arguments}
     return requested(
         store,
@@ -243,7 +245,10 @@ def _request(call: Call, arguments: dict) -> Answer:
 def _steal(call: Call, arguments: dict) -> Answer:
     done = steal(call.store, call.member(), arguments["file"], arguments.get("reason", ""))
     taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
-    team = {"team": done["team"].shown(done["lock"])} if done["team"] is not None else {}
+    if done["team"] is not None:
+        team = {"team": done["team"].shown(done["lock"])}
+    else:
+        team = {}
     return Answer({"ok": True, **_shown(done["lock"]), **team, "taken": taken})
 
 

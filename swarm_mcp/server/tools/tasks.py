@@ -16,7 +16,9 @@ def _prompted(call: Call, me: Session, notices: list[tuple[str, str]]) -> list[d
 
 
 def _prompt(call: Call, me: Session, notices: list[tuple[str, str]]) -> dict:
-    return {"prompt": _prompted(call, me, notices)[0]["prompt"]} if notices else {}
+    if notices:
+        return {"prompt": _prompted(call, me, notices)[0]["prompt"]}
+    return {}
 
 
 def _request(call: Call, arguments: dict) -> Answer:
@@ -95,7 +97,9 @@ def _approve(call: Call, arguments: dict) -> Answer:
 
 def _get(call: Call, arguments: dict) -> Answer:
     task = call.store.tasks.seen(call.member(), arguments["task_id"])
-    return Answer(task, whole=True) if task else Answer(text="Task not found")
+    if task:
+        return Answer(task, whole=True)
+    return Answer(text="Task not found")
 
 
 def _list(call: Call, arguments: dict) -> Answer:
