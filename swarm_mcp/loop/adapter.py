@@ -1,4 +1,4 @@
-"""The harness ``loop``: ``swarm-mcp loop``, which is part of this package and writes our own events."""
+"""The harness ``loop``: ``swarm-mcp loop``, a part of this package that writes our own events."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         return category or outcome.UNKNOWN, str(told.get("message") or f"the loop ended with {ending.exit_code}")
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's own file says that it worked in `cwd`."""
+        """Return True if the session's own file says that it worked in `cwd`."""
         if not PATTERN.match(session_id):
             return False
         facts = hs_session.settings(hs_session.folder_of(session_id, cwd, os.environ))
@@ -144,7 +144,7 @@ def _provider_and_model(model: str) -> tuple[str, str]:
 
 
 def _names_a_harness(env: Mapping[str, str]) -> bool:
-    """Whether ``HARNESS_PROVIDER``, which here chooses a harness and there a model's provider, means a harness."""
+    """Return True if ``HARNESS_PROVIDER`` names a harness. For the loop itself it names a model's provider."""
     from swarm_mcp.harness import registry
 
     named = env.get("HARNESS_PROVIDER", "").strip()
@@ -152,7 +152,7 @@ def _names_a_harness(env: Mapping[str, str]) -> bool:
 
 
 def _written(path: Path, query: Query) -> Path:
-    """The private file with what the environment has no word for; its servers' secrets are nowhere else."""
+    """Write the settings without a variable into a private file. The secrets of its servers are nowhere else."""
     config = {
         "mode": query.mode,
         "mcp_servers": {name: server.to_dict() for name, server in query.mcp_servers.items()} or None,

@@ -1,4 +1,4 @@
-"""One run: a prompt in, an answer out, an exit code; each stage names the next, until one names none."""
+"""One run: a prompt in, an answer out, an exit code. Each stage names the next; a stage without a next ends the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS_PER_TURN = 3
 
 
 class Ended(NamedTuple):
-    """How a run ended: what it has to say, and where it failed the error's text, category and exit code."""
+    """The end of a run: its text, and after a failure the error's text, category and exit code."""
 
     output: str
     error: str = ""
@@ -34,7 +34,7 @@ class Ended(NamedTuple):
 
 
 class LoopRun:
-    """One run: what its stages share. `provider` is set by the stage ``resolve``."""
+    """One run: the state that its stages share. `provider` is set by the stage ``resolve``."""
 
     def __init__(self, settings: LoopSettings, report: Report, cwd: str):
         self.settings, self.report, self.cwd = settings, report, cwd
@@ -82,7 +82,7 @@ class LoopRun:
         return {**os.environ, **told}
 
     def log(self, text: str) -> None:
-        """Write what plugins say on standard error to ``HARNESS_LOG``, else to our own."""
+        """Write the standard error of plugins to ``HARNESS_LOG``, else to our own."""
         if not text.strip():
             return
         if text.endswith("\n"):
@@ -120,7 +120,7 @@ class LoopRun:
             if following == "error":
                 failure = result
             elif following != "done":
-                failure = {}  # a hook of the stage error knew what to do
+                failure = {}  # a hook of the stage error has dealt with it
             state, context = following, result
             steps += 1
             if steps > self.settings.max_turns * STEPS_PER_TURN:
@@ -146,7 +146,7 @@ class Stopped(BaseException):
 
 
 class Wishes(NamedTuple):
-    """What a command line says of a run, over the environment; empty is what it leaves open."""
+    """The options of a command line; an empty one leaves the choice to the environment."""
 
     mode: str = ""
     model: str = ""
@@ -270,7 +270,7 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
 
 
 def _resolve(loop: LoopRun, known: session.Session | None) -> None:
-    """Provider and model: what the environment says, else what the session had, else whatever is ready."""
+    """Choose provider and model: from the environment, else from the session, else the first that is ready."""
     settings = loop.settings
     loop.refresh()
     asked = {"provider": settings.provider, "model": settings.model}

@@ -1,4 +1,4 @@
-"""Which tools there are, and carrying out the model's calls of them."""
+"""The tools of a run, and carrying out the model's calls of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def found(loop) -> dict[str, str]:
 
 
 def is_ours(loop, name: str, path: str | None) -> bool:
-    """Return whether a tool is a built-in one, which runs in this process, and not a plugin's."""
+    """Return True for a built-in tool, which runs in this process, and False for a plugin's."""
     ours = bool(loop.settings.root) and bool(path) and str(path).startswith(os.path.join(loop.settings.root, ""))
     return name in tools.NAMES and (path is None or ours)
 
@@ -48,7 +48,7 @@ def schemas(loop) -> list[dict]:
 
 
 def execute(loop, made: ModelCall) -> tuple[str, bool]:
-    """Carry out a call; return ``(result, is_error)``. Never raises for what the call itself does wrong."""
+    """Carry out a call; return ``(result, is_error)``. Never raises for errors of the call itself."""
     path = found(loop).get(made.name)
     ours = is_ours(loop, made.name, path)
     served = made.name in loop.servers
@@ -76,8 +76,8 @@ def execute(loop, made: ModelCall) -> tuple[str, bool]:
 class EarlyCalls:
     """Calls that are carried out while the model's answer is still coming.
 
-    Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep the order in
-    which they were asked for; all else runs side by side.
+    Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep their order; all
+    other calls run side by side.
     """
 
     def __init__(self, loop):
@@ -116,7 +116,7 @@ class EarlyCalls:
 
 
 def _may_use(loop, name: str, ours: bool) -> bool:
-    """Whether a run in this mode may use a tool: a read-only one only those of ours that read."""
+    """Return True if a run in this mode may use a tool. A read-only run may use built-in tools that read."""
     return not loop.settings.read_only or (ours and name in tools.READERS)
 
 
@@ -133,7 +133,7 @@ def _execute(loop, path: str, made: ModelCall) -> tuple[str, bool]:
 
 
 def _asked(loop, path: str) -> dict | None:
-    """What an executable says of itself; asked once for each version of it."""
+    """Return an executable's description of itself; it is asked once for each version of the file."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What `swarm-mcp loop` does beside running the agent."""
+"""The commands of `swarm-mcp loop` other than running the agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DESCRIBED = {
 
 
 def prepared() -> LoopRun:
-    """Return a run that asks no model, for looking at what it would find."""
+    """Return a run that asks no model, to look at its parts."""
     settings = LoopSettings(sources.root())
     loop = LoopRun(settings, Report(), settings.folder)
     loop.refresh()
@@ -34,7 +34,7 @@ def prepared() -> LoopRun:
 
 
 def override(name: str, loop: LoopRun) -> str:
-    """Return the executable that a plugin has for this command; empty where there is none."""
+    """Return a plugin's executable for this command, or an empty text."""
     return sources.executables(loop.sources, "commands").get(name, "")
 
 
@@ -59,7 +59,7 @@ def show_session(words: list[str]) -> list[str]:
 
 
 def show_tools(loop: LoopRun) -> list[str]:
-    """Return a line for each tool: its name, where it comes from, what it is for."""
+    """Return a line for each tool: its name, its source, its purpose."""
     paths = calls.found(loop)
     lines = []
     for name in sorted({*paths, *tools.NAMES}):
@@ -150,7 +150,7 @@ def auth(words: list[str], loop: LoopRun) -> list[str]:
 
 
 def _said(path: str, loop: LoopRun) -> str:
-    """What an executable says of itself, its first line."""
+    """The first line that an executable prints about itself."""
     ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
     return ran.out.strip().partition("\n")[0]
 
@@ -200,7 +200,7 @@ def _execute(name: str) -> int:
     from swarm_mcp.harness.reaper import Reaper
 
     class StandaloneRun:
-        """What a built-in tool asks of its run, from the environment."""
+        """The environment as a run, for a built-in tool that is started alone."""
 
         settings = LoopSettings(os.environ.get("HARNESS_ROOT", ""))
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]

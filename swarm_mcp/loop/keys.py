@@ -1,7 +1,7 @@
 """Keys of providers, kept as ``hs auth set`` keeps them: ``{provider: [{"type": "api_key", "key": KEY}]}``.
 
-They lie in ``.auth.json`` of the home folder alone, for their owner's eyes: no checkout brings any. What the bash
-harness has gathered from all its places (``.auth-cache.json``, renewed only when it runs) counts where that has none.
+They are in ``.auth.json`` of the home folder alone, for their owner's eyes: no checkout brings any. Without a key
+there, the bash harness's collection of all its places counts (``.auth-cache.json``, renewed only when that runs).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def kept(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def keep(provider: str, key: str, environ: Mapping[str, str]) -> str:
-    """Keep a provider's key in the place of any other; return the file. Raises UsageError for what is no key."""
+    """Keep a provider's key instead of an earlier one; return the file. Raises UsageError for an empty key, or one with blanks."""
     if not key or not key.isprintable() or " " in key:
         raise UsageError("that is no key: it is one line without blanks")
     return _change(environ, provider, [{"type": "api_key", "key": key}])
 
 
 def forget(provider: str, environ: Mapping[str, str]) -> bool:
-    """Forget a provider's key; return whether there was one."""
+    """Forget a provider's key; return True if there was one."""
     if provider not in _tree(_path(FILE, environ)):
         return False
     _change(environ, provider, None)

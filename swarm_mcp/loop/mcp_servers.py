@@ -61,7 +61,7 @@ class Servers:
         ]
 
     def may_use(self, loop, name: str) -> bool:
-        """Return whether a run in this mode may call a tool: a read-only one none that writes or starts a writer."""
+        """Return True if a run in this mode may call a tool. A read-only run may not write, or start a writer."""
         return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
 
     def call(self, made: ModelCall) -> tuple[str, bool]:
@@ -114,7 +114,7 @@ def _wanted(loop) -> dict[str, dict]:
         command, *args = [*coordinator_command(), "serve"]
         found = {OURS: {"command": command, "args": args}}
     if loop.settings.depth:
-        # An agent below the one that these were written for is somebody else in the swarm.
+        # The servers were written for the parent; an agent below it is another session in the swarm.
         for server in found.values():
             env = server.get("env")
             server["env"] = {k: v for k, v in env.items() if k not in _PARENTS_OWN} if isinstance(env, dict) else {}

@@ -1,9 +1,9 @@
-"""What the model is told beside the conversation: the system prompt, the skills, and what is wrong with an answer.
+"""The model's texts beside the conversation: the system prompt, the skills, and complaints about an answer.
 
-The system prompt is ours, then what every source and its project say, from the farthest to the nearest. Skills are
-folders with a SKILL.md, whose name and description the model sees and whose text it asks for. They are looked for,
-lowest priority first: ours, in ``skills/`` of plugin packs, in ``.harness/skills`` and ``.agents/skills`` of the home
-folder and of every folder down to the session's, and those that the run was given.
+The system prompt is ours, then those of every source and its project, from the farthest to the nearest. Skills are
+folders with a SKILL.md. The model sees its name and description, and asks for its text. Skills come, lowest priority
+first: ours, from ``skills/`` of plugin packs, from ``.harness/skills`` and ``.agents/skills`` of the home folder and of
+every folder down to the session's, and those of the run itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_SECTION, LONGEST = 20_000, 150_000  # characters
 
 
 def system(loop) -> str:
-    """Return the system prompt, without skills and what plugins add."""
+    """Return the system prompt, without skills and the texts of plugins."""
     config = loop.settings.config
     parts = [str(config.get("system_prompt") or OURS.format(cwd=loop.cwd))]
     if loop.settings.read_only:
@@ -64,7 +64,7 @@ TRIES = 2
 
 
 def _schema_instruction(wanted: dict) -> str:
-    """What the system prompt says about an answer by schema."""
+    """Return the system prompt's part about an answer by schema."""
     return (
         "Your last answer, when all work is done, must be one JSON object that follows this JSON Schema, without"
         f" any other text and without a code fence:\n{json.dumps(wanted, ensure_ascii=False)}"
@@ -72,7 +72,7 @@ def _schema_instruction(wanted: dict) -> str:
 
 
 def schema_complaint(loop, output: str) -> str:
-    """Return what is wrong with an answer, for the model; empty where it fits, or after TRIES."""
+    """Return the mistake in an answer, for the model; empty if it fits, or after TRIES."""
     if loop.corrections < TRIES:
         why = mismatched(loop.settings, output)
     else:
@@ -84,7 +84,7 @@ def schema_complaint(loop, output: str) -> str:
 
 
 def mismatched(settings: LoopSettings, output: str) -> str:
-    """Return how an answer does not follow the run's schema; empty where it does, or there is none."""
+    """Return the mistake of an answer against the run's schema; empty if it fits, or without a schema."""
     wanted = settings.config.get("output_schema")
     if isinstance(wanted, dict):
         return mismatch(structured(output), wanted)
@@ -92,7 +92,7 @@ def mismatched(settings: LoopSettings, output: str) -> str:
 
 
 def structured(output: str) -> object:
-    """Return the JSON value that an answer is, with or without a code fence around it; None where it is none."""
+    """Return the JSON value of an answer, with or without a code fence around it, or `None` for other text."""
     text = output.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text.partition("\n")[2].rpartition("```")[0]
@@ -108,7 +108,7 @@ _SKILL_GUIDE = (
 
 
 class Skill(NamedTuple):
-    """One skill: its name, what it is for, and its folder."""
+    """One skill: its name, its purpose, and its folder."""
 
     name: str
     description: str
@@ -126,7 +126,7 @@ def skills(loop) -> dict[str, Skill]:
 
 
 def skill_catalogue(loop) -> str:
-    """Return what the system prompt says about the skills; empty where there are none."""
+    """Return the system prompt's part about the skills; empty without skills."""
     found = skills(loop)
     if not found:
         return ""
@@ -138,7 +138,7 @@ def skill_catalogue(loop) -> str:
 
 
 def load_skill(loop, name: str) -> str | None:
-    """Return a skill's text and where its files are; None where there is no such skill."""
+    """Return a skill's text and the place of its files, or `None` for an unknown name."""
     skill = skills(loop).get(name)
     if skill is None:
         return None
@@ -158,7 +158,7 @@ def load_skill(loop, name: str) -> str | None:
 
 
 def with_skill(loop, prompt: str) -> str:
-    """Return a prompt whose first line begins with ``/NAME`` of a skill, with that skill's text before the rest."""
+    """Return a prompt. If its first line begins with ``/NAME`` of a skill, the skill's text comes before the rest."""
     first, _, rest = prompt.lstrip().partition("\n")
     word, _, more = first.partition(" ")
     if word.startswith("/") and len(word) > 1:

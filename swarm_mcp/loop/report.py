@@ -18,10 +18,10 @@ SHOWN_ARGUMENTS = 160
 
 
 class Report:
-    """The words: the answer on standard output, what happens on standard error.
+    """The words of a run: the answer on standard output, its progress on standard error.
 
-    At a terminal what the model says is shown as it comes, and at the end what it took. `session_id` is that of the
-    session once there is one, `cost` what its answers have taken so far.
+    At a terminal the model's text is shown as it comes, and its tokens and cost at the end. `session_id` is set once
+    there is a session; `cost` is the cost so far.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Report:
         self.cost = Cost()
         self._model = self._provider = ""
         self._is_live = sys.stdout is not None and sys.stdout.isatty()
-        # The word that is still coming, what this answer has said, and what the last one that is over has.
+        # The unfinished word, this answer's text, and the last finished answer's text.
         self._coming = self._said = self._shown = ""
         self._writing = threading.RLock()
 
@@ -43,7 +43,7 @@ class Report:
             self._note(f"model: {settings.model}")
 
     def text(self, piece: str) -> None:
-        """Report a piece of what the model is saying. It is shown by whole words, so that a secret is found in it."""
+        """Report a piece of the model's text. Whole words are shown, so that secrets in them are found."""
         if not self._is_live:
             return
         with self._writing:
@@ -94,7 +94,7 @@ class Report:
         _print(text, sys.stdout, "")
 
     def _end_line(self) -> None:
-        """End what is being said, so that what follows begins a line."""
+        """End the line of the model's text."""
         if self._coming:
             self._say(self._coming)
         if self._said and not self._said.endswith("\n"):
@@ -177,7 +177,7 @@ class JsonReport(Report):
 
 
 def took(cost: Cost) -> str:
-    """Return what a run took, in words; dollars where they are known."""
+    """Return tokens and time of a run in words, with dollars if they are known."""
     if cost.num_turns == 1:
         answers = "1 answer"
     else:
@@ -200,4 +200,4 @@ def _print(line: str, to, end: str = "\n") -> None:
         to.write(line.encode(getattr(to, "encoding", None) or "utf-8", "replace").decode("utf-8", "replace") + end)
         to.flush()
     except (OSError, ValueError):
-        return  # nobody listens any more; the session is written down all the same
+        return  # the reader has gone; the session is written down all the same

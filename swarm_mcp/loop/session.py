@@ -1,8 +1,9 @@
 """A session: a folder with ``session.conf`` and ``messages/NNNN-role.md``, as the bash harness writes them.
 
-A message is markdown with a head of ``name: value`` lines. A user's message and a tool's result are their text. What
-the assistant said is text, with a fenced block for each tool call (``tool_call id=ID name=NAME``, JSON inside) and each
-thought (``thinking signature=SIGNATURE``). Secrets stay out: those of the environment and of servers, known shapes.
+A message is markdown with a head of ``name: value`` lines. A user's message and a tool's result are their text. An
+assistant's message is text, with a fenced block for each tool call (``tool_call id=ID name=NAME``, JSON inside) and
+each thought (``thinking signature=SIGNATURE``). Secrets stay out: those of the environment and of servers, known
+shapes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _made: list = []
 
 
 def learn(*environments: Mapping[str, str]) -> None:
-    """Add variables or headers whose values may be secrets."""
+    """Add variables or headers with values that may be secrets."""
     _known.extend(environments)
     _made.clear()
 
@@ -62,7 +63,7 @@ class ModelCall(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A part of what the assistant said: `kind` text, thinking (with its `signature`) or tool_call (with `call`)."""
+    """A part of an assistant's message: `kind` text, thinking (with its `signature`) or tool_call (with `call`)."""
 
     kind: str
     text: str = ""
@@ -120,7 +121,7 @@ def render(head: dict[str, object], text: str) -> str:
 
 
 def parse(text: str) -> Message:
-    """Return a message from its file; what has no head counts as text without a role."""
+    """Return a message from its file; a file without a head is text without a role."""
     lines = text.split("\n")
     if lines[0] != "---" or "---" not in lines[1:]:
         return Message({}, text)
@@ -238,7 +239,7 @@ TRIES = 50
 
 
 class Session:
-    """One session. `path` is its folder, `id` that folder's name, `conf` what ``session.conf`` holds."""
+    """One session. `path` is its folder, `id` that folder's name, `conf` the content of ``session.conf``."""
 
     def __init__(self, path: str, conf: dict[str, str]):
         self.path, self.conf = path, conf
@@ -266,7 +267,7 @@ class Session:
         return number
 
     def stream(self, kind: str, **facts: object) -> None:
-        """Add an event to ``.stream``, which viewers follow. It is never needed, so it may fail."""
+        """Add an event to ``.stream`` for viewers. An error is ignored."""
         line = json.dumps(scrub_data({"type": kind, **facts}), ensure_ascii=False) + "\n"
         try:
             with open(os.path.join(self.path, ".stream"), "a", encoding="utf-8", errors="replace") as file:
@@ -275,7 +276,7 @@ class Session:
             return
 
     def new_turn(self) -> None:
-        """Clear what was streamed and what calls left: a model is about to be asked again."""
+        """Clear the streamed text and the results of calls, before the model is asked again."""
         import shutil
 
         shutil.rmtree(self.early_results, ignore_errors=True)
@@ -290,7 +291,7 @@ class Session:
         write_private(os.path.join(self.early_results, f"{call_id}.json"), whole)
 
     def take_result(self, call_id: str) -> tuple[str, bool] | None:
-        """Return the result that was left for a call, by us or by a plugin, as ``(text, is_error)``; None for none."""
+        """Return the stored result of a call as ``(text, is_error)``, or `None`."""
         try:
             with open(os.path.join(self.early_results, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
                 found = json.load(file)
@@ -301,7 +302,7 @@ class Session:
         return str(found.get("result") or ""), found.get("error") in (True, "true")
 
     def remember(self, **facts: str) -> None:
-        """Change what ``session.conf`` says."""
+        """Change values in ``session.conf``."""
         if all(self.conf.get(name) == value for name, value in facts.items()):
             return
         self.conf.update(facts)
@@ -326,7 +327,7 @@ def create(sessions: str, cwd: str, model: str, provider: str, parent: str = "")
 
 
 def find(sessions: str, session_id: str) -> Session:
-    """Return the session of that id. Raises LoopFailure where there is none."""
+    """Return the session of that id. Raises LoopFailure for an unknown id."""
     path = os.path.join(sessions, session_id)
     if not PATTERN.match(session_id) or not os.path.isdir(path):
         raise LoopFailure(f"session '{session_id[:60]}' not found in {sessions}", "session_not_found")

@@ -18,12 +18,12 @@ from swarm_mcp.loop.providers import choice
 from swarm_mcp.loop.session import ModelCall, model_call, written
 from swarm_mcp.loop.settings import MODEL_FAILED, TOO_LONG, LoopFailure
 
-Hook = Callable[[Any, dict], dict]  # (loop, what the stage has so far) -> what it has then
+Hook = Callable[[Any, dict], dict]  # (loop, the stage's data so far) -> its data after the hook
 TAIL_LINES = 2
 
 
 class StageFailed(Exception):
-    """A hook has failed. `context` is what the stage ``error`` is told: ``{"error": text, ...}``."""
+    """A hook has failed. `context` is the input of the stage ``error``: ``{"error": text, ...}``."""
 
     def __init__(self, context: dict):
         super().__init__(str(context.get("error")))
@@ -37,7 +37,7 @@ def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, s
 
 
 def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
-    """Return what the stage makes of `context`. Raises StageFailed."""
+    """Return the stage's output for the input `context`. Raises StageFailed."""
     current: dict | str = context
     for name, hook in hooks_of(stage, loop.sources, ours).items():
         if callable(hook):
@@ -128,7 +128,7 @@ def add_tools(loop, data: dict) -> dict:
 
 
 def add_prompts(loop, data: dict) -> dict:
-    """assemble: who the model is and what this project wants."""
+    """assemble: the model's role, and the project's own instructions."""
     return {**data, "system": prompts.system(loop), "next_state": "send"}
 
 
@@ -210,7 +210,7 @@ def save_result(loop, data: dict) -> dict:
 
 
 def display(loop, data: dict) -> dict:
-    """error: say what failed."""
+    """error: report the failure."""
     text = str(data.get("error") or "a hook failed")
     if loop.session:
         loop.session.stream("error", message=text)

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
 
-LONGEST = 4 * 1024 * 1024  # bytes of output that are read; what talks more is not answering
+LONGEST = 4 * 1024 * 1024  # bytes of output that are read; more is no answer
 SHORT = 4096  # bytes that every pipe takes at once
 # A command begins once the reaper knows it: if this process were killed before, nothing would end the command.
 _ON_WORD = 'read -r go || exit 125; exec "$@"'
 
 
 class Finished(NamedTuple):
-    """How a command ended. `code` is as in shells: 128 plus the signal, where one ended it."""
+    """The end of a command. `code` is that of a shell: 128 plus the signal for a killed command."""
 
     code: int
     out: str
@@ -38,11 +38,12 @@ def run(
     reaper: Reaper | None = None,
     together: bool = False,
 ) -> Finished:
-    """Run `argv` with the text `stdin` as its input. One that cannot be started ends with 126, and `err` says why.
+    """Run `argv` with the text `stdin` as its input. A command that cannot be started ends with 126 and a reason in
+    `err`.
 
-    `seconds` 0: no limit. With an `reaper` the command has a process group of its own, which is ended when time
-    is up. `together`: standard error goes to `out`. Output goes through files: a command that leaves something
-    running behind, which keeps its output open, is over all the same.
+    `seconds` 0: no limit. With a `reaper` the command has a process group of its own, and is ended at the time limit.
+    `together`: standard error goes to `out`. Output goes through files, so that a background process with an open
+    output does not keep the command from ending.
     """
     begun = time.monotonic()
     data = stdin.encode("utf-8", "replace")

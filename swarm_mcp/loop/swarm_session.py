@@ -36,11 +36,11 @@ def _config(kernel: str) -> RuntimeConfig:
 
 
 CONFIG = _config("directly")
-_OF_PLUGINS = _config("")  # whose commands we do not start
-# Under these names the core knows what a tool does.
+_OF_PLUGINS = _config("")  # the loop starts none of the commands in this configuration
+# The hook core knows tools by these names.
 _NAMES = {"bash": "Bash"}
 RENEW_SECONDS, BUSY_SECONDS = 30.0, 5.0
-SWITCH = "SWARM_LOOP_GUARD"  # "outside": somebody else sees to it
+SWITCH = "SWARM_LOOP_GUARD"  # "outside": the process that started the loop checks the writes
 
 
 class SwarmSession:
@@ -54,7 +54,7 @@ class SwarmSession:
         self._plans: dict[str, str] = {}
 
     def join(self, loop) -> str:
-        """Register the session; return what the model is told about it, empty where a plugin sees to that."""
+        """Register the session. Return the model's text about it, empty if a plugin takes care of that."""
         if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
             return ""
         from swarm_hook_core.coordinator import chosen_command
@@ -85,7 +85,7 @@ class SwarmSession:
             self._register("working")
 
     def leave(self) -> None:
-        """End the session, which frees what it held."""
+        """End the session and release its locks."""
         if self.core is None:
             return
         core, self.core = self.core, None
@@ -131,11 +131,11 @@ class SwarmSession:
         return HookCore(_OF_PLUGINS, self.core.coordinator, self.core.driver)
 
     def plan_of(self, made: ModelCall) -> str:
-        """Return the file that says what the kernel is to hold while a call is carried out, empty for nothing."""
+        """Return the file with the kernel's plan for a call, empty if nothing is to be held."""
         return self._plans.get(made.id, "")
 
     def after(self, made: ModelCall, result: str = "") -> str:
-        """Return what the model is told beside a call's result: warnings and breaches; mostly nothing."""
+        """Return the text to add to a call's result: warnings and breaches; mostly empty."""
         self._plans.pop(made.id, None)
         return "\n".join(filter(None, (self._notices.pop(made.id, ""), self._changes(made, result))))
 
@@ -195,7 +195,7 @@ def _recorded(event: str) -> Iterator[None]:
 
 
 def is_guarded(found: list[str]) -> bool:
-    """Return whether a plugin among the sources checks writes itself: one with a hook ``tool_exec/NN-swarm-lock``."""
+    """Return True if a plugin among the sources checks writes itself, with a hook ``tool_exec/NN-swarm-lock``."""
     hooks = sources.executables(found, "hooks.d", "tool_exec")
     return any(name.partition("-")[2] == "swarm-lock" for name in hooks)
 

@@ -74,7 +74,7 @@ NAMES = tuple(_SCHEMAS)
 
 
 def schema(name: str) -> dict:
-    """Return what a model is told about a tool: ``{"name", "description", "input_schema"}``."""
+    """Return a tool for the model: ``{"name", "description", "input_schema"}``."""
     return {"name": name, **_SCHEMAS[name]}
 
 
@@ -100,8 +100,10 @@ LONGEST_SECONDS = 3600.0
 
 
 def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
-    """Run a shell command in a process group of its own; return its output with what else is worth knowing, and whether
-    it failed. `plan`: the file that says what the kernel is to hold meanwhile, empty for nothing."""
+    """Run a shell command in a process group of its own. Return its output with remarks, and True if it failed.
+
+    `plan`: the file with the kernel's plan for the command, or empty.
+    """
     command, wanted = given.get("command"), given.get("timeout")
     if not isinstance(command, str) or not command.strip() or "\0" in command:
         return "error: command must be a text", True
@@ -125,14 +127,14 @@ def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
     return "\n".join(part for part in parts if part) or "(no output)", bool(ran.code) or ran.timed_out
 
 
-# What names the parent in the swarm: the child is an instance of its own.
+# These name the parent in the swarm; the child is an instance of its own.
 _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
                 "HARNESS_SESSION", "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL",
                 "HARNESS_PROVIDER", "HARNESS_VARIANT")  # fmt: skip
 
 
 def agent(loop, given: dict) -> tuple[str, bool]:
-    """Run an agent below this one to its end; return its answer, and whether it failed."""
+    """Run an agent below this one to its end. Return its answer, and True if it failed."""
     from swarm_mcp.installation import coordinator_command
 
     prompt = given.get("prompt")
@@ -157,7 +159,7 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     )
     if model or not provider:
         env["HARNESS_MODEL"] = str(model or loop.settings.model)
-    # The mode may come from a command line or a variant, of which the private file that it has as well knows nothing.
+    # A command line or a variant may have set the mode; the private file does not contain it then.
     if loop.settings.read_only:
         mode = ("--mode", READ_ONLY)
     else:
@@ -213,7 +215,7 @@ def str_replace(given: dict, cwd: str) -> str:
 
 
 def edit_file(given: dict, cwd: str) -> str:
-    """Make several replacements, all or none."""
+    """Make several replacements, or no replacement at all."""
     path, edits = _path(given, cwd), given.get("edits")
     if not isinstance(edits, list) or not edits:
         raise CallRefused("edits must be a list of {old_str, new_str}")
@@ -248,7 +250,7 @@ def read_file(given: dict, cwd: str) -> str:
 
 
 def list_dir(given: dict, cwd: str) -> str:
-    """Return what is in a folder."""
+    """Return the entries of a folder."""
     path = _path({"path": given.get("path") or "."}, cwd)
     with os.scandir(path) as entries:
         names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries)

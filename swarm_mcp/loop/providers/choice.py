@@ -1,6 +1,6 @@
-"""Which provider a run asks: by name, a ``.conf`` variant, or the first that is ready; and asking it.
+"""The provider of a run: by name, a ``.conf`` variant, or the first that is ready; and asking it.
 
-A provider is ours, over HTTP, or an executable of a plugin.
+A provider is built in, over HTTP, or an executable of a plugin.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def built_in(name: str) -> protocols.ModelProtocol:
 
 
 class Provider:
-    """Whom to ask: `name`, the `protocol` it speaks (and its `protocol_name`), and the environment it goes by.
+    """A provider: `name`, its `protocol` (and `protocol_name`), and its environment.
 
-    `path` is its executable, empty for one of ours. `streams` is off where a variant says so, and `price` is its own.
+    `path` is its executable, empty for a built-in one. A variant may turn `streams` off, and have a `price` of its own.
     """
 
     def __init__(self, name: str, protocol_name: str, path: str, more: Mapping[str, str], streams: bool, model: str):
@@ -81,7 +81,7 @@ class Provider:
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
-    """Return the first provider, by name, that has what it needs, else the first variant whose key was kept."""
+    """Return the first provider, by name, that is ready, else the first variant with a kept key."""
     paths = executables(found, environ)
     for name in sorted({*paths, *BUILT_IN_PROVIDERS}):
         if name in paths:
@@ -95,7 +95,7 @@ def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
 
 
 def missing(name: str, environ: Mapping[str, str]) -> str:
-    """Return what would have to be set to ask a provider of ours; empty where it is ready, also by a kept key."""
+    """Return the variables that a built-in provider lacks; empty if it is ready. A kept key counts."""
     protocol = built_in(name)
     return protocol.missing(_with_cached_key(name, protocol.key, environ))
 
@@ -120,7 +120,7 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
 
 
 def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return name -> path of providers that plugins bring; ours are none of them."""
+    """Return name -> path of the plugins' providers, without the built-in ones."""
     ours = os.path.join(environ.get("HARNESS_ROOT") or os.devnull, "")
     paths = sources.executables(found, "providers")
     return {name: path for name, path in paths.items() if not path.startswith(ours) and not name.endswith(".conf")}
@@ -186,7 +186,7 @@ LARGEST = 1 << 20
 
 
 def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, early_calls) -> dict:
-    """Return the answer. Raises LoopFailure with what the provider says on standard error, or as ``{"error"}``."""
+    """Return the answer. Raises LoopFailure with the provider's error, from standard error or ``{"error"}``."""
     argv = [provider.path]
     text = json.dumps(payload, ensure_ascii=False)
     if streams and _takes_stream(provider.path):

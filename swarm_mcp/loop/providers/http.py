@@ -112,7 +112,7 @@ def _opened(name: str, request: Request, again: Again):
 
 
 def seconds_of(text: str) -> float | None:
-    """Return a Retry-After header (seconds or a date) as seconds from now; None where it says nothing."""
+    """Return a Retry-After header (seconds or a date) as seconds from now, or `None`."""
     text = text.strip()
     if text.replace(".", "", 1).isdigit():
         return float(text)
@@ -149,7 +149,7 @@ def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
     elif code_of(words) == MODEL_NOT_FOUND or (status == 404 and "model" in words):
         category = MODEL_NOT_FOUND
     elif status >= 500:
-        category = "rate_limited"  # as claude has it: the server's own failure, which passes
+        category = "rate_limited"  # as claude names it: a passing failure of the server
     else:
         category = "unknown"
     if status:

@@ -13,7 +13,7 @@ URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 
 
-# OpenAI's own models of today refuse `max_tokens`, which all other servers of this form know.
+# OpenAI's own newer models refuse `max_tokens`; all other servers of this protocol know it.
 _LONGEST_NAME = {URL: "max_completion_tokens"}
 
 

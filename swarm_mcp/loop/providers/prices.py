@@ -1,4 +1,4 @@
-"""What an answer costs in dollars: by the prices in a variant's file, else by those that the models' makers publish."""
+"""The cost of an answer in dollars: by the prices in a variant's file, else by the published ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EARLIER = {
 
 
 def of_variant(facts: Mapping[str, str]) -> Price | None:
-    """Return the price that a variant's file has, in dollars for a million tokens; None where it has none."""
+    """Return the price in a variant's file, in dollars for a million tokens, or `None`."""
     given, out = number(facts, "price_input"), number(facts, "price_output")
     if given is None or out is None:
         return None
@@ -36,7 +36,7 @@ def published(provider: str) -> Mapping[str, Price]:
 
 
 def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> Cost:
-    """Return what an answer took, with dollars where a price is known; `asked` is the model that was asked for."""
+    """Return tokens and dollars of an answer; dollars only with a known price. `asked` is the model in the request."""
     tokens = {f"{name}_tokens": reply.usage.get(name) for name in ("input", "output", "cache_read", "cache_write")}
     model = reply.model or asked
     cost = Cost(None, **tokens, num_turns=1, model=model)
@@ -44,7 +44,7 @@ def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> C
 
 
 def together(before: Cost, cost: Cost) -> Cost:
-    """Return what the answers so far and one more took: the tokens that are known, dollars where each has a price."""
+    """Return the sum of two costs: the known tokens, and dollars if both have a price."""
     tokens = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
     known = not before.num_turns or before.total_cost_usd is not None
     if known and cost.total_cost_usd is not None:

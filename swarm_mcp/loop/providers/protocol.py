@@ -1,4 +1,4 @@
-"""What differs between the protocols that models are spoken to in."""
+"""The differences between the protocols of models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from swarm_mcp.loop.session import Block, Turn
 
 
 class Reply(NamedTuple):
-    """A model's answer. `stop` is one of ``messages.STOPS``; `usage` tokens by ``input`` (without those from a cache),
-    ``output``, ``cache_read``, ``cache_write``; what is not known is not in it."""
+    """A model's answer. `stop` is one of ``messages.STOPS``; `usage` has tokens by ``input`` (without cached ones),
+    ``output``, ``cache_read``, ``cache_write``, as far as they are known.
+    """
 
     blocks: tuple[Block, ...]
     stop: str
@@ -28,7 +29,7 @@ class Request(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """What is called while an answer comes: for text, for thoughts, and for each call once it is whole."""
+    """The callbacks during an answer: for text, for thoughts, and for each complete call."""
 
     text: Callable[[str], None]
     thinking: Callable[[str], None]
@@ -36,7 +37,7 @@ class Sink(NamedTuple):
 
 
 class ModelProtocol(ABC):
-    """One protocol. `name`; `default_model`; `key` the variable with the API key, and `env` what it goes by."""
+    """One protocol: `name`; `default_model`; `key`, the variable with the API key; `env`, its variables."""
 
     name = ""
     label = ""
@@ -46,7 +47,7 @@ class ModelProtocol(ABC):
 
     @abstractmethod
     def missing(self, environ: Mapping[str, str]) -> str:
-        """Return what would have to be set to ask this provider; empty where it is ready."""
+        """Return the variables that this provider lacks; empty if it is ready."""
 
     @abstractmethod
     def messages(self, turns: Iterable[Turn]) -> list[dict]:
@@ -58,7 +59,7 @@ class ModelProtocol(ABC):
 
     @abstractmethod
     def read(self, response: dict) -> Reply:
-        """Return an answer as a Reply. Raises LoopFailure where it is none."""
+        """Return an answer as a Reply. Raises LoopFailure for a malformed answer."""
 
     @abstractmethod
     def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
@@ -66,12 +67,12 @@ class ModelProtocol(ABC):
 
 
 def tokens(**given: object) -> dict[str, int]:
-    """Return the usage without what is not known."""
+    """Return the known numbers of tokens."""
     return {name: value for name, value in given.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
 def number(environ: Mapping[str, str], name: str) -> float | int | None:
-    """Return a setting that is a number; None where it is not set."""
+    """Return a setting that is a number, or `None` if it is not set."""
     text = environ.get(name, "").strip()
     try:
         if text.lstrip("-").isdigit():
