@@ -7,6 +7,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -19,10 +20,9 @@ CLIENT_SECONDS = 20.0  # for a request, from the connection or the answer before
 
 
 class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or httptools', whichever is installed
-    """A connection that is closed if its client stays silent. uvicorn itself waits for ever for the rest of a request.
-    """
+    """A connection that is closed if its client stays silent. uvicorn itself would wait for ever."""
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._silent_since = self.loop.time()  # no request is complete, or nothing more of its body has come
         self._last: object = None
@@ -78,7 +78,7 @@ def listening(port: int, host: str = LOOPBACK) -> socket.socket:
 
 
 async def serve_until_ended(
-    app, listens: socket.socket, tell: Callable[[], object], at_end: Callable[[], object] = lambda: None
+    app: Any, listens: socket.socket, tell: Callable[[], object], at_end: Callable[[], object] = lambda: None
 ) -> None:
     """Serve `app` until SIGINT or SIGTERM. Then call `at_end`, and give open requests another second.
 

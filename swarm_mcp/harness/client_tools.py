@@ -33,15 +33,15 @@ class ClientTool(NamedTuple):
 
     name: str
     description: str
-    schema: dict
-    call: Callable
+    schema: dict[str, Any]
+    call: Callable[..., Any]
 
-    def listed(self) -> dict:
+    def listed(self) -> dict[str, Any]:
         """Return the tool as MCP's ``tools/list`` shows it."""
         return {"name": self.name, "description": self.description, "inputSchema": self.schema}
 
 
-def tool_of(function: Callable) -> ClientTool:
+def tool_of(function: Callable[..., Any]) -> ClientTool:
     """Return the tool that `function` is. Raises Refused without a plain name, or with unnamed arguments."""
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
@@ -76,7 +76,7 @@ def tool_of(function: Callable) -> ClientTool:
     return ClientTool(name, text or name, schema, function)
 
 
-def schema_of(kind: Any) -> dict:
+def schema_of(kind: Any) -> dict[str, Any]:
     """Return the JSON schema of an annotation; an empty one (anything) where it says nothing that JSON could."""
     if kind in _PLAIN:
         return {"type": _PLAIN[kind]}
@@ -103,7 +103,7 @@ def schema_of(kind: Any) -> dict:
     return {}
 
 
-def complaint_about(arguments: Mapping[str, Any], schema: dict) -> str:
+def complaint_about(arguments: Mapping[str, Any], schema: dict[str, Any]) -> str:
     """Return the first mistake in the arguments of a call, in one line; empty if the function can take them."""
     properties = schema["properties"]
     missing = [name for name in schema.get("required", ()) if name not in arguments]
@@ -118,7 +118,7 @@ def complaint_about(arguments: Mapping[str, Any], schema: dict) -> str:
     return ""
 
 
-def _shown(schema: dict) -> str:
+def _shown(schema: dict[str, Any]) -> str:
     return str({name: value for name, value in schema.items() if name not in ("description", "default")})
 
 
@@ -174,7 +174,7 @@ def with_tools(servers: Mapping[str, McpServer], tools: ToolServer) -> dict[str,
     return {**servers, NAME: tools.server}
 
 
-def outcome_of(tool: ClientTool, arguments: object) -> dict:
+def outcome_of(tool: ClientTool, arguments: object) -> dict[str, Any]:
     """Return the result of a call, as MCP has it. An exception of the function is an error for the model to read."""
     if not isinstance(arguments, dict):
         return _content("the arguments must be an object", True)
@@ -194,5 +194,5 @@ def outcome_of(tool: ClientTool, arguments: object) -> dict:
     return _content(text, False)
 
 
-def _content(text: str, is_error: bool) -> dict:
+def _content(text: str, is_error: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}

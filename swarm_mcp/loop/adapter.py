@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
@@ -64,13 +65,12 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         env.update({"HARNESS_MODEL": model} if model else {})
         env.update({"HARNESS_PROVIDER": provider} if provider else {})
         env.update({"HARNESS_THINKING": query.effort} if query.effort else {})
+        drop: tuple[str, ...] = ()
         if _names_a_harness(os.environ):
             drop = ("HARNESS_PROVIDER",)
-        else:
-            drop = ()
         return Launch((*argv, *query.additional_args), env, query.prompt, drop)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         found = parse_object(line)
         if not isinstance(found.get("type"), str):
             return []
@@ -86,7 +86,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             return super().error_of(ending)
         if not result.get("is_error") and not ending.exit_code:
             return None
-        told: dict = next((found for found in reversed(ending.errors) if found.get("message")), {})
+        told: dict[str, Any] = next((found for found in reversed(ending.errors) if found.get("message")), {})
         category = next((c for c in (result.get("error_category"), told.get("category")) if c in outcome.ERRORS), None)
         return category or outcome.UNKNOWN, str(told.get("message") or f"the loop ended with {ending.exit_code}")
 
@@ -129,7 +129,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             found.append(Check("loop_provider", INFO, f"asks {name} for {chosen}"))
         return found
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         return [
             {"name": built_in(name).default_model, "short": name, "context_tokens": None} for name in BUILT_IN_PROVIDERS
         ]

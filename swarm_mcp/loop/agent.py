@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.loop import agent_variants, prompts, session, sources, stages
@@ -58,10 +58,8 @@ class LoopRun:
         found = stages.run(self, "sources", {}, stages.OURS["sources"]).get("sources")
         if isinstance(found, list):
             self.sources = [str(path) for path in found]
-        else:
-            self.sources = self.sources
 
-    def stage(self, name: str, context: dict) -> dict:
+    def stage(self, name: str, context: dict[str, Any]) -> dict[str, Any]:
         """Run one stage, after looking for plugins anew. Raises StageFailed."""
         self.refresh()
         return stages.run(self, name, context, stages.OURS.get(name, {}))
@@ -85,10 +83,8 @@ class LoopRun:
         """Write the standard error of plugins to ``HARNESS_LOG``, else to our own."""
         if not text.strip():
             return
-        if text.endswith("\n"):
-            text = text
-        else:
-            text = text + "\n"
+        if not text.endswith("\n"):
+            text += "\n"
         with self._logging:
             try:
                 if not self.settings.log or self.settings.log == "/dev/stderr":
@@ -102,8 +98,8 @@ class LoopRun:
     def follow(self) -> Ended:
         """Go from ``start`` to the end; return how it ended."""
         state, steps = "start", 0
-        context: dict = {}
-        failure: dict = {}
+        context: dict[str, Any] = {}
+        failure: dict[str, Any] = {}
         while True:
             try:
                 result = self.stage(state, context)
@@ -134,7 +130,7 @@ class LoopRun:
         self.reaper.close()
 
 
-def _failed(context: dict) -> Ended:
+def _failed(context: dict[str, Any]) -> Ended:
     text = str(context.get("error") or context.get("output") or "a hook failed").removeprefix("error: ")
     code = context.get("exit_code")
     code, later = code if isinstance(code, int) else FAILED, context.get("retry_not_before")
@@ -151,7 +147,7 @@ class Wishes(NamedTuple):
     mode: str = ""
     model: str = ""
     variant: str = ""
-    schema: dict = {}
+    schema: dict[str, Any] = {}
 
 
 def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str = "") -> int:
@@ -166,10 +162,9 @@ def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str 
             from swarm_mcp.loop import conversation
 
             return conversation.hold(partial(_answer, wishes), resume or "".join(words))
+        report: Report = Report()
         if as_json:
             report = JsonReport()
-        else:
-            report = Report()
         ended = carry_out(words, resume, wishes, report)
         report.ended(ended)
         return ended.exit_code
@@ -302,15 +297,14 @@ def _tools(loop: LoopRun) -> list[str]:
 
 
 def _learn_secrets(servers: object) -> None:
+    listed: list[Any] = []
     if isinstance(servers, dict):
-        listed = servers.values()
-    else:
-        listed = ()
+        listed = list(servers.values())
     found = [server.get(part) for server in listed if isinstance(server, dict) for part in ("env", "headers")]
     session.learn(*(part for part in found if isinstance(part, dict)))
 
 
-def _stop(*_signal) -> None:
+def _stop(*_signal: object) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a second one must not keep us from leaving in order
     raise Stopped

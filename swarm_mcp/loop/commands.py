@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 from swarm_mcp.errors import UsageError
 from swarm_mcp.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
@@ -206,10 +206,7 @@ def _execute(name: str) -> int:
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
         reaper = Reaper()
         path = os.environ.get("HARNESS_SESSION", "")
-        if path:
-            session = session.Session(path, {})
-        else:
-            session = None
+        session: Any = None
         cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
 
         @staticmethod
@@ -223,6 +220,8 @@ def _execute(name: str) -> int:
     if not isinstance(given, dict):
         print(f"error: {name} wants a JSON object on standard input")
         return 1
+    if StandaloneRun.path:
+        StandaloneRun.session = session.Session(StandaloneRun.path, {})
     if name == "agent" and StandaloneRun.session is None:
         print("error: there is no session (HARNESS_SESSION) for it to be under")
         return 1
@@ -230,7 +229,7 @@ def _execute(name: str) -> int:
         print(f"error: this run is read-only; {name} is not available")
         return 1
     try:
-        text, error = tools.run(StandaloneRun, model_call("call", name, given))
+        text, error = tools.run(cast(Any, StandaloneRun), model_call("call", name, given))
     finally:
         StandaloneRun.reaper.close()
     print(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.errors import UsageError
@@ -35,7 +36,7 @@ def kept(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def keep(provider: str, key: str, environ: Mapping[str, str]) -> str:
-    """Keep a provider's key instead of an earlier one; return the file. Raises UsageError for an empty key, or one with blanks."""
+    """Keep a provider's key instead of an earlier one; return the file. Raises UsageError for an empty key."""
     if not key or not key.isprintable() or " " in key:
         raise UsageError("that is no key: it is one line without blanks")
     return _change(environ, provider, [{"type": "api_key", "key": key}])
@@ -49,7 +50,7 @@ def forget(provider: str, environ: Mapping[str, str]) -> bool:
     return True
 
 
-def _change(environ: Mapping[str, str], provider: str, entries: list | None) -> str:
+def _change(environ: Mapping[str, str], provider: str, entries: list[Any] | None) -> str:
     path = _path(FILE, environ)
     tree = {**_tree(path), provider: entries}
     write_private(path, json.dumps({name: value for name, value in tree.items() if value is not None}, indent=2) + "\n")
@@ -60,7 +61,7 @@ def _path(name: str, environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("HARNESS_HOME") or os.path.expanduser("~/.harness"), name)
 
 
-def _tree(path: str) -> dict:
+def _tree(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             tree = json.load(file)

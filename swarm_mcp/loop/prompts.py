@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.query import parse_json
 from swarm_mcp.harness.requirements import mismatch
+from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.settings import LoopSettings
 
 OURS = """\
@@ -29,7 +30,7 @@ READ_ONLY = "This run is read-only: there is no tool to write files or run comma
 LONGEST_SECTION, LONGEST = 20_000, 150_000  # characters
 
 
-def system(loop) -> str:
+def system(loop: Run) -> str:
     """Return the system prompt, without skills and the texts of plugins."""
     config = loop.settings.config
     parts = [str(config.get("system_prompt") or OURS.format(cwd=loop.cwd))]
@@ -63,7 +64,7 @@ def _read(path: str) -> str:
 TRIES = 2
 
 
-def _schema_instruction(wanted: dict) -> str:
+def _schema_instruction(wanted: dict[str, Any]) -> str:
     """Return the system prompt's part about an answer by schema."""
     return (
         "Your last answer, when all work is done, must be one JSON object that follows this JSON Schema, without"
@@ -71,7 +72,7 @@ def _schema_instruction(wanted: dict) -> str:
     )
 
 
-def schema_complaint(loop, output: str) -> str:
+def schema_complaint(loop: Run, output: str) -> str:
     """Return the mistake in an answer, for the model; empty if it fits, or after TRIES."""
     if loop.corrections < TRIES:
         why = mismatched(loop.settings, output)
@@ -115,7 +116,7 @@ class Skill(NamedTuple):
     folder: str
 
 
-def skills(loop) -> dict[str, Skill]:
+def skills(loop: Run) -> dict[str, Skill]:
     """Return name -> skill, sorted by name; of several with one name the one of highest priority."""
     found = {}
     for folder in _skill_folders(loop):
@@ -125,7 +126,7 @@ def skills(loop) -> dict[str, Skill]:
     return dict(sorted(found.items()))
 
 
-def skill_catalogue(loop) -> str:
+def skill_catalogue(loop: Run) -> str:
     """Return the system prompt's part about the skills; empty without skills."""
     found = skills(loop)
     if not found:
@@ -137,7 +138,7 @@ def skill_catalogue(loop) -> str:
     return _SKILL_GUIDE + "\n\n<available-skills>\n" + "\n".join(lines) + "\n</available-skills>"
 
 
-def load_skill(loop, name: str) -> str | None:
+def load_skill(loop: Run, name: str) -> str | None:
     """Return a skill's text and the place of its files, or `None` for an unknown name."""
     skill = skills(loop).get(name)
     if skill is None:
@@ -157,7 +158,7 @@ def load_skill(loop, name: str) -> str | None:
     return "\n".join([*lines, "</skill>"])
 
 
-def with_skill(loop, prompt: str) -> str:
+def with_skill(loop: Run, prompt: str) -> str:
     """Return a prompt. If its first line begins with ``/NAME`` of a skill, the skill's text comes before the rest."""
     first, _, rest = prompt.lstrip().partition("\n")
     word, _, more = first.partition(" ")
@@ -173,7 +174,7 @@ def with_skill(loop, prompt: str) -> str:
     return text
 
 
-def _skill_folders(loop) -> list[str]:
+def _skill_folders(loop: Run) -> list[str]:
     from swarm_mcp.installation import plugin_source
 
     places = [str(plugin_source() / "skills")]

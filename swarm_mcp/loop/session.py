@@ -14,13 +14,14 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import make_private, write_private
+from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.loop.settings import LoopFailure
 
 _known: list[Mapping[str, str]] = []
-_made: list = []
+_made: list[Scrubber] = []
 
 
 def learn(*environments: Mapping[str, str]) -> None:
@@ -34,15 +35,13 @@ def scrub(text: str) -> str:
     return _scrubber().text(text)
 
 
-def scrub_data(value):
+def scrub_data(value: Any) -> Any:
     """Return the same JSON value without secrets."""
     return _scrubber().data(value)
 
 
-def _scrubber():
+def _scrubber() -> Scrubber:
     if not _made:
-        from swarm_mcp.harness.scrub import Scrubber
-
         _made.append(Scrubber(os.environ, *_known))
     return _made[0]
 
@@ -59,7 +58,7 @@ class ModelCall(NamedTuple):
 
     id: str
     name: str
-    input: dict
+    input: dict[str, Any]
 
 
 class Block(NamedTuple):
@@ -228,7 +227,7 @@ def _add_text(found: list[Block], lines: list[str]) -> None:
     lines.clear()
 
 
-def _block(opened: re.Match, inside: str) -> Block:
+def _block(opened: re.Match[str], inside: str) -> Block:
     if opened.group("id"):
         return Block("tool_call", call=model_call(opened.group("id"), opened.group("name"), inside))
     return Block("thinking", inside, opened.group("signature"))

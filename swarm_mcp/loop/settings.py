@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from swarm_hook_core.environment import first_set
 from swarm_mcp.errors import SwarmError
@@ -124,7 +125,7 @@ def _here() -> str:
     return now
 
 
-def _config() -> dict:
+def _config() -> dict[str, Any]:
     path = first_set(CONFIG_VARIABLE)
     if not path:
         return {}

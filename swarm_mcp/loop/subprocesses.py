@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
 
@@ -71,14 +71,13 @@ def run(
             raise
         if reaper:
             reaper.forget(child.pid)
-        if child.returncode >= 0:
-            code = child.returncode
-        else:
-            code = 128 - child.returncode
+        code = child.returncode
+        if code < 0:
+            code = 128 - code
         return Finished(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
 
 
-def _give(child: subprocess.Popen, data: bytes) -> None:
+def _give(child: subprocess.Popen[bytes], data: bytes) -> None:
     """Write all of `data` to standard input. Long data is written by a thread: the child need not read it."""
 
     def write() -> None:
@@ -95,7 +94,7 @@ def _give(child: subprocess.Popen, data: bytes) -> None:
         threading.Thread(target=write, daemon=True).start()
 
 
-def _end(child: subprocess.Popen, reaper: Reaper | None) -> None:
+def _end(child: subprocess.Popen[bytes], reaper: Reaper | None) -> None:
     if reaper:
         reaper.end(child.pid, child)
     else:
@@ -103,7 +102,7 @@ def _end(child: subprocess.Popen, reaper: Reaper | None) -> None:
         child.wait()
 
 
-def _text(file) -> str:
+def _text(file: IO[bytes]) -> str:
     size = os.fstat(file.fileno()).st_size
     file.seek(0)
     if size <= LONGEST:

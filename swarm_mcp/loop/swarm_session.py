@@ -10,14 +10,17 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core import faults, greetings, lifecycle
 from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.decision import Denial
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_plans, is_awaited
 from swarm_mcp.loop import sources
+from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
 from swarm_mcp.session_hooks import StoreRegistrar
@@ -46,14 +49,14 @@ SWITCH = "SWARM_LOOP_GUARD"  # "outside": the process that started the loop chec
 class SwarmSession:
     """Registration and checks of one session. Does nothing before `join`, and nothing where a plugin does it."""
 
-    def __init__(self):
-        self.core = None
+    def __init__(self) -> None:
+        self.core: Any = None  # a HookCore, after `join`
         self._session_id = self._cwd = ""
         self._renewed = 0.0
         self._notices: dict[str, str] = {}
         self._plans: dict[str, str] = {}
 
-    def join(self, loop) -> str:
+    def join(self, loop: Run) -> str:
         """Register the session. Return the model's text about it, empty if a plugin takes care of that."""
         if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
             return ""
@@ -114,7 +117,7 @@ class SwarmSession:
             self.core.tell_owners(verdict, call)
             if verdict is not None and verdict.denial is not None:
                 self._report(verdict.denial, made)
-                return verdict.denial.reason
+                return str(verdict.denial.reason)
             if verdict is not None:
                 self._notices[made.id] = self.core.words_beside(verdict, call)
                 if verdict.plan is not None:
@@ -123,7 +126,7 @@ class SwarmSession:
                     self._plans[made.id] = plan_place(call, CONFIG)
         return ""
 
-    def _core_for(self, is_ours: bool):
+    def _core_for(self, is_ours: bool) -> Any:
         if is_ours or self.core is None:
             return self.core
         from swarm_hook_core.core import HookCore
@@ -146,7 +149,7 @@ class SwarmSession:
         words = ""
         with _recorded("post_tool_use"):
             words = self.core.words_after(self._call(made, "PostToolUse", result))
-        return words
+        return str(words)
 
     def _event(self, name: str, source: str = "") -> SessionEvent:
         return SessionEvent(self._session_id, self._cwd, name, source=source)
@@ -155,17 +158,16 @@ class SwarmSession:
         tool = _NAMES.get(made.name, made.name)
         return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id, response=result)
 
-    def _register(self, state: str) -> dict:
+    def _register(self, state: str) -> dict[str, Any]:
         session = {**described(CONFIG, self._event("SessionStart", source="startup"), state), "client": _this_process()}
         with contextlib.closing(StoreRegistrar(CONFIG.runtime_name)) as registrar:
             return registrar.register(session, 0, BUSY_SECONDS)
 
-    def _report(self, denial, made: ModelCall) -> None:
+    def _report(self, denial: Denial, made: ModelCall) -> None:
         """Record the refusal, so that people see it and the session hears when the file is free."""
+        held = denial.held
         if denial.loss:
             held = denial.loss.held
-        else:
-            held = denial.held
         if held is None:
             return
         with _recorded("pre_tool_use"):

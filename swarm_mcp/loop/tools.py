@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 from swarm_mcp.loop import prompts, subprocesses
 from swarm_mcp.loop.agent_variants import AgentVariant
 from swarm_mcp.loop.agent_variants import read as read_variant
+from swarm_mcp.loop.run import Run
+from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, LoopFailure, number
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
@@ -15,12 +18,12 @@ READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
 _PATH = {"type": "string", "description": "The file, absolute or relative to the working folder"}
 
 
-def _tool(description: str, required: str, **properties: dict) -> dict:
+def _tool(description: str, required: str, **properties: dict[str, Any]) -> dict[str, Any]:
     wanted = {"type": "object", "properties": properties, "required": required.split()}
     return {"description": description, "input_schema": wanted}
 
 
-def _text(description: str) -> dict:
+def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
@@ -73,12 +76,12 @@ _SCHEMAS = {
 NAMES = tuple(_SCHEMAS)
 
 
-def schema(name: str) -> dict:
+def schema(name: str) -> dict[str, Any]:
     """Return a tool for the model: ``{"name", "description", "input_schema"}``."""
     return {"name": name, **_SCHEMAS[name]}
 
 
-def run(loop, made) -> tuple[str, bool]:
+def run(loop: Run, made: ModelCall) -> tuple[str, bool]:
     """Carry out a call of a built-in tool; return ``(result, is_error)``."""
     missing = [name for name in _SCHEMAS[made.name]["input_schema"]["required"] if name not in made.input]
     if missing:
@@ -99,7 +102,7 @@ def run(loop, made) -> tuple[str, bool]:
 LONGEST_SECONDS = 3600.0
 
 
-def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
+def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
     """Run a shell command in a process group of its own. Return its output with remarks, and True if it failed.
 
     `plan`: the file with the kernel's plan for the command, or empty.
@@ -133,7 +136,7 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
                 "HARNESS_PROVIDER", "HARNESS_VARIANT")  # fmt: skip
 
 
-def agent(loop, given: dict) -> tuple[str, bool]:
+def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
     """Run an agent below this one to its end. Return its answer, and True if it failed."""
     from swarm_mcp.installation import coordinator_command
 
@@ -160,10 +163,9 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     if model or not provider:
         env["HARNESS_MODEL"] = str(model or loop.settings.model)
     # A command line or a variant may have set the mode; the private file does not contain it then.
+    mode: tuple[str, ...] = ()
     if loop.settings.read_only:
         mode = ("--mode", READ_ONLY)
-    else:
-        mode = ()
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
     ran = subprocesses.run(
         [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
@@ -185,7 +187,7 @@ class CallRefused(Exception):
     """The call cannot be carried out; the message tells the model why."""
 
 
-def change_or_read(name: str, given: dict, cwd: str) -> tuple[str, bool]:
+def change_or_read(name: str, given: dict[str, Any], cwd: str) -> tuple[str, bool]:
     """Carry out one of the tools for files; return ``(result, is_error)``."""
     try:
         return _FILE_TOOLS[name](given, cwd), False
@@ -195,7 +197,7 @@ def change_or_read(name: str, given: dict, cwd: str) -> tuple[str, bool]:
         return f"error: {error.strerror or error}: {error.filename or given.get('path')}", True
 
 
-def write_file(given: dict, cwd: str) -> str:
+def write_file(given: dict[str, Any], cwd: str) -> str:
     """Create or replace a file."""
     path = _path(given, cwd)
     data = _bytes(given, "content")
@@ -207,14 +209,14 @@ def write_file(given: dict, cwd: str) -> str:
     return f"wrote {len(data)} bytes to {path}"
 
 
-def str_replace(given: dict, cwd: str) -> str:
+def str_replace(given: dict[str, Any], cwd: str) -> str:
     """Make one replacement."""
     path = _path(given, cwd)
     _store(path, _replaced(_load(path), _bytes(given, "old_str"), _bytes(given, "new_str"), path))
     return f"replaced in {path}"
 
 
-def edit_file(given: dict, cwd: str) -> str:
+def edit_file(given: dict[str, Any], cwd: str) -> str:
     """Make several replacements, or no replacement at all."""
     path, edits = _path(given, cwd), given.get("edits")
     if not isinstance(edits, list) or not edits:
@@ -231,7 +233,7 @@ def edit_file(given: dict, cwd: str) -> str:
     return f"made {len(edits)} edits in {path}"
 
 
-def read_file(given: dict, cwd: str) -> str:
+def read_file(given: dict[str, Any], cwd: str) -> str:
     """Return a file's lines, numbered."""
     path = _path(given, cwd)
     data = _load(path)
@@ -240,8 +242,6 @@ def read_file(given: dict, cwd: str) -> str:
     lines = data.decode("utf-8", "replace").split("\n")
     if lines[-1] == "":
         lines = lines[:-1]
-    else:
-        lines = lines
     first, last = _line(given, "start_line", 1), _line(given, "end_line", len(lines))
     shown = lines[max(first, 1) - 1 : last]
     if lines and not shown:
@@ -249,7 +249,7 @@ def read_file(given: dict, cwd: str) -> str:
     return "\n".join(f"{at:>6}\t{line}" for at, line in enumerate(shown, max(first, 1)))
 
 
-def list_dir(given: dict, cwd: str) -> str:
+def list_dir(given: dict[str, Any], cwd: str) -> str:
     """Return the entries of a folder."""
     path = _path({"path": given.get("path") or "."}, cwd)
     with os.scandir(path) as entries:
@@ -270,21 +270,21 @@ _FILE_TOOLS = {
 }
 
 
-def _path(given: dict, cwd: str) -> str:
+def _path(given: dict[str, Any], cwd: str) -> str:
     path = given.get("path")
     if not isinstance(path, str) or not path.strip() or "\0" in path:
         raise CallRefused("path must be the name of a file")
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
-def _bytes(given: dict, name: str) -> bytes:
+def _bytes(given: dict[str, Any], name: str) -> bytes:
     value = given.get(name)
     if not isinstance(value, str):
         raise CallRefused(f"{name} must be a text")
     return value.encode("utf-8", "surrogatepass")
 
 
-def _line(given: dict, name: str, default: int) -> int:
+def _line(given: dict[str, Any], name: str, default: int) -> int:
     value = given.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return value

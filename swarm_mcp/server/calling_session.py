@@ -23,6 +23,10 @@ from swarm_mcp.runtimes import of_call
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NAMES = ("sessionId", "threadId")  # keys for a session's name in the metadata of Codex's calls
 SESSION_ARGUMENT = "_session"
 
@@ -41,8 +45,7 @@ def connection_name() -> str:
 
 
 def server_of(row: Session) -> tuple[int, str]:
-    """Return pid and start time of the server that registered `row`, or ``(0, "")`` if its name does not contain them.
-    """
+    """Return pid and start time of the server that registered `row`, or ``(0, "")`` if its name lacks them."""
     parts = (row.session_id or "").split("-")
     if parts[0] == "server" and len(parts) > 2 and parts[1].isdigit():
         return (int(parts[1]), parts[2])
@@ -65,9 +68,7 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
     if not wanted:
         return None
     name = session_id or connection_name()
-    if client[0]:
-        client = client
-    else:
+    if not client[0]:
         client = (os.getpid(), start_time(os.getpid()))
     if store.instances.live(wanted):
         row = of_run(store, wanted, client)
@@ -105,13 +106,13 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
 class CallingSession:
     """The session behind one connection, looked up anew for each call: clients change it under us."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.client = client_process()
         self._began = int(time.time())
         self._own_id = connection_name()
         self._callers: set[str] = set()  # instances that calls have come from
 
-    def instance(self, store: Store, meta: dict) -> Session | None:
+    def instance(self, store: Store, meta: dict[str, Any]) -> Session | None:
         """Return the registered instance of this call, or `None`."""
         # Codex's daemon is one process for many sessions: one it names is never guessed at.
         named = _names_session(meta)
@@ -146,7 +147,7 @@ class CallingSession:
             return [left.id]
         return []
 
-    def register(self, store: Store, meta: dict, arguments: dict) -> Session:
+    def register(self, store: Store, meta: dict[str, Any], arguments: dict[str, Any]) -> Session:
         """Return the session's instance. Without hooks, register one for this connection."""
         known = self.instance(store, meta)
         if not known and arguments.get("label") and not _names_session(meta):
@@ -202,7 +203,7 @@ class CallingSession:
             return of_run(store, reserved, self.client)
         return None
 
-    def _named(self, store: Store, meta: dict) -> Session | None:
+    def _named(self, store: Store, meta: dict[str, Any]) -> Session | None:
         # A sub-agent has a thread of its own in its parent's session.
         for key in NAMES:
             name = meta.get(key)
@@ -247,7 +248,7 @@ class CallingSession:
             return row
         return None
 
-    def _request(self, directory: str, runtime: str, named: str, **more) -> Registration:
+    def _request(self, directory: str, runtime: str, named: str, **more: Any) -> Registration:
         """Return the registration of this connection, as the session `named` of `runtime` if the client names one."""
         return Registration(
             directory,
@@ -279,8 +280,7 @@ class CallingSession:
         return None
 
     def _sessions_of_client(self, store: Store) -> list[Session]:
-        """Return the sessions that hooks have registered for this client, without those of its servers and of commands.
-        """
+        """Return the sessions that hooks have registered for this client, without servers and commands."""
         rows = store.instances.of_client(*self.client)
         return [row for row in rows if row.runtime not in (SERVER_RUNTIME, HOLD)]
 
@@ -292,7 +292,7 @@ class CallingSession:
         return next((row for row in rows if row.session_id == hint), None)
 
 
-def with_session(arguments: dict, meta: dict) -> tuple[dict, dict]:
+def with_session(arguments: dict[str, Any], meta: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return arguments and metadata of a call by a plugin that can name its session only in an argument.
 
     Only a server started by such a plugin reads that argument. Elsewhere a model could speak for any session.
@@ -304,6 +304,6 @@ def with_session(arguments: dict, meta: dict) -> tuple[dict, dict]:
     return rest, {**meta, "sessionId": named} if isinstance(named, str) else meta
 
 
-def _names_session(meta: dict) -> bool:
+def _names_session(meta: dict[str, Any]) -> bool:
     """Return True if the client names the session of a call."""
     return any(isinstance(meta.get(key), str) and meta[key] for key in NAMES)

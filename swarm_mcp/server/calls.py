@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -34,15 +34,15 @@ class Calls:
         self.tools = tools
         self.watcher = StoreWatcher()
         self._workers = {kind: ThreadPoolExecutor(WORKERS, thread_name_prefix=kind) for kind in (READ, WRITE, WAIT)}
-        self._receipts: set[Future] = set()
+        self._receipts: set[Future[Any]] = set()
         self._own = threading.local()
         self._background: set[asyncio.Future[Any]] = set()  # asyncio itself keeps weak references
 
-    async def use(self, name: str, arguments: dict, meta: dict) -> Answer:
+    async def use(self, name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> Answer:
         """Call the tool `name`. A refusal is an ordinary answer; wrong arguments and faults are errors."""
         return bounded(await self._use(name, *with_session(arguments, meta)))
 
-    async def _use(self, name: str, arguments: dict, meta: dict) -> Answer:
+    async def _use(self, name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> Answer:
         tool = self.tools[name]
         wrong = self._complaint(tool, arguments)
         if wrong:
@@ -53,14 +53,18 @@ class Calls:
             waiting = _waiting(tool, arguments)
             if waiting:
                 return await self._wait(waiting, arguments, meta)
-            return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
+            kind = READ if tool.reads else WRITE
+            answer: Answer = await self.run(lambda call: tool.call(call, arguments), meta, kind)
+            return answer
         except SwarmError as error:
             return answer_to(error)
         except Exception as error:
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)
 
-    async def _wait(self, function: Callable[..., Awaitable[Answer]], arguments: dict, meta: dict) -> Answer:
+    async def _wait(
+        self, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any], meta: dict[str, Any]
+    ) -> Answer:
         call = _Waiting(self, meta)
         try:
             with self.watcher.listening():
@@ -74,13 +78,10 @@ class Calls:
 
     def is_waiting(self, name: object, arguments: object) -> bool:
         """Return True for a call that waits for something to happen."""
-        if isinstance(name, str):
-            tool = self.tools.get(name)
-        else:
-            tool = None
+        tool = self.tools.get(name) if isinstance(name, str) else None
         return tool is not None and _waiting(tool, arguments) is not None
 
-    async def run(self, function: Callable, meta: dict, kind: str = READ):
+    async def run(self, function: Callable[..., Any], meta: dict[str, Any], kind: str = READ) -> Any:
         """Return the result of ``function(call)``, run in a worker thread of this kind. Once begun, it is finished.
 
         An answer counts as lost if the call is cancelled meanwhile.
@@ -104,19 +105,19 @@ class Calls:
         """Wait until that has been done for every answer so far, for at most `seconds`."""
         wait(list(self._receipts), seconds)
 
-    def _see_to(self, function: Callable | None) -> None:
+    def _see_to(self, function: Callable[..., Any] | None) -> None:
         if function:
             work = self._workers[WRITE].submit(self._carry_out, lambda call: function(call.store), {})
             self._receipts.add(work)
             work.add_done_callback(self._seen_to)
 
-    def _seen_to(self, work: Future) -> None:
+    def _seen_to(self, work: Future[Any]) -> None:
         self._receipts.discard(work)
         error = work.exception()
         if error:  # the claim on undelivered mail expires by itself
             print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)
 
-    def give_up(self, work: Future | asyncio.Future) -> None:
+    def give_up(self, work: Future[Any] | asyncio.Future[Any]) -> None:
         """Treat the answer of the finished `work` as lost."""
         if work.cancelled() or work.exception():
             answer = None
@@ -125,14 +126,14 @@ class Calls:
         if isinstance(answer, Answer):
             self.lost(answer)
 
-    def _carry_out(self, function: Callable, meta: dict):
+    def _carry_out(self, function: Callable[..., Any], meta: dict[str, Any]) -> Any:
         store = getattr(self._own, "store", None)
         if store is None:
             store = self._own.store = Store()
         store.refresh()
         return function(Call(store, self.session, meta))
 
-    def _complaint(self, tool: Tool, arguments: dict) -> str:
+    def _complaint(self, tool: Tool, arguments: dict[str, Any]) -> str:
         """Return the first mistake in `arguments`, in a line; empty if there is no mistake."""
         odd = "" if tool.hidden else _no_number(arguments)  # a check goes on with any input
         if odd:
@@ -150,8 +151,8 @@ class Calls:
 
 
 def _no_number(value: object, place: str = "") -> str:
-    """Return the place of a number in `value` that is infinite, too large or not a number. Empty if all numbers are
-    fine.
+    """Return the complaint about an infinite or too large number in `value`, with its place; empty if there is no such
+    number.
 
     JSON has no NaN, but parsers take it, and no schema forbids it. `1e999` is read as infinity.
     """
@@ -161,17 +162,19 @@ def _no_number(value: object, place: str = "") -> str:
         return f"{place or 'the value'}: {value} is no number that JSON has"
     if isinstance(value, int) and abs(value) > LARGEST:
         return f"{place or 'the value'}: a whole number here lies between -{LARGEST} and {LARGEST}"
+    items: Iterable[tuple[object, object]] = ()
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):
         items = enumerate(value)
-    else:
-        items = ()
-    named = ((f"{place}[{name}]" if place else str(name)[:LONGEST_NAME], one) for name, one in items)
-    return next((odd for where, one in named if (odd := _no_number(one, where))), "")
+    for name, one in items:
+        odd = _no_number(one, f"{place}[{name}]" if place else str(name)[:LONGEST_NAME])
+        if odd:
+            return odd
+    return ""
 
 
-def _waiting(tool: Tool, arguments: object) -> Callable | None:
+def _waiting(tool: Tool, arguments: object) -> Callable[..., Any] | None:
     """Return the coroutine function of a waiting call of `tool`, or `None` if the call does not wait."""
     if inspect.iscoroutinefunction(tool.call):
         return tool.call
@@ -181,16 +184,16 @@ def _waiting(tool: Tool, arguments: object) -> Callable | None:
 
 
 class _Waiting(WaitingCall):
-    def __init__(self, calls: Calls, meta: dict):
+    def __init__(self, calls: Calls, meta: dict[str, Any]):
         self._calls = calls
         self._meta = meta
         self._commits = calls.watcher.commits
-        self.undo: list[Callable] = []
+        self.undo: list[Callable[..., Any]] = []
 
-    def when_cancelled(self, function):
+    def when_cancelled(self, function: Callable[..., object]) -> None:
         self.undo.append(function)
 
-    async def run(self, function):
+    async def run(self, function: Callable[..., Any]) -> Any:
         # Shielded: once begun it is finished, so that locks and mail it has taken can be put back.
         work = asyncio.ensure_future(self._calls.run(function, self._meta, WAIT))
         try:

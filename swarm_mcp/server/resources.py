@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -75,7 +76,8 @@ def state(call: Call, uri: str) -> str:
     row = call.instance()
     answer = read(call, uri)
     if _place(uri) == INSTANCES and row:
-        seen = [(other["id"], other["label"], other["directory"]) for other in answer.value or ()]
+        rows: Iterable[Any] = answer.value or ()
+        seen = [(other["id"], other["label"], other["directory"]) for other in rows]
         return repr((seen, answer.notes))
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
@@ -83,7 +85,7 @@ def state(call: Call, uri: str) -> str:
     return json.dumps([answer.value, answer.notes])
 
 
-def _lock(store: Store, me: Session | None, file: str) -> dict:
+def _lock(store: Store, me: Session | None, file: str) -> dict[str, Any]:
     if me:
         path = file_of(me, file)
     else:
@@ -228,7 +230,7 @@ class Subscriptions:
 
     async def _state(self, uri: str, call: Request) -> str:
         try:
-            return await self._calls.run(lambda made: state(made, uri), call.meta)
+            return str(await self._calls.run(lambda made: state(made, uri), call.meta))
         except Exception as error:
             _print(uri, error)
             return ""

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from typing import Any, NamedTuple, TypeVar
 
+    from swarm_mcp.server.calling_session import CallingSession
+
     Result = TypeVar("Result")
-    Arguments = dict[str, Any]
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple  # loads faster than dataclasses
 
@@ -39,7 +40,7 @@ class Answer(NamedTuple):
     `whole` answer is never cut, because it was asked for by name or id; others are cut to size (``answer_size``).
     """
 
-    value: dict | list | None = None
+    value: dict[str, Any] | list[Any] | None = None
     text: str = ""
     notes: tuple[str, ...] = ()
     is_error: bool = False
@@ -56,7 +57,7 @@ class Answer(NamedTuple):
         return [first, *self.notes]
 
 
-def delivering(ids: list[int]) -> dict:
+def delivering(ids: list[int]) -> dict[str, Any]:
     """Return the hooks of an answer with the messages `ids`: ``Answer(..., **delivering(ids))``.
 
     The messages count as read once the answer is written. If it never is, the next poll gets them.
@@ -82,9 +83,9 @@ def answer_to(error: SwarmError) -> Answer:
 
 def listed(
     rows: Iterable[tuple[str, Result]],
-    shown: Callable[[Result], dict | None],
+    shown: Callable[[Result], dict[str, Any] | None],
     total: Callable[[], int],
-    arguments: dict,
+    arguments: dict[str, Any],
 ) -> Answer:
     """Return the answer of a tool that lists. `arguments` may have ``limit`` and ``after``; the rest is for
     ``paging.page``.
@@ -122,7 +123,7 @@ class Call:
     `store` is open and belongs to the thread, `session` is the caller, `meta` is the call's ``_meta``.
     """
 
-    def __init__(self, store: Store, session, meta: dict):
+    def __init__(self, store: Store, session: CallingSession, meta: dict[str, Any]):
         self.store = store
         self.session = session
         self.meta = meta
@@ -169,7 +170,7 @@ class Tool(NamedTuple):
 
     name: str
     description: str
-    properties: dict[str, dict]
+    properties: dict[str, dict[str, Any]]
     call: Callable[..., Answer | Awaitable[Answer]]
     required: tuple[str, ...] = ()
     reads: bool = False
@@ -179,14 +180,14 @@ class Tool(NamedTuple):
     wait: Callable[..., Awaitable[Answer]] | None = None
 
     @property
-    def schema(self) -> dict:
+    def schema(self) -> dict[str, Any]:
         """The input schema (JSON Schema)."""
         schema = {"type": "object", "properties": self.properties, "additionalProperties": False}
         if self.required:
             return {**schema, "required": list(self.required)}
         return schema
 
-    def described(self) -> dict:
+    def described(self) -> dict[str, Any]:
         """Return the tool as clients list it.
 
         No tool is open-world, and few are destructive. For those, Codex asks a person, and a session without one
@@ -202,25 +203,25 @@ class Tool(NamedTuple):
         return {**shown, "annotations": annotations}
 
 
-def text(description: str, **more) -> dict:
+def text(description: str, **more: object) -> dict[str, Any]:
     """A string property. `more` is JSON Schema: ``default``, ``enum``."""
     return {"type": "string", "description": description, **more}
 
 
-def flag(description: str, default: bool = False) -> dict:
+def flag(description: str, default: bool = False) -> dict[str, Any]:
     """A boolean property."""
     return {"type": "boolean", "default": default, "description": description}
 
 
-def number(description: str, **more) -> dict:
+def number(description: str, **more: object) -> dict[str, Any]:
     """A whole-number property. `more` is JSON Schema: ``minimum``, ``exclusiveMinimum``, ``maximum``, ``default``."""
     return {"type": "integer", "description": description, **more}
 
 
 LIMIT = number("At most so many rows. Default: as many as an answer has room for.", minimum=1, maximum=1000)
-AFTER = text("Go on behind the rows of an earlier answer: what that had as `next`. Stays good while rows come and go.")
+AFTER = text("Continue after the rows of an earlier answer: its `next`. It stays good while rows come and go.")
 
 
-def texts(description: str, **items) -> dict:
+def texts(description: str, **items: object) -> dict[str, Any]:
     """A list of strings. `items` is JSON Schema for each: ``enum``."""
     return {"type": "array", "items": {"type": "string", **items}, "description": description}

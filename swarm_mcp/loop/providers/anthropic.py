@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
 from swarm_mcp.loop.session import Block, Turn, model_call
@@ -33,8 +34,8 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
             return ""
         return self.key
 
-    def messages(self, turns: Iterable[Turn]) -> list[dict]:
-        found: list[dict] = []
+    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for turn in turns:
             content = _content(turn)
             if turn.role == "assistant":
@@ -47,7 +48,7 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
                 found.append({"role": role, "content": content})
         return found
 
-    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         base = environ.get("ANTHROPIC_BASE_URL", "").strip().rstrip("/")
         url = environ.get("ANTHROPIC_API_URL", "").strip() or (f"{base}/v1/messages" if base else URL)
         headers = {"anthropic-version": environ.get("ANTHROPIC_API_VERSION", "").strip() or VERSION}
@@ -74,14 +75,12 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
             body["stream"] = True
         return Request(url, headers, body)
 
-    def read(self, response: dict) -> Reply:
+    def read(self, response: dict[str, Any]) -> Reply:
         content = response.get("content")
         if not isinstance(content, list):
             raise LoopFailure(f"the model's answer has no content: {json.dumps(response)[:200]}")
         usage = response.get("usage")
-        if isinstance(usage, dict):
-            usage = usage
-        else:
+        if not isinstance(usage, dict):
             usage = {}
         counted = tokens(
             input=usage.get("input_tokens"),
@@ -93,9 +92,9 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
         stop = _STOPS.get(str(response.get("stop_reason") or "end_turn"), "end")
         return Reply(blocks, stop, str(response.get("model") or ""), counted)
 
-    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
-        message: dict = {}
-        blocks: dict[int, dict] = {}
+    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
+        message: dict[str, Any] = {}
+        blocks: dict[int, dict[str, Any]] = {}
         ended = False
         for chunk in chunks:
             kind, index = chunk.get("type"), chunk.get("index", 0)
@@ -118,7 +117,7 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
         return {**message, "content": content}
 
 
-def _content(turn: Turn) -> list[dict]:
+def _content(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "user":
         if turn.text.strip():
             return [{"type": "text", "text": turn.text}]
@@ -132,7 +131,7 @@ def _content(turn: Turn) -> list[dict]:
     ]
 
 
-def _shown(block: Block) -> dict:
+def _shown(block: Block) -> dict[str, Any]:
     if block.call:
         return {"type": "tool_use", "id": block.call.id, "name": block.call.name, "input": block.call.input}
     if block.kind == "thinking":
@@ -140,7 +139,7 @@ def _shown(block: Block) -> dict:
     return {"type": "text", "text": block.text}
 
 
-def _block(item: dict) -> list[Block]:
+def _block(item: dict[str, Any]) -> list[Block]:
     kind = item.get("type")
     if kind == "text":
         if item.get("text"):
@@ -153,7 +152,7 @@ def _block(item: dict) -> list[Block]:
     return []
 
 
-def _grow(block: dict, delta: dict, sink: Sink) -> None:
+def _grow(block: dict[str, Any], delta: dict[str, Any], sink: Sink) -> None:
     if delta.get("type") == "text_delta":
         block["text"] = f"{block.get('text') or ''}{delta.get('text') or ''}"
         sink.text(str(delta.get("text") or ""))
@@ -166,7 +165,7 @@ def _grow(block: dict, delta: dict, sink: Sink) -> None:
         block["json"] += str(delta.get("partial_json") or "")
 
 
-def _finish(block: dict, sink: Sink) -> None:
+def _finish(block: dict[str, Any], sink: Sink) -> None:
     if block.get("type") == "tool_use":
         if block["json"].strip():
             block["input"] = block["json"]

@@ -10,13 +10,15 @@ import os
 import tempfile
 import threading
 from collections.abc import Mapping
+from typing import Any, Protocol
 
 from swarm_mcp.harness.outcome import Price
 from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop import conf_files, keys, sources, subprocesses
 from swarm_mcp.loop.providers import protocol as protocols
 from swarm_mcp.loop.providers.prices import of_variant
-from swarm_mcp.loop.session import learn, model_call
+from swarm_mcp.loop.run import Run
+from swarm_mcp.loop.session import ModelCall, learn, model_call
 from swarm_mcp.loop.settings import LoopFailure
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
@@ -41,18 +43,13 @@ class Provider:
     """
 
     def __init__(self, name: str, protocol_name: str, path: str, more: Mapping[str, str], streams: bool, model: str):
-        self.name, self.protocol_name, self.path, self.more, self.streams = (
-            name,
-            protocol_name,
-            path,
-            dict(more),
-            streams,
-        )
+        self.name, self.protocol_name, self.path = name, protocol_name, path
+        self.more, self.streams = dict(more), streams
         self.price: Price | None = None
         self.protocol = built_in(protocol_name)
         self.default_model = model
 
-    def ask(self, loop, payload: dict, early_calls) -> dict:
+    def ask(self, loop: Run, payload: dict[str, Any], early_calls: EarlyCalls) -> dict[str, Any]:
         """Return the answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
         environ = {**loop.environment("send"), **self.more}
         streams = loop.settings.stream and self.streams
@@ -185,7 +182,21 @@ def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
 LARGEST = 1 << 20
 
 
-def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, early_calls) -> dict:
+class EarlyCalls(Protocol):
+    """A receiver of calls that come before the end of an answer."""
+
+    def begin(self, made: ModelCall) -> None:
+        """Take a complete call."""
+
+
+def ask(
+    loop: Run,
+    provider: Provider,
+    payload: dict[str, Any],
+    environ: Mapping[str, str],
+    streams: bool,
+    early_calls: EarlyCalls,
+) -> dict[str, Any]:
     """Return the answer. Raises LoopFailure with the provider's error, from standard error or ``{"error"}``."""
     argv = [provider.path]
     text = json.dumps(payload, ensure_ascii=False)
@@ -211,17 +222,16 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
     found = parse_object(ran.out)
     if ran.code:
         said = str(found.get("error") or "") or ran.err.strip() or f"exited {ran.code}"
+        category = _category(said)
         if found.get("error_type") == "rate_limit":
             category = "rate_limited"
-        else:
-            category = _category(said)
         raise LoopFailure(f"{provider.name}: {said[-500:]}", category)
     if not found:
         raise LoopFailure(f"provider {provider.name} returned no JSON object: {ran.out[:200]}")
     return found
 
 
-def _read_calls(handle: int, early_calls) -> None:
+def _read_calls(handle: int, early_calls: EarlyCalls) -> None:
     with open(handle, encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("\0"):

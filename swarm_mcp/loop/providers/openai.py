@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
 from swarm_mcp.loop.session import Block, Turn, model_call
@@ -35,8 +36,8 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             return ""
         return f"{self.key} or OPENAI_API_URL"
 
-    def messages(self, turns: Iterable[Turn]) -> list[dict]:
-        found: list[dict] = []
+    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for turn in turns:
             if turn.role == "user":
                 found.append({"role": "user", "content": turn.text})
@@ -47,7 +48,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
                     found.append({"role": "tool", "tool_call_id": made.id, "content": text})
         return found
 
-    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         base = environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
         url = environ.get("OPENAI_API_URL", "").strip() or (f"{base}/chat/completions" if base else URL)
         key = environ.get(self.key, "").strip()
@@ -70,7 +71,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             body.update(stream=True, stream_options={"include_usage": True})
         return Request(url, {"authorization": f"Bearer {key}"} if key else {}, body)
 
-    def read(self, response: dict) -> Reply:
+    def read(self, response: dict[str, Any]) -> Reply:
         choices = response.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             first = choices[0]
@@ -100,10 +101,10 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
         stop = _STOPS.get(str(first.get("finish_reason") or "stop"), "end")
         return Reply(tuple(blocks), stop, str(response.get("model") or ""), _usage(response.get("usage")))
 
-    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
-        response: dict = {"id": "", "object": "chat.completion", "model": ""}
+    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
+        response: dict[str, Any] = {"id": "", "object": "chat.completion", "model": ""}
         text: list[str] = []
-        calls: dict[int, dict] = {}
+        calls: dict[int, dict[str, Any]] = {}
         reason = None
         for chunk in chunks:
             response.update({name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)})
@@ -119,7 +120,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             reason = choices[0].get("finish_reason") or reason
         if reason is None:
             raise LoopFailure("the model's answer broke off", "unknown")
-        message: dict = {"role": "assistant", "content": "".join(text) or None}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(text) or None}
         made = [calls[index] for index in sorted(calls)]
         if made:
             message["tool_calls"] = made
@@ -129,9 +130,9 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
         return {**response, "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
 
 
-def _said(blocks: tuple[Block, ...]) -> dict:
+def _said(blocks: tuple[Block, ...]) -> dict[str, Any]:
     text = "\n\n".join(block.text for block in blocks if block.kind == "text")
-    message: dict = {"role": "assistant", "content": text or None}
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
     calls = [
         {
             "id": block.call.id,
@@ -146,7 +147,7 @@ def _said(blocks: tuple[Block, ...]) -> dict:
     return {**message, "content": text}
 
 
-def _function(tool: dict) -> dict:
+def _function(tool: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": tool.get("name"),
         "description": tool.get("description") or "",
@@ -154,7 +155,7 @@ def _function(tool: dict) -> dict:
     }
 
 
-def _grow(calls: dict[int, dict], piece: dict) -> None:
+def _grow(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:
     index = piece.get("index", len(calls))
     made = calls.setdefault(index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
     wanted = piece.get("function") or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from swarm_mcp.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.loop.providers.protocol import Reply, number
@@ -45,16 +46,15 @@ def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> C
 
 def together(before: Cost, cost: Cost) -> Cost:
     """Return the sum of two costs: the known tokens, and dollars if both have a price."""
-    tokens = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
+    tokens: dict[str, Any] = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
     known = not before.num_turns or before.total_cost_usd is not None
+    dollars = None
     if known and cost.total_cost_usd is not None:
         dollars = _sum(before.total_cost_usd, cost.total_cost_usd)
-    else:
-        dollars = None
     return Cost(dollars, **tokens, num_turns=(before.num_turns or 0) + 1, model=cost.model or before.model)
 
 
-def _sum(before: float | None, more: float | None):
+def _sum(before: float | None, more: float | None) -> float | None:
     if more is None:
         return before
     return (before or 0) + more

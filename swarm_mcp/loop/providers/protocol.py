@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from swarm_mcp.loop.session import Block, Turn
+from swarm_mcp.loop.session import Block, ModelCall, Turn
 
 
 class Reply(NamedTuple):
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
     url: str
     headers: dict[str, str]
-    body: dict
+    body: dict[str, Any]
 
 
 class Sink(NamedTuple):
@@ -33,7 +33,7 @@ class Sink(NamedTuple):
 
     text: Callable[[str], None]
     thinking: Callable[[str], None]
-    call: Callable[[object], None]
+    call: Callable[[ModelCall], None]
 
 
 class ModelProtocol(ABC):
@@ -50,19 +50,19 @@ class ModelProtocol(ABC):
         """Return the variables that this provider lacks; empty if it is ready."""
 
     @abstractmethod
-    def messages(self, turns: Iterable[Turn]) -> list[dict]:
+    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
         """Return the conversation as this protocol has it."""
 
     @abstractmethod
-    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         """Return the request for `payload` (``model``, ``system``, ``messages``, ``tools``)."""
 
     @abstractmethod
-    def read(self, response: dict) -> Reply:
+    def read(self, response: dict[str, Any]) -> Reply:
         """Return an answer as a Reply. Raises LoopFailure for a malformed answer."""
 
     @abstractmethod
-    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
+    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
         """Return the answer from the events of a stream. Raises LoopFailure where the stream ends early."""
 
 
@@ -82,7 +82,7 @@ def number(environ: Mapping[str, str], name: str) -> float | int | None:
         return None
 
 
-def sampling(environ: Mapping[str, str], prefix: str) -> dict:
+def sampling(environ: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """Return ``temperature``, ``top_p``, ``top_k`` where they are set."""
     wanted = {name: number(environ, f"{prefix}_{name.upper()}") for name in ("temperature", "top_p", "top_k")}
     return {name: value for name, value in wanted.items() if value is not None}

@@ -13,9 +13,8 @@ GROUPS = (
 
 def all_tools(with_check: bool = False) -> dict[str, Tool]:
     """Return all tools by name, in the order of the list. `with_check` adds the tool for hooks."""
+    groups = list(GROUPS)
     if with_check:
-        groups = (*GROUPS, "check")
-    else:
-        groups = GROUPS
+        groups.append("check")
     modules = (import_module(f"swarm_mcp.server.tools.{group}") for group in groups)
     return {tool.name: tool for module in modules for tool in module.TOOLS}

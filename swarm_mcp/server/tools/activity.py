@@ -11,6 +11,10 @@ from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
 from swarm_mcp.session_summary import beside, sessions_page, status_summary
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SWEEP_SECONDS = 3.0  # between looks for changes without a commit, such as a killed session
 LONGEST_SECONDS = 10**9  # the most that the event loop's clock can count
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
@@ -54,7 +58,7 @@ class _Watch:
         changes: list[str],
         with_tasks: bool,
         tasks_after: int | None = None,
-        locks: tuple[dict, ...] = (),
+        locks: tuple[dict[str, Any], ...] = (),
     ) -> Answer | None:
         me, store = call.member(), call.store
         if "new_messages" in changes:
@@ -65,7 +69,7 @@ class _Watch:
             changes = [name for name in changes if name != "new_messages"]
         if not changes:
             return None
-        value: dict = {"changes": changes}
+        value: dict[str, Any] = {"changes": changes}
         if messages:
             value["messages"] = messages
         if with_tasks:
@@ -89,7 +93,7 @@ class _Watch:
         return messages
 
 
-async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
+async def _wait(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer:
     seconds = min(arguments.get("timeout_seconds", 0), LONGEST_SECONDS)
     if seconds:
         end = time.monotonic() + seconds
@@ -113,29 +117,29 @@ async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
     return answer
 
 
-def _status(call: Call, _arguments: dict) -> Answer:
+def _status(call: Call, _arguments: dict[str, Any]) -> Answer:
     return Answer(status_summary(call.store, call.member()))
 
 
 TOOLS = (
     Tool(
         "swarm_status",
-        "Where this session stands and what to do next, in one call that changes nothing: peers, unread messages, its"
-        " tasks and the ones it could take, what peers are working on, its locks and the ones in its way, warnings"
-        " (an overdue report, a task's file that somebody else has locked), and `next_action`, the tool to call now"
-        " and why. Use it between pieces of work, or whenever unsure; bootstrap is for the start.",
+        "The state of this session and its next step, in one call that changes nothing: peers, unread messages, its"
+        " tasks and the ones it could take, peers' work, its locks and the ones in its way, warnings (an overdue"
+        " report, a task's file locked by another session), and `next_action`, the tool to call now and why. Use it"
+        " between pieces of work, or whenever unsure; bootstrap is for the start.",
         {},
         _status,
         reads=True,
     ),
     Tool(
         "wait_for_activity",
-        "Sleep until something happens that concerns this session: a message, a task that changes, a session that"
-        " comes or goes, a shared value, a file that is locked or released by somebody else. Answers within"
-        " milliseconds of it, and at once where mail is waiting; `changes` says what (new_messages, task_updates,"
-        " instance_changes, kv_updates, lock_updates) and the rest of the answer has it. Messages in it count as read."
-        " Use it while you wait for a reply, a result, a review or a locked file; with nothing to wait for, end the"
-        " turn instead. Always set a timeout shorter than your client's limit for a tool call.",
+        "Sleep until something happens that concerns this session: a message, a changed task, a session that comes or"
+        " goes, a shared value, a file locked or released by another session. Answers within milliseconds, and at once"
+        " if mail is waiting; `changes` lists the kinds (new_messages, task_updates, instance_changes, kv_updates,"
+        " lock_updates), and the rest of the answer has the details. Messages in it count as read. Use it while you"
+        " wait for a reply, a result, a review or a locked file; with nothing to wait for, end the turn instead. Always"
+        " set a timeout shorter than your client's limit for a tool call.",
         {
             "timeout_seconds": number(
                 "Give up after so many seconds; the answer then has `timeout`. 0: wait for ever.", minimum=0, default=0

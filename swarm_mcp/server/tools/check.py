@@ -20,9 +20,13 @@ from swarm_hook_core.process import start_time
 from swarm_mcp import runtimes
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.transport import CHECK_TOOL
-from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.server.tool import Answer, Call, Tool, text
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.lock_request import of_denial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known
 REPORT_SECONDS = 1.0
@@ -33,7 +37,7 @@ _describing = threading.Lock()
 class Check:
     """One check: `text` is the output of the hook, empty if the write may pass."""
 
-    def __init__(self, arguments: dict):
+    def __init__(self, arguments: dict[str, Any]):
         self.runtime, self.call = _runtime_of(arguments), _call(arguments)
         self.denial, self.text, self.failed = None, "", False
         self.verdict = None
@@ -98,14 +102,14 @@ class Check:
                 store.denials.report(me, denial.file, held.instance_id, tried)
 
 
-def _runtime_of(arguments: dict) -> str:
+def _runtime_of(arguments: dict[str, Any]) -> str:
     runtime = arguments.get("runtime")
     if isinstance(runtime, str) and runtime in runtimes.NAMES:
         return runtime
     return ""
 
 
-def _call(arguments: dict) -> ToolCall:
+def _call(arguments: dict[str, Any]) -> ToolCall:
     """The call that is asked about. Claude Code hands structured values over as JSON text."""
     given = arguments.get("tool_input")
     if isinstance(given, str) and given.lstrip().startswith("{"):
@@ -135,7 +139,7 @@ def _this_process() -> str:
     return f"{os.getpid()} {start_time(os.getpid())}"
 
 
-def _check(_call, arguments: dict) -> Answer:
+def _check(_call: Call, arguments: dict[str, Any]) -> Answer:
     check = Check(arguments)
     return Answer(text=check.text, on_sent=lambda _store: check.follow_up())
 

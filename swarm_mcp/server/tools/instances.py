@@ -29,8 +29,12 @@ from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of, registration, seconds_since
 from swarm_mcp.visibility import may_meet
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _register(call: Call, arguments: dict) -> Answer:
+
+def _register(call: Call, arguments: dict[str, Any]) -> Answer:
     known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
     if known and wanted not in ("", known.id):
         row = call.store.instances.adopt(known, wanted)
@@ -42,16 +46,16 @@ def _register(call: Call, arguments: dict) -> Answer:
     return Answer(registration(row), notes=for_label(row["label"]))
 
 
-def _list(call: Call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict[str, Any]) -> Answer:
     words, after, limit = arguments.get("label_contains", ""), arguments.get("after", ""), arguments.get("limit")
     return of_page(sessions_page(call.store, call.member(), words, after=after, limit=limit))
 
 
-def _whoami(call: Call, _arguments: dict) -> Answer:
+def _whoami(call: Call, _arguments: dict[str, Any]) -> Answer:
     return Answer(registration(call.member()))
 
 
-def _bootstrap(call: Call, arguments: dict) -> Answer:
+def _bootstrap(call: Call, arguments: dict[str, Any]) -> Answer:
     wanted = arguments.get("adopt_instance_id") or ""
     if wanted:
         row = _adopted(call, wanted)
@@ -74,7 +78,7 @@ def _bootstrap(call: Call, arguments: dict) -> Answer:
     return Answer(value, **delivering(ids))
 
 
-def _tasks(store: Store, row: Session, include_ended: bool, ended_limit: int) -> dict:
+def _tasks(store: Store, row: Session, include_ended: bool, ended_limit: int) -> dict[str, Any]:
     """The scope's tasks by status; without the ended ones, unless asked for, in an answer that stays small."""
     if include_ended or ended_limit:
         return store.tasks.current(row, include_ended, ended_limit)
@@ -112,7 +116,7 @@ def _joined(call: Call, wanted: str) -> Session | None:
     return None
 
 
-def _backend(store: Store, row: Session) -> dict:
+def _backend(store: Store, row: Session) -> dict[str, Any]:
     home = os.path.expanduser("~")
     return {
         **store.described(),
@@ -123,7 +127,7 @@ def _backend(store: Store, row: Session) -> dict:
     }
 
 
-def _remove(call: Call, arguments: dict) -> Answer:
+def _remove(call: Call, arguments: dict[str, Any]) -> Answer:
     me, wanted, store = call.member(), arguments["instance_id"], call.store
     if wanted == me.id:
         return Answer(text="Cannot remove yourself. Use deregister instead.")
@@ -149,7 +153,7 @@ def _remove(call: Call, arguments: dict) -> Answer:
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
 
-def _deregister(call: Call, _arguments: dict) -> Answer:
+def _deregister(call: Call, _arguments: dict[str, Any]) -> Answer:
     row = call.member()
     if not call.store.instances.remove(row.id):
         raise NotRegistered
@@ -160,13 +164,15 @@ def _deregister(call: Call, _arguments: dict) -> Answer:
 TOOLS = (
     Tool(
         "register",
-        "Join the swarm, so that other sessions can see this one, message it and respect its locks. Needed before any"
-        " other tool where whoami says `Not registered`; sessions whose client has the swarm plugin are registered"
-        " already, and then this returns that registration unchanged.",
+        "Join the swarm, so that other sessions can see this one, message it and respect its locks. Needed first if"
+        " whoami says `Not registered`. Sessions of a client with the swarm plugin are registered already; for them"
+        " this returns the registration unchanged.",
         {
             "directory": text("Absolute path of the folder this session works in."),
             "label": text("Words that name this session, such as `identity:work role:reviewer`."),
-            "scope": text("Folder whose sessions coordinate with each other. Default: the git root of `directory`."),
+            "scope": text(
+                "The folder of sessions that coordinate with each other. Default: the git root of `directory`."
+            ),
             "file_root": text("Where this session's files really are, for a worktree that stands for another folder."),
             "adopt_instance_id": text("An instance id that was reserved for this session, in this scope and folder."),
         },
@@ -177,11 +183,9 @@ TOOLS = (
     Tool(
         "list_instances",
         "The live sessions of this scope that this one can work with, itself included: id, label (with roles such as"
-        " `role:reviewer`), folder, last sign of life. Use it to find whom to message or to give a task to.",
+        " `role:reviewer`), folder, last sign of life. Use it to find a session for a message or a task.",
         {
-            "label_contains": text(
-                "Only sessions whose label has exactly this text in it, such as `role:implementer`."
-            ),
+            "label_contains": text("Only sessions with exactly this text in the label, such as `role:implementer`."),
             "limit": LIMIT,
             "after": AFTER,
         },
@@ -198,12 +202,12 @@ TOOLS = (
     Tool(
         "bootstrap",
         "Everything to know at the start of work or after losing context, in one call: this session, its peers, its"
-        " unread messages, the files it has locked, the tasks of the scope by status, the work tracker. Handle the"
-        " messages first; they count as read afterwards unless mark_read is false. What there is no room for is counted"
-        " in `not_shown`: poll_messages, list_instances and list_tasks have the rest.",
+        " unread messages, its locked files, the tasks of the scope by status, the work tracker. Handle the messages"
+        " first; they count as read afterwards unless mark_read is false. `not_shown` counts rows without room here:"
+        " poll_messages, list_instances and list_tasks have them.",
         {
             "mark_read": flag("Count the returned messages as read. With false they stay for the next call.", True),
-            "adopt_instance_id": text("Become this reserved instance first, with whatever this session holds."),
+            "adopt_instance_id": text("Become this reserved instance first, with everything that this session holds."),
             "include_terminal": flag("Whole rows of all ended tasks too; else only how many there are."),
             "terminal_limit": number(
                 "Without include_terminal: so many ended tasks of each kind, the newest.", minimum=0, default=0
@@ -219,7 +223,7 @@ TOOLS = (
         " deregister.",
         {
             "instance_id": text("The whole id of the session, as list_instances shows it."),
-            "force": flag("Has no effect here: what is live, a person removes."),
+            "force": flag("Has no effect here: a live session can be removed only by a person."),
         },
         _remove,
         required=("instance_id",),
@@ -227,8 +231,8 @@ TOOLS = (
     ),
     Tool(
         "deregister",
-        "Leave the swarm for good: this session's locks are freed, its tasks go back to open. Not needed at the end of"
-        " a turn or of the session, which cleans up by itself.",
+        "Leave the swarm for good: this session's locks are freed, its tasks become open again. Not needed at the end"
+        " of a turn or of the session: that cleans up by itself.",
         {},
         _deregister,
     ),
