@@ -1,11 +1,11 @@
-"""What `swarm-mcp loop` does beside running the agent."""
+"""The commands of `swarm-mcp loop` other than running the agent."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 from swarm_mcp.errors import UsageError
 from swarm_mcp.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
@@ -26,7 +26,7 @@ DESCRIBED = {
 
 
 def prepared() -> LoopRun:
-    """Return a run that asks no model, for looking at what it would find."""
+    """Return a run that asks no model, to look at its parts."""
     settings = LoopSettings(sources.root())
     loop = LoopRun(settings, Report(), settings.folder)
     loop.refresh()
@@ -34,7 +34,7 @@ def prepared() -> LoopRun:
 
 
 def override(name: str, loop: LoopRun) -> str:
-    """Return the executable that a plugin has for this command; empty where there is none."""
+    """Return a plugin's executable for this command, or an empty text."""
     return sources.executables(loop.sources, "commands").get(name, "")
 
 
@@ -59,7 +59,7 @@ def show_session(words: list[str]) -> list[str]:
 
 
 def show_tools(loop: LoopRun) -> list[str]:
-    """Return a line for each tool: its name, where it comes from, what it is for."""
+    """Return a line for each tool: its name, its source, its purpose."""
     paths = calls.found(loop)
     lines = []
     for name in sorted({*paths, *tools.NAMES}):
@@ -96,13 +96,19 @@ def show_help(loop: LoopRun) -> list[str]:
     for name in sources.BUILT_IN_PROVIDERS:
         protocol = choice.built_in(name)
         missing = choice.missing(name, environ)
-        state = f"needs {missing}" if missing else "ready"
+        if missing:
+            state = f"needs {missing}"
+        else:
+            state = "ready"
         lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
         lines += [f"      {line}" for line in protocol.env.splitlines()]
     lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
     for name, path in choice.variants(loop.sources).items():
         facts = dict(conf_files.read(path))
-        needs = f" ({facts['auth_env']})" if facts.get("auth_env") else ""
+        if facts.get("auth_env"):
+            needs = f" ({facts['auth_env']})"
+        else:
+            needs = ""
         lines.append(f"  {name:<10} {facts.get('description') or path}{needs}")
     lines += ["", "kinds of agents (--variant):"]
     for name in agent_variants.names(loop.sources):
@@ -136,12 +142,15 @@ def auth(words: list[str], loop: LoopRun) -> list[str]:
 
         key = getpass(f"key for {name}: ")
     else:
-        key = sys.stdin.readline() if sys.stdin is not None else ""
+        if sys.stdin is not None:
+            key = sys.stdin.readline()
+        else:
+            key = ""
     return [f"kept the key of {name} in {keys.keep(name, key.strip(), environ)}"]
 
 
 def _said(path: str, loop: LoopRun) -> str:
-    """What an executable says of itself, its first line."""
+    """The first line that an executable prints about itself."""
     ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
     return ran.out.strip().partition("\n")[0]
 
@@ -171,7 +180,9 @@ def provider(words: list[str]) -> int:
         raise UsageError(f"no such provider: {name[:60]!r}")
     protocol = choice.built_in(name)
     if flag == "--ready":
-        return 1 if protocol.missing(os.environ) else 0
+        if protocol.missing(os.environ):
+            return 1
+        return 0
     told = {"--describe": protocol.label, "--defaults": f"model={protocol.default_model}", "--env": protocol.env}
     if flag in told:
         print(told[flag])
@@ -189,13 +200,13 @@ def _execute(name: str) -> int:
     from swarm_mcp.harness.reaper import Reaper
 
     class StandaloneRun:
-        """What a built-in tool asks of its run, from the environment."""
+        """The environment as a run, for a built-in tool that is started alone."""
 
         settings = LoopSettings(os.environ.get("HARNESS_ROOT", ""))
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
         reaper = Reaper()
         path = os.environ.get("HARNESS_SESSION", "")
-        session = session.Session(path, {}) if path else None
+        session: Any = None
         cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
 
         @staticmethod
@@ -209,6 +220,8 @@ def _execute(name: str) -> int:
     if not isinstance(given, dict):
         print(f"error: {name} wants a JSON object on standard input")
         return 1
+    if StandaloneRun.path:
+        StandaloneRun.session = session.Session(StandaloneRun.path, {})
     if name == "agent" and StandaloneRun.session is None:
         print("error: there is no session (HARNESS_SESSION) for it to be under")
         return 1
@@ -216,11 +229,13 @@ def _execute(name: str) -> int:
         print(f"error: this run is read-only; {name} is not available")
         return 1
     try:
-        text, error = tools.run(StandaloneRun, model_call("call", name, given))
+        text, error = tools.run(cast(Any, StandaloneRun), model_call("call", name, given))
     finally:
         StandaloneRun.reaper.close()
     print(text)
-    return 1 if error else 0
+    if error:
+        return 1
+    return 0
 
 
 def _session_folder(path: str) -> str:
