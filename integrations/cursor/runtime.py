@@ -15,7 +15,7 @@ def extract_changes(tool_input):
     """Return ``(path, how)`` of each file of a call; all that these tools get tells them apart."""
     try:
         path = _named(tool_input)[0]
-    except ValueError:
+    except ValueError:  # a patch instead of a path
         return changes_in_patch(tool_input)
     if len(tool_input) == 1:
         return [(path, REMOVE)]

@@ -19,6 +19,7 @@ from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
@@ -82,7 +83,7 @@ class Cline(InPlace):
         try:
             (plugin,) = object_in(folder() / PACKAGE)["cline"]["plugins"]
             return root_of(str(plugin["paths"][0]), PLUGIN_FILE)
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):  # a manifest of another form is not ours
             return None
 
     def fault(self, root: Path) -> Finding | None:
@@ -127,7 +128,9 @@ def folder() -> Path:
 def servers_file() -> Path:
     """Return the settings file that names the user's MCP servers; it need not exist."""
     chosen = os.environ.get("CLINE_MCP_SETTINGS_PATH", "").strip()
-    return Path(chosen) if chosen else _data_folder() / "settings" / "cline_mcp_settings.json"
+    if chosen:
+        return Path(chosen)
+    return _data_folder() / "settings" / "cline_mcp_settings.json"
 
 
 def _data_folder() -> Path:
@@ -153,7 +156,7 @@ def _server_in(root: Path) -> EditedJson:
 
 
 def _is_ours(server: object) -> bool:
-    words = server.get("args") if isinstance(server, dict) else None
+    words = object_of(server).get("args")
     return isinstance(words, list) and words[-1:] == ["serve"] and "swarm_mcp" in str(words)
 
 

@@ -19,6 +19,7 @@ from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
 from swarm_mcp.runtimes.server_name import servers_in_toml
@@ -150,7 +151,9 @@ class Codex(Runtime):
 
     def version(self) -> str:
         copy = self._copy()
-        return str(object_in(copy / ".codex-plugin" / "plugin.json").get("version") or "") if copy else ""
+        if copy:
+            return str(object_in(copy / ".codex-plugin" / "plugin.json").get("version") or "")
+        return ""
 
     def look(self, marketplace: Path, steps: Steps) -> Look:
         mend = "swarm-mcp install --client codex"
@@ -166,7 +169,9 @@ class Codex(Runtime):
         off = [hook["key"] for hook in hooks if hook.get("enabled") is False]
         untrusted = [hook for hook in hooks if hook.get("trustStatus") != "trusted"]
         if not hooks:
-            why = f": {complaints[0]}" if complaints else ""
+            why = ""
+            if complaints:
+                why = f": {complaints[0]}"
             found.append(Finding("codex hooks", "fail", f"Codex finds no hooks in the plugin{why}", mend))
         elif untrusted:
             state = untrusted[0].get("trustStatus")
@@ -220,7 +225,9 @@ class Codex(Runtime):
         """Return the plugin's folder in Codex's cache, or None if it is not installed."""
         base = Path(home()) / "plugins/cache" / MARKETPLACE / "swarm"
         copies = sorted((path for path in base.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
-        return copies[-1] if copies else None
+        if copies:
+            return copies[-1]
+        return None
 
     def _is_current(self, marketplace: Path) -> bool:
         copy, wanted = self._copy(), files_of(marketplace)
@@ -230,8 +237,8 @@ class Codex(Runtime):
         """Return the source of the client's marketplace of our name, or an empty text."""
         steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
-        entries = listed.get("marketplaces") if isinstance(listed, dict) else None
-        for entry in entries if isinstance(entries, list) else []:
+        entries = object_of(listed).get("marketplaces")
+        for entry in list_of(entries):
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
                 return str((entry.get("marketplaceSource") or {}).get("source") or entry.get("root"))
         return ""

@@ -20,6 +20,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.in_users_file import InUsersFile
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.steps import Steps
@@ -151,7 +152,7 @@ def _server(root: Path) -> EditedJson:
 
 
 def _is_server(value: object) -> bool:
-    args = value.get("args") if isinstance(value, dict) else None
+    args = object_of(value).get("args")
     return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
 
 

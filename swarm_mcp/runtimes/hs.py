@@ -187,7 +187,7 @@ def shadows(cwd: str, plugin: Path) -> list[str]:
 def _is_guard(tool: Path, ours: Path) -> bool:
     try:
         return tool.samefile(ours) or tool.read_bytes() == ours.read_bytes()
-    except OSError:
+    except OSError:  # unreadable: not ours
         return False
 
 

@@ -95,8 +95,13 @@ class Qwen(InPlace):
     def root(self) -> Path | None:
         extension = _extension()
         source = extension.source()
-        root = Path(source) if source else extension.folder
-        return root if _is_ours(root) or (source and not root.exists()) else None
+        if source:
+            root = Path(source)
+        else:
+            root = extension.folder
+        if _is_ours(root) or (source and not root.exists()):
+            return root
+        return None
 
     def fault(self, root: Path) -> Finding | None:
         extension = _extension()

@@ -18,7 +18,7 @@ def main() -> int:
 
         from swarm_hook_core.hooks import read
         from swarm_hook_core.json_text import loads_outer
-    except Exception:
+    except Exception:  # guard.sh takes it from here
         return BROKEN
 
     when, tool, call_id, called = sys.argv[1:5]

@@ -103,7 +103,7 @@ def _source() -> str:
     """Return the kind of start: new, or resumed."""
     try:
         return "startup" if len(os.listdir(os.path.join(os.environ["HARNESS_SESSION"], "messages"))) < 2 else "resume"
-    except (OSError, KeyError):
+    except (OSError, KeyError):  # a new session has no messages
         return "startup"
 
 
@@ -119,7 +119,7 @@ def _greeting() -> str:
     try:
         with open(_greeting_file(), encoding="utf-8", errors="replace") as file:
             return file.read(16384)
-    except OSError:
+    except OSError:  # none was kept
         return ""
 
 
