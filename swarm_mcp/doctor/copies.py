@@ -39,8 +39,8 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
             return Finding(name, "ok", "this one, as `swarm-mcp install` has named it")
         missing = [word for word in recorded if os.path.isabs(word) and not os.path.exists(word)]
         if missing:
-            return Finding(name, "fail", f"the plugin was installed with {missing[0]}, which has gone", install)
-        text = "another one, which `swarm-mcp install` has named"
+            return Finding(name, "fail", f"the plugin was installed with {missing[0]}, and that is gone", install)
+        text = "another copy, named by `swarm-mcp install`"
         return Finding(name, "info", text, install, {"command": recorded})
     on_path, other = find_on_path()
     if on_path:

@@ -181,7 +181,7 @@ def coverage(runtime: Runtime) -> Finding:
     elif release:
         text = f"release {release} is in use and was NOT tested; with {tested.version}, on {tested.date}, {gaps}"
     else:
-        text = f"it does not say which release is in use; with {tested.version}, tested on {tested.date}, {gaps}"
+        text = f"the release in use is unknown; with {tested.version}, tested on {tested.date}, {gaps}"
     return Finding(name, "info", text, details=details)
 
 
@@ -207,7 +207,7 @@ def understood(text: str, dialect: Dialect) -> Answer:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        return Answer(text, trouble=f"the hook printed what no client understands: {text[:120]!r}")
+        return Answer(text, trouble=f"no client understands the hook's output: {text[:120]!r}")
     reason = next((said for said in _texts(answer) if DENIED in said), "")
     return Answer(text, reason if answer == dialect.denial(EVENT, reason) else "")
 

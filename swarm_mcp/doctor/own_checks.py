@@ -206,7 +206,7 @@ def _plugins() -> Finding:
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
-        text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
+        text = f"{folder} differs from this swarm-mcp in {len(different)} files"
         return Finding("plugin_discovery", "warn", text, "swarm-mcp install", details)
     return Finding("plugin_discovery", "ok", f"{folder}, version {record.get('version')}, current", details=details)
 

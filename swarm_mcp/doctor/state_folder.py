@@ -35,7 +35,7 @@ def finding() -> Finding:
         else:
             more = ""
         said.append(
-            f"hooks cannot note what sessions change: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended,"
+            f"hooks cannot note changes by sessions: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended,"
             " calls go ahead over uncommitted changes of others; locks hold"
         )
     said += [f"the {what}'s folder cannot be written: {why}" for what, why in closed.items()]

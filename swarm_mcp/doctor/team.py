@@ -43,7 +43,7 @@ def findings() -> list[Finding]:
             heard = "never"
             if one["said_at"]:
                 heard = f"{duration(time.time() - one['said_at'])} ago"
-            words = f"{text}: what other machines hold is not known here, the server was last heard of {heard}"
+            words = f"{text}: locks of other machines are unknown here; the server was last heard of {heard}"
             found.append(Finding("team", "fail", words, STATUS, details))
         elif one["only_here"]:
             found.append(Finding("team", "warn", f"{text}: on this machine only: {one['only_here']}", STATUS, details))

@@ -91,7 +91,7 @@ class Cline(InPlace):
         if str(root / PLUGIN_FILE) in (settings.get("disabledPlugins") or []):
             return self.said("fail", "installed, but switched off in Cline's settings", "cline config")
         if not _runs_plugins():
-            wrong = "Cline runs plugins with Node.js, which is not on PATH: without it nothing is checked"
+            wrong = "Cline runs plugins with Node.js, and that is not on PATH: without it nothing is checked"
             return self.said("fail", wrong, "install Node.js")
         return None
 

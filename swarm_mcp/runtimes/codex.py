@@ -165,7 +165,7 @@ class Codex(Runtime):
             hooks, complaints = server.hooks(PLUGIN_ID)
         found = [Finding("codex plugin", "ok", f"at {copy}")]
         if read_record(marketplace) and not self._is_current(marketplace):
-            found = [Finding("codex plugin", "warn", f"{copy} differs from what this swarm-mcp installs", mend)]
+            found = [Finding("codex plugin", "warn", f"{copy} differs from the files of this swarm-mcp", mend)]
         off = [hook["key"] for hook in hooks if hook.get("enabled") is False]
         untrusted = [hook for hook in hooks if hook.get("trustStatus") != "trusted"]
         if not hooks:

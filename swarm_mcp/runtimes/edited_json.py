@@ -201,7 +201,7 @@ class EditedJson:
                 found = self._added(found, Entry((key,), value), memory)
         for entry in self._entries:
             if not entry.is_element and found.known_of(entry.place) == len(entry.place):
-                raise ValueError(f"has {'.'.join(entry.place)} already, which is not swarm's")
+                raise ValueError(f"has {'.'.join(entry.place)} already, and that is not swarm's")
             found = self._added(found, entry, memory)
         memory.entries = list(self._entries)
         return found.text

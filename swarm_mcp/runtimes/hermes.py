@@ -46,7 +46,7 @@ class Hermes(InPlace):
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         link, wanted = self._link(), marketplace / FOLDER
         if os.path.lexists(link) and not link.is_symlink():
-            raise ClientFailed(f"{link} is a plugin of somebody else's")
+            raise ClientFailed(f"{link} is a plugin of another owner")
         if leads_to(link, FOLDER) != marketplace:
             put_link(link, wanted, steps)
         servers = object_in(wanted / "mcp.json").get("mcpServers")

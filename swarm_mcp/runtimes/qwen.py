@@ -106,7 +106,7 @@ class Qwen(InPlace):
     def fault(self, root: Path) -> Finding | None:
         extension = _extension()
         if object_in(root / MANIFEST).get("hooks") != HOOKS:
-            text = f"{root} has the hooks of another client, which check no write here"
+            text = f"{root} has the hooks of another client: no write is checked here"
             return self.said("fail", text, self.mend)
         if extension.settings().get("disableAllHooks") is True:
             file = extension.home / "settings.json"

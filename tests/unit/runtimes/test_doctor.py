@@ -285,7 +285,7 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
 @pytest.mark.parametrize(
     ("says", "words"),
     [
-        ("", "does not say which release is in use; with %s"), ("codex-cli %s", "release %s is in use and was tested on"),
+        ("", "the release in use is unknown; with %s"), ("codex-cli %s", "release %s is in use and was tested on"),
         ("codex-cli 99.1.2-beta", "release 99.1.2-beta is in use and was NOT tested; with %s"),
     ],
 )  # fmt: skip

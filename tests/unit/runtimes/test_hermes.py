@@ -321,6 +321,6 @@ def test_what_cannot_be_edited_and_what_is_not_ours_stay(place: Path):
     folder = place / "hermes/plugins/swarm"
     folder.unlink(missing_ok=True)
     folder.mkdir(parents=True)
-    with pytest.raises(ClientFailed, match="somebody else's"):
+    with pytest.raises(ClientFailed, match="another owner"):
         runtime("hermes").install(place / "bundle", Steps())
     assert not runtime("hermes").traces() and folder.is_dir()
