@@ -168,9 +168,7 @@ def _folder(task_id: str, tool: str, given: dict[str, Any]) -> str:
     """The folder that a relative path of this turn counts from; for a command the one that it runs in."""
     place = os.environ.get("TERMINAL_CWD", "")
     try:
-        if os.path.isabs(place):
-            place = place
-        else:
+        if not os.path.isabs(place):
             place = os.getcwd()
         from tools import approval, file_tools, terminal_tool
 

@@ -57,8 +57,6 @@ def write_whole(path: Path, content: bytes, through_link: bool = True) -> None:
     """
     if through_link:
         path = _target(path)
-    else:
-        path = path
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

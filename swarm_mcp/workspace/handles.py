@@ -96,8 +96,6 @@ def _match(store: Store, row: Session, value: dict[str, Any], pane: Pane | None)
         repaired = store.panes.repair(row, value, now)
         if repaired:
             value = store.panes.published(row.id)
-        else:
-            value = value
         value = {**value, "handle": pane.handle, "pane_id": pane.handle}
     shown = {"instance_id": row.id, "label": row.label, **pane_summary(value), **whole_pane(row.id, value)}
     if repaired:
