@@ -52,9 +52,8 @@ def entries(text: str) -> list[Entry]:
         elif line.startswith("  ") and line.strip() and kind and found:
             last = found.pop()
             found.append(Entry(last.release, last.kind, _LINK.sub(r"\1", f"{last.text} {line.strip()}")))
-        elif line.strip():
-            if line.startswith("## "):
-                kind = ""
+        elif line.startswith("## "):
+            kind = ""
     return found
 
 
