@@ -57,9 +57,16 @@ def _installed_from() -> str:
         told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, OSError, ValueError, RecursionError):
         return DISTRIBUTION
-    url = str(told.get("url", "")) if isinstance(told, dict) else ""
-    folder = unquote(urlsplit(url).path) if url.startswith("file://") else ""
-    return folder if os.path.isdir(folder) else DISTRIBUTION
+    if isinstance(told, dict):
+        url = str(told.get("url", ""))
+    else:
+        url = ""
+    folder = ""
+    if url.startswith("file://"):
+        folder = unquote(urlsplit(url).path)
+    if os.path.isdir(folder):
+        return folder
+    return DISTRIBUTION
 
 
 def plugin_source() -> Path:
