@@ -1,6 +1,6 @@
-# The check before a write, where the session's MCP server cannot answer it: not up yet, or dead.
-# Arguments: scratch folder, session id (empty: in the payload, where it comes first), the command and its arguments.
-here=${0%/*} scratch=$1 id=$2 payload= state=
+# The check before a write if a session's MCP server is to answer it, but is not up yet, or dead.
+# Arguments: scratch folder, session id (empty: it comes first in the payload), and the command of the check.
+here=${0%/*} scratch=$1 id=$2 payload=
 shift 2
 if [ -z "$id" ]; then
     payload=$(dd bs=128 count=1 2>/dev/null)
@@ -8,10 +8,13 @@ if [ -z "$id" ]; then
     id=${id#*\"}
     id=${id%%\"*}
 fi
-[ -r "$here/state.sh" ] && . "$here/state.sh"
+# The state folder as in hook.sh. A wrong one costs a check by command.
+state=${SWARM_STATE_DIR:-${XDG_STATE_HOME:-${HOME:-.}/.local/state}/swarm-mcp}
+[ "${SWARM_STATE_DIR:-}${XDG_STATE_HOME:-}" ] || [ -d /proc/self ] || [ ! -d "${HOME:-}/Library" ] ||
+    state="$HOME/Library/Application Support/swarm-mcp"
 served() {
-    case $id in '' | *[!A-Za-z0-9-]*) return 1 ;; esac
-    [ -n "$state" ] && read -r pid start 2>/dev/null <"$state/$scratch/$id/server" || return 1
+    case $state:$id in [!/]* | *: | *:*[!A-Za-z0-9-]*) return 1 ;; esac
+    read -r pid start 2>/dev/null <"$state/$scratch/$id/server" || return 1
     case $pid in '' | 0 | *[!0-9]*) return 1 ;; esac
     kill -0 "$pid" 2>/dev/null || return 1
     [ -d /proc/self ] || return 0
@@ -19,14 +22,15 @@ served() {
     set -- ${line##*) }
     [ "$1" != Z ] && [ "${20}" = "$start" ]
 }
-# A server that hangs answers nothing, and its client then lets the write pass: where a person wants a denial instead
-# (SWARM_FAIL=closed), the command is asked beside it each time. It names the client last but one.
+# A server that hangs answers nothing, and its client then lets the write pass. A person who wants a denial instead
+# (SWARM_FAIL=closed) gets the command beside it each time. It names the client last but one.
 asked_beside() {
-    [ -r "$here/closed.sh" ] || return 1
-    . "$here/closed.sh"
+    [ -r "$here/unchecked.sh" ] || return
+    . "$here/unchecked.sh"
     client= event=
     for word; do client=$event event=$word; done
-    fails_closed "$here/$client"
+    find_closed "$here/$client"
+    [ "$closed" ]
 }
-served && ! asked_beside "$@" && exec cat >/dev/null  # a client may complain of a payload that nobody reads
+served && ! asked_beside "$@" && exec cat >/dev/null  # a client may complain of a payload that is not read
 { printf %s "$payload"; exec cat; } | "$@"

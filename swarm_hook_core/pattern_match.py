@@ -10,8 +10,10 @@ from swarm_hook_core.paths import NO_CASE
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from swarm_hook_core.lookup import Held
 
 
 ENTRIES = 20_000  # of folders, that are looked at for one question
@@ -27,7 +29,7 @@ class Cover:
 
     __slots__ = ("held", "segments", "base", "folder", "fold")
 
-    def __init__(self, held: dict[str, Any]) -> None:
+    def __init__(self, held: Held) -> None:
         self.held = held
         self.base = ""
         if isinstance(held.base, str):
@@ -55,15 +57,15 @@ class Cover:
             return False
         return wildmatch.covers(self.segments, key[len(start) :])
 
-    def places_at(self, key: str) -> Any:
+    def places_at(self, key: str) -> set[int]:
         """Return the places in the pattern reached in the folder with this key (``wildmatch.step``); empty if nothing
         below can match.
         """
         if self.segments is None:
-            return ()
+            return set()
         start = self.base.rstrip("/") + "/"
         if key != self.base and not key.startswith(start):
-            return ()
+            return set()
         rest = key[len(start) :]
         places = wildmatch.beginning(self.segments)
         for name in rest.split("/"):
@@ -78,7 +80,9 @@ class Cover:
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
-def covered_below(starts: Any, most: int = ENTRIES, seconds: float = SECONDS) -> Iterator[Any]:
+def covered_below(
+    starts: Iterable[tuple[Cover, str, set[int]]], most: int = ENTRIES, seconds: float = SECONDS
+) -> Iterator[tuple[str, Cover]]:
     """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
     `starts`: ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and the places in the pattern there. A
@@ -94,7 +98,7 @@ def covered_below(starts: Any, most: int = ENTRIES, seconds: float = SECONDS) ->
         folder, there = waiting.pop()
         try:
             entries = os.scandir(folder)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # gone or unreadable: nothing in it is covered
             continue
         with entries:
             for entry in entries:
@@ -116,7 +120,7 @@ def covered_below(starts: Any, most: int = ENTRIES, seconds: float = SECONDS) ->
                     waiting.append((entry.path, deeper))
 
 
-def start_of(cover: Any, root: str, keys: Any) -> Any:
+def start_of(cover: Cover, root: str, keys: Iterable[str]) -> tuple[Cover, str, set[int]] | None:
     """Return the start for `covered_below` of the files that `cover` has below the folder `root` with these `keys`.
 
     None if it has nothing there.

@@ -1,4 +1,4 @@
-"""The agent in whose shell a command runs, told by its client's variables and by the processes above it."""
+"""The agent in whose shell a command runs, known by its client's variables and by the processes above it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from swarm_mcp.store import Store
 from swarm_mcp.views import name_of
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
-NO_AGENTS = (TERMINAL, HOLD, DETACHED, TEAM)  # what is registered and is no agent's session, or none of this machine
-MAKER = "by"  # the word of a detached holder's label that names the session whose shell made it
-# Runtimes whose shells are not told which of the client's sessions they belong to.
+NO_AGENTS = (TERMINAL, HOLD, DETACHED, TEAM)  # registered, but no agent's session, or none of this machine
+MAKER = "by"  # the word of a detached holder's label that names the session of the shell that made it
+# Runtimes whose shells do not name the client's session.
 _UNNAMED = ("gemini", "cline", "pi")
 
 
@@ -28,7 +28,8 @@ def is_marked() -> bool:
 
 
 def agents_around(store: Store) -> list[Session]:
-    """The sessions of the nearest client above this process; several if nothing tells which of them this shell is.
+    """Return the sessions of the nearest client above this process. It is several if the session of this shell is
+    unclear.
 
     A variable chooses among the sessions of one client. It is believed by itself only if no client is above this
     process, as in another pid namespace: any command can set a variable.
@@ -46,7 +47,7 @@ def agents_around(store: Store) -> list[Session]:
 
 
 def agent_session_around(store: Store) -> Session | None:
-    """The agent's session that this process runs inside of, or None."""
+    """Return the session of the agent that runs this process, or None."""
     found = agents_around(store)
     return found[0] if len(found) == 1 else None
 
@@ -61,10 +62,10 @@ def _named_by_variables(store: Store) -> dict[str, Session]:
 
 
 def is_own(store: Store, row: Session) -> bool:
-    """Return True if a command here may act as the live session `row`, which it names.
+    """Return True if a command here may act as the live session `row`.
 
-    A person may act as any session. An agent's shell may act as its own session, as one that the command itself runs
-    inside of, and as a detached holder or a session for a script that this very agent has made.
+    A person may act as any session. An agent's shell may act as its own session, as one around the command itself, and
+    as a detached holder or a session for a script that this very agent has made.
     """
     around = agents_around(store)
     if not around and not is_marked():
@@ -91,9 +92,9 @@ def require_own(store: Store, row: Session, how: str) -> None:
 
 
 def require_same_client(store: Store, row: Session, how: str) -> None:
-    """Raise PersonOnly, and write the attempt down, where another client's agent speaks for the session `row`.
+    """Raise PersonOnly, and record the attempt, if an agent of another client speaks for the session `row`.
 
-    For what hooks call: their client is above them, and may have several sessions open.
+    For calls by hooks: their client is above them, and may have several sessions open.
     """
     around = agents_around(store)
     if around and not any(row.id == one.id for one in around) and store.instances.live(row.id):
@@ -102,12 +103,12 @@ def require_same_client(store: Store, row: Session, how: str) -> None:
 
 
 def note_attempt(store: Store, scope: str, deed: str) -> None:
-    """Write down that the agent in whose shell this runs tried what only a person may do."""
+    """Record that the agent of this shell tried `deed`, a command for persons."""
     me = agent_session_around(store)
     try:
         store.protection.attempted(scope, me.id if me else None, deed)
     except SwarmError:
-        return  # a store that cannot be written keeps nobody from being refused
+        return  # the refusal must not depend on a store that can be written
 
 
 def _is_inside(store: Store, row: Session) -> bool:
@@ -115,14 +116,14 @@ def _is_inside(store: Store, row: Session) -> bool:
 
 
 def mark_of_shell(store: Store) -> str:
-    """What tells an agent's shell from others': its session, else what its client calls that; empty in others."""
+    """Return a mark of this agent's shell: its session, or its client's name for that. Empty outside of agents."""
     me = agent_session_around(store)
     return me.id if me else first_set(*SESSION_ID_VARIABLES)
 
 
 def _is_maker(store: Store, row: Session, mark: str) -> bool:
     """Return True if `row` was registered by `register` in the agent's shell with this mark, within the last day."""
-    from swarm_mcp.store.activity import payload_of  # which commands that hooks start need not load
+    from swarm_mcp.store.activity import payload_of  # commands that hooks start need not load it
 
     made = [one for one in store.activity.of_sessions([row.id]) if one.type == "instance.registered"]
     return bool(mark and made) and payload_of(made[-1]).get("by") == mark

@@ -1,4 +1,4 @@
-"""The changelog that this installation carries: what has changed since an earlier release."""
+"""The changelog of this installation: changes since an earlier release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SENTENCE = re.compile(r"(.+?[.!?])(?= [A-Z`\"])")
 
 @dataclass(frozen=True)
 class Entry:
-    """One change: the release that has it, its `kind` (Added, Changed, ...), and what it is, in one line."""
+    """One change: its release, its `kind` (Added, Changed, ...), and its text in one line."""
 
     release: str
     kind: str
@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def first_sentence(self) -> str:
-        """What it is, in short."""
+        """Return the first sentence of the text."""
         found = _SENTENCE.match(self.text)
         return found[1] if found else self.text
 
@@ -56,7 +56,7 @@ def entries(text: str) -> list[Entry]:
 
 
 def since(version: str) -> list[Entry]:
-    """Return what is newer than release `version`, as far as this installation can tell."""
+    """Return the changes after release `version`, as far as this installation knows."""
     try:
         text = file().read_text(encoding="utf-8")
     except (OSError, UnicodeError, SwarmError):
@@ -65,7 +65,7 @@ def since(version: str) -> list[Entry]:
 
 
 def newer(version: str, other: str) -> bool:
-    """Whether release `version` came after `other`."""
+    """Return True if release `version` came after `other`."""
     return _numbers(version) > _numbers(other)
 
 

@@ -28,7 +28,7 @@ def leave_launcher() -> str:
 
 
 def is_launched(folder: str) -> bool:
-    """Whether the launcher starts the copy of swarm-mcp in this folder of packages."""
+    """Return True if the launcher starts the copy of swarm-mcp in this folder of packages."""
     try:
         with open(launcher(), encoding="utf-8", errors="replace") as file:
             return f"{folder}{os.sep}" in file.read(65536)
@@ -37,7 +37,7 @@ def is_launched(folder: str) -> bool:
 
 
 def _have_server_tried_again() -> None:
-    """The first session of the plugin had no server, which Claude Code remembers for a while."""
+    """Make Claude Code forget that the first session of the plugin had no server."""
     with suppress(Exception):
         from swarm_mcp.runtimes.claude_code import forget_failed_server
 

@@ -1,7 +1,7 @@
 """A hook of a plugin as a process of the coordinator: ``swarm-mcp hook EVENT --runtime NAME [--within SECONDS]``.
 
 An installed plugin starts the hooks of a session's life so (``integrations/hook.sh``), because one interpreter is
-enough for them. Each is what the client waits for: the command line that it starts is not read as others are.
+enough for them. The client waits for each, so their command line has a reader of its own.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ import sys
 
 from swarm_mcp.errors import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 _LIFE = ("session-start", "session-end", "turn")
 
 
 def as_wired(words: list[str]) -> int | None:
-    """Run the hook of exactly this command line, as plugins have it; the exit status, None where it is another one."""
+    """Run the hook of exactly this command line, as plugins have it. Return its status, or None for another line."""
     if len(words) != 5 or words[1::2] != ["--runtime", "--within"]:
         return None
     hook, seconds = words[0].replace("_", "-"), words[4]
@@ -49,7 +53,7 @@ def run(hook: str, runtime: str) -> int:
     return status
 
 
-def _run_as_plugins_do(hook: str, runtime: str, config) -> int:
+def _run_as_plugins_do(hook: str, runtime: str, config: RuntimeConfig) -> int:
     import shlex
 
     from swarm_hook_core.core import HookCore
@@ -65,8 +69,8 @@ def _run_as_plugins_do(hook: str, runtime: str, config) -> int:
 
 
 def end_within(seconds: float) -> None:
-    """Have this process killed when the time is over, whatever it is at: the store loses nothing by it."""
-    # What `signal` shows, without the enums that take a millisecond. It is CPython's own, and in no stubs.
+    """Have this process killed when the time is over, at any point: the store loses nothing by it."""
+    # `signal` offers the same, at the cost of enums (a millisecond). It is CPython's own, and in no stubs.
     import _signal  # type: ignore[import-not-found]
 
     if hasattr(_signal, "setitimer"):

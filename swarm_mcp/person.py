@@ -1,4 +1,4 @@
-"""What weakens the protection of others: a person's to do, and refused to agents."""
+"""Commands that weaken the protection of others are for persons, and refused to agents."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ USUAL = (".config/swarm-mcp", ".local/state/swarm-mcp", "Library/Application Sup
 
 
 def require_person(deed: str, effect: str, touches: str = "") -> None:
-    """Let a person go on with `deed`, a command that would have this `effect` on others. Raises PersonOnly.
+    """Let a person go on with `deed`, a command with this `effect` on others. Raises PersonOnly.
 
-    An agent is known by the variables of its shell and by the processes above, as the store knows its client. A
-    command can name another store for itself, so the one at the usual place is asked as well, unless `touches`, the
-    folder that is changed, lies elsewhere; without it other people's files are (clients', a repository's).
+    An agent is known by the variables of its shell and by the processes above, as the store knows its client. A command
+    can name another store for itself, so the one at the usual place is asked as well, unless `touches`, the changed
+    folder, lies elsewhere. Without `touches` it changes files of other people (clients', a repository's).
 
-    Without a terminal nobody is taken for a person while agents are at work, unless the environment is to be trusted
-    like a terminal (``SWARM_MCP_ALLOW_SPAWN``).
+    Without a terminal a caller does not count as a person while agents are at work, unless the environment is to be
+    trusted like a terminal (``SWARM_MCP_ALLOW_SPAWN``).
     """
     is_agent, at_work = is_marked(), False
     for path in _stores(touches):
@@ -41,7 +41,7 @@ def require_person(deed: str, effect: str, touches: str = "") -> None:
                     break
                 at_work = at_work or (not is_person(store) and _is_agent_at_work(store))
         except SwarmError:
-            continue  # a store that cannot be read tells of nobody; the shell's variables still count
+            continue  # a store that cannot be read knows no agent; the shell's variables still count
     if is_agent:
         raise PersonOnly(
             f"`{deed}` {effect}: an agent may not do that. A person can, in a terminal of their own, outside of any"
@@ -67,7 +67,7 @@ def _stores(touches: str) -> Iterator[str]:
 
 
 def _home_of_user() -> str:
-    """The home folder as the system has it, whatever the environment says."""
+    """Return the home folder from the system, not from the environment."""
     try:
         import pwd
 

@@ -1,4 +1,4 @@
-"""Where this installation has the files of the plugin."""
+"""The place of the plugin's files in this installation."""
 
 from __future__ import annotations
 

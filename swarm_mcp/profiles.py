@@ -1,8 +1,8 @@
-"""What a person has set for an identity: which spawner, which harness, which socket.
+"""Settings of a person for an identity: spawner, harness, socket.
 
 A profile is a file ``<identity>.env`` of ``KEY=VALUE`` lines in ``SWARM_MCP_PROFILE_DIR``, else
-``$XDG_CONFIG_HOME/swarm-mcp``, else ``~/.config/swarm-mcp``. The environment comes before the profile, so
-that one command can differ. Lines that say nothing are passed over: a profile must never stop a session.
+``$XDG_CONFIG_HOME/swarm-mcp``, else ``~/.config/swarm-mcp``. The environment comes before the profile, so that one
+command can differ. Lines of another form are passed over: a profile must never stop a session.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from swarm_hook_core.environment import first_set, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import DEFAULT_HARNESS, harness_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 LARGEST_PROFILE = 65536
 DEFAULT_SPAWNER = "process"
@@ -35,11 +39,11 @@ class Settings:
 
     @property
     def spawner(self) -> str:
-        """Name of the spawner to use where a call names none."""
+        """Return the spawner for calls that name none."""
         return self.first("SWARM_DISPATCH_SPAWNER", "SWARM_SPAWNER") or DEFAULT_SPAWNER
 
     def harness(self, label: str = "") -> str:
-        """Name of the harness to start where a call names none: the setting's, else that of a session with `label`."""
+        """Return the harness for calls that name none: the setting's, else that of a session with `label`."""
         chosen = self.first("SWARM_DISPATCH_HARNESS", "SWARM_WORKER_HARNESS", "HARNESS_PROVIDER")
         return chosen or harness_of(token(label, "origin")) or DEFAULT_HARNESS
 
@@ -69,7 +73,7 @@ def profile_folder() -> str:
 
 
 def profile(identity: str) -> dict[str, str]:
-    """What the profile file of an identity sets; empty where there is none, or it cannot be read."""
+    """Return the variables of an identity's profile file. Empty if it cannot be read."""
     if not is_word(identity):  # also keeps the name from leading out of the folder
         return {}
     path = os.path.join(profile_folder(), f"{identity}.env")
@@ -83,11 +87,11 @@ def profile(identity: str) -> dict[str, str]:
     return parse(text, os.environ)
 
 
-def parse(text: str, environment) -> dict[str, str]:
-    """The variables that a profile's text sets.
+def parse(text: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a profile's text sets.
 
-    ``KEY=VALUE``, an optional ``export`` before it, quotes around it, a ``# comment`` after it. ``$X``,
-    ``${X}`` and ``${X:-else}`` stand for what an earlier line or `environment` has; not in single quotes.
+    ``KEY=VALUE``, an optional ``export`` before it, quotes around it, a ``# comment`` after it. Outside of single
+    quotes, ``$X``, ``${X}`` and ``${X:-else}`` stand for values of earlier lines or of `environment`.
     """
     found: dict[str, str] = {}
     for line in text.splitlines():
@@ -106,8 +110,8 @@ def _is_name(text: str) -> bool:
     return text.isascii() and text.isidentifier()
 
 
-def _value(text: str, known) -> str | None:
-    """What stands after the equals sign; None where quotes are not closed."""
+def _value(text: str, known: Callable[[str], str]) -> str | None:
+    """Return the value behind the equals sign, or None if quotes are not closed."""
     text = text.strip()
     quote = text[:1]
     if quote in ("'", '"'):
@@ -120,7 +124,7 @@ def _value(text: str, known) -> str | None:
     return "" if text.startswith("#") else _expanded(text.rstrip(), known)
 
 
-def _expanded(text: str, known) -> str:
+def _expanded(text: str, known: Callable[[str], str]) -> str:
     out, rest = "", text
     while "$" in rest:
         before, _, rest = rest.partition("$")

@@ -1,8 +1,8 @@
-"""What protects the sessions of a checkout, compared with what it was: what is found to be less is said.
+"""Watches the protection of a checkout's sessions: settings, store and hooks, compared with their last known state.
 
-A record in the state folder holds what was last seen. Commands of ours that lower something tell of it themselves, and
-bring the record up to date. What they have not done (a setting that was edited, a store that was replaced, hooks that
-are gone) is found when a session starts or a prompt comes: one event for people, and words for the sessions there.
+A record in the state folder holds that state. Our own commands that lower a protection report it and update the record.
+Any other loss (an edited setting, a replaced store, missing hooks) is found when a session starts or a prompt comes:
+one event for people, and words for the sessions there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.session import Session
 
 NAME = "protection"  # of the record in the state folder
@@ -27,7 +29,7 @@ WEAKER = {"auto": settings.WORDS["auto"], "fail": ("open", "closed"), "strict": 
 
 
 def tell_lowered(what: str, words: str, only_here: bool) -> None:
-    """Tell people and sessions, in this checkout or in all, that a command has lowered `what`; remember how it is."""
+    """Tell people and sessions, in this checkout or in all, that a command has lowered `what`. Update the record."""
     from swarm_hook_core.state import local_store
     from swarm_mcp.folders import current_scope
 
@@ -42,7 +44,7 @@ def tell_lowered(what: str, words: str, only_here: bool) -> None:
 
 
 def remember() -> None:
-    """Take what there is now for what it should be: a person has just changed it."""
+    """Record the present state as the right one, because a person has just changed it."""
     record = _read()
     for scope in record["settings"]:
         record["settings"][scope] = _settings_of(scope)
@@ -60,9 +62,9 @@ def remember_guard(common: str, is_guarded: bool) -> None:
 
 
 def look(store: Store, row: Session, marks: str) -> None:
-    """Find out what protects the session `row` less than it did, and tell.
+    """Compare the protection of the session `row` with the record, and report losses.
 
-    What was looked at is listed in the file `marks`, so that nobody looks again before it changes.
+    The file `marks` lists the files that were looked at, so that the next look waits until one has changed.
     """
     record = _read()
     before = dumps(record)
@@ -83,7 +85,9 @@ def look(store: Store, row: Session, marks: str) -> None:
 
 
 def listed(store: Store, scope: str) -> str:
-    """The files that say what protects the sessions of `scope`, with marks of what they are now, a line each."""
+    """Return the files that decide on the protection of sessions in `scope`, a line each, with a mark that changes with
+    the file.
+    """
     common = protected.git_folder(scope)
     hooks = [os.path.join(folder, name) for folder in ("hooks", protected.GUARD_FOLDER) for name in protected.GUARDED]
     of_git = [os.path.join(common, name) for name in ("config", *hooks)] if common else []
@@ -96,11 +100,11 @@ def listed(store: Store, scope: str) -> str:
 # -------------------------------------------------------------------------- what is compared
 
 
-def _settings_of(scope: str) -> dict:
+def _settings_of(scope: str) -> dict[str, Any]:
     return {name: settings.in_file(name, scope).value for name in WEAKER}
 
 
-def _settings_lowered(record: dict, scope: str) -> list[tuple[str, str]]:
+def _settings_lowered(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
     known, now = record["settings"].get(scope), _settings_of(scope)
     if known == now:
         return []
@@ -119,7 +123,7 @@ def _settings_lowered(record: dict, scope: str) -> list[tuple[str, str]]:
     return found
 
 
-def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
+def _store_replaced(record: dict[str, Any], store: Store) -> list[tuple[str, str]]:
     path = str(store.described().get("db_path") or "")
     try:
         seen = os.stat(path)
@@ -129,13 +133,13 @@ def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
     known = record["stores"].get(path)
     is_known = isinstance(known, list) and len(known) == 2 and isinstance(known[1], int)
     record["stores"] = {path: [mark, events]}
-    # A new file may get the old one's number; but events are counted on, whatever is cleaned up.
+    # A new file may get the old one's number. But the numbers of events only grow, even after a cleanup.
     if not is_known or (known[0] == mark and events >= known[1]):
         return []
     return [("store", f"the store {path} was removed or replaced: locks and messages from before are gone")]
 
 
-def _clients_gone(record: dict) -> list[tuple[str, str]]:
+def _clients_gone(record: dict[str, Any]) -> list[tuple[str, str]]:
     known = record["clients"]
     now = _clients_now(known)
     record["clients"] = now
@@ -146,8 +150,8 @@ def _clients_gone(record: dict) -> list[tuple[str, str]]:
     ]
 
 
-def _clients_now(known: dict) -> dict:
-    """Each client's file of settings that is there: when it was changed, its size, and whether swarm stands in it."""
+def _clients_now(known: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings file of each client: time of its change, size, and True if swarm is in it."""
     found = {}
     for path, _client in protected.settings_files():
         try:
@@ -162,7 +166,7 @@ def _clients_now(known: dict) -> dict:
     return found
 
 
-def _guard_gone(record: dict, scope: str) -> list[tuple[str, str]]:
+def _guard_gone(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
     common = protected.git_folder(scope)
     if not common:
         return []
@@ -208,8 +212,8 @@ def _path() -> str:
     return os.path.join(state_dir(), NAME)
 
 
-def _read() -> dict:
-    """The record, each part an object; empty ones where there is none that can be read."""
+def _read() -> dict[str, Any]:
+    """Return the record. Each part is an object, empty if it cannot be read."""
     found: object = None
     try:
         with open(_path(), encoding="utf-8") as file:
@@ -221,7 +225,7 @@ def _read() -> dict:
     return {name: part if isinstance(part, dict) else {} for name, part in parts.items()}
 
 
-def _write(record: dict) -> None:
+def _write(record: dict[str, Any]) -> None:
     try:
         write_private(_path(), dumps(record))
     except OSError:

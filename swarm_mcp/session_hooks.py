@@ -14,12 +14,12 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
 
-LARGEST = 64 * 1024  # characters of the list of what protects a checkout
+LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from swarm_mcp.domain.message import Notice
     from swarm_mcp.domain.session import Session
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class StoreRegistrar:
-    """What ``command_registrar.CommandRegistrar`` does, without a command. Whoever makes one closes it."""
+    """Registers sessions like ``command_registrar.CommandRegistrar``, without a command. It must be closed."""
 
     def __init__(self, runtime: str):
         self._runtime = runtime
         self._store: Store | None = None
         self._untold: list[Notice] = []
-        self.has_mail = False  # whether the session that was registered last has unread messages
+        self.has_mail = False  # True if the session that was registered last has unread messages
 
     def close(self) -> None:
-        """Close the store. What the model has not been told of by now is told another time."""
+        """Close the store. Words that the model has not read by now come another time."""
         if self._store:
             if self._untold:
                 self._store.messages.put_back([notice.id for notice in self._untold])
@@ -45,20 +45,20 @@ class StoreRegistrar:
 
     @property
     def command(self) -> list[str]:
-        """The argv prefix by which others start this coordinator."""
+        """Return the argv prefix that starts this coordinator."""
         from swarm_mcp.installation import coordinator_command
 
         return coordinator_command()
 
-    def register(self, session: dict, _seconds: float, patience: float, tell: bool = False) -> dict:
-        """Register or renew `session`, as ``registration.described`` has it; its row, as the command shows it.
+    def register(self, session: dict[str, Any], _seconds: float, patience: float, tell: bool = False) -> dict[str, Any]:
+        """Register or renew `session`, as from ``registration.described``. Return its row, as the command shows it.
 
-        What the row's ``notices`` say counts as told from `told` on. Raises NotRegistered.
+        The row's ``notices`` count as read from `told` on. Raises NotRegistered.
         """
         return self._in_store(patience, lambda store: self._registered(store, session, tell))
 
     def told(self) -> None:
-        """The model has been told what the last row had for it."""
+        """Note that the model has read the words of the last row."""
         if self._store and self._untold:
             self._store.messages.acknowledge([notice.id for notice in self._untold])
             self._untold = []
@@ -73,7 +73,7 @@ class StoreRegistrar:
 
         self._in_store(patience, ended)
 
-    def _registered(self, store: Store, session: dict, tell: bool) -> dict:
+    def _registered(self, store: Store, session: dict[str, Any], tell: bool) -> dict[str, Any]:
         names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
         request = Registration(
             session["directory"],
@@ -83,9 +83,9 @@ class StoreRegistrar:
         )
         find_terminal(store, request, anew=bool(session["source"]))
         row = store.instances.register(request)
-        shown: dict = {"id": row.id, "scope": row.scope, "label": row.label}
+        shown: dict[str, Any] = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
-            from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
+            from swarm_mcp.scope_summary import scope_summary  # a turn that begins does not need it
 
             shown["summary"] = scope_summary(store, row)
         if tell:
@@ -114,9 +114,9 @@ class StoreRegistrar:
 
 
 def find_lowered(store: Store, row: Session) -> None:
-    """Have it said where less protects this session than before; a fault in that keeps nobody from working.
+    """Report a lower protection of this session. A fault in that must not keep it from working.
 
-    Nothing is loaded for it while the files that say so are as they were at the last look.
+    Nothing is loaded for it while the files that decide are as they were at the last look.
     """
     path = os.path.join(state_dir(), "protected", name_of(row.scope))
     try:
@@ -132,7 +132,7 @@ def find_lowered(store: Store, row: Session) -> None:
 
 
 def _is_as_it_was(path: str, store: Store) -> bool:
-    """Compare the files listed at `path`, a line each (``protection_watch.listed``), with what they are now."""
+    """Compare the files listed at `path`, a line each (``protection_watch.listed``), with their present state."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             number, *lines = file.read(LARGEST).splitlines()
@@ -143,7 +143,9 @@ def _is_as_it_was(path: str, store: Store) -> bool:
 
 
 def find_terminal(store: Store, request: Registration, anew: bool) -> None:
-    """In a client's background server the environment is the first terminal's: ask which one this session is in."""
+    """Ask for the terminal of this session: in a client's background server the environment is that of the first
+    terminal.
+    """
     from swarm_hook_core.process import runs_app_server
 
     pid = request.client[0]

@@ -18,7 +18,7 @@ _SHELLS = {"bash": "Bash", "powershell": "PowerShell"}
 
 
 def extract_changes(tool_input):
-    """Return ``(path, how)`` of each file of a call; models of OpenAI's write patches, which are plain texts."""
+    """Return ``(path, how)`` of each file of a call. Models of OpenAI write patches, as plain texts."""
     if isinstance(tool_input, str):
         from swarm_hook_core.patch_headers import changes_by_headers
 
@@ -33,7 +33,7 @@ def _mcp_tool(name):
 
 
 def _amended(payload):
-    """Say in the core's words what comes in camelCase, and put down to a session what its sub-agents do."""
+    """Translate camelCase into the core's words, and put the calls of sub-agents down to their session."""
     payload.update((ours, payload[theirs]) for theirs, ours in _FIELDS.items() if theirs in payload)
     tool = payload.get("tool_name")
     if isinstance(tool, str):
@@ -58,7 +58,7 @@ def _amended(payload):
 
 
 def _session_of(parent, transcript):
-    """The session in which an agent works that `parent` has started: a session, or another agent."""
+    """Return the session of an agent that `parent` has started: a session, or another agent."""
     if transcript and isinstance(transcript, str):
         return os.path.basename(os.path.dirname(transcript))
     from swarm_hook_core.nested_agents import session_of

@@ -1,6 +1,6 @@
-"""Cursor: the tools that write files, and how it spells payloads and answers, as its documentation has them.
+"""Cursor: the tools that write files, and the forms of payloads and answers, from its documentation.
 
-Nobody could run it here. Where its documentation is silent, what others have published of its payloads decides.
+It could not be run here. Payloads that others have published fill the gaps of the documentation.
 """
 
 import os
@@ -35,7 +35,7 @@ def _amended(payload):
 
 
 def _denial(event, reason):
-    # The one for the user is what the model was seen to get; the other is what the documentation names.
+    # The model was seen to get the words for the user. The documentation names the other ones.
     return {"permission": "deny", "user_message": reason, "agent_message": reason}
 
 
@@ -50,7 +50,7 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-cursor",
     write_tools="Write Edit MultiEdit StrReplace EditNotebook Delete ApplyPatch".split(),
     extract_changes=extract_changes,
-    # The last are our own server's: Cursor does not say whose tool it is.
+    # The last are our own server's: Cursor does not name the server of a tool.
     harmless_tools="TodoWrite UpdateCurrentStep"
     " MCP:update_task MCP:kv_append MCP:kv_delete MCP:kv_set MCP:remove_instance".split(),
     dialect=Dialect(

@@ -16,7 +16,7 @@ def extract_paths(tool_input):
 
 
 def amend(payload):
-    """Say the server of another server's tool, whose name is cut to fit, and the folder of a shell command."""
+    """Name the server of another server's tool, because its name is cut to fit, and the folder of a shell command."""
     server = payload.get("mcp_context")
     if isinstance(server, dict):
         return {**payload, "tool_name": f"mcp__{server.get('server_name')}__{server.get('tool_name')}"}
@@ -39,7 +39,8 @@ RUNTIME = RuntimeConfig(
         },
         amend=amend,
         denial=lambda event, reason: {"decision": "deny", "reason": reason},
-        # At a start it puts the words before the first prompt, which then is no command any more: /swarm as -p has it.
+        # At a start Gemini puts the words before the first prompt: a prompt such as /swarm would no longer be a
+        # command.
         unheard=lambda event, source: event in ("SessionStart", "PreToolUse"),
     ),
 )  # fmt: skip

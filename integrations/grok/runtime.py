@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
 
-# What Grok takes off both ends of a path: quotation marks, and every blank that Unicode knows.
+# Characters that Grok takes off both ends of a path: quotation marks, and every blank of Unicode.
 _EDGES = "\"'\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _OF_AGENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStop")
 _TURN_ENDS = ("Stop", "StopFailure", "StopCancelled")
@@ -21,7 +21,7 @@ def extract_paths(tool_input):
 
 
 def _amended(payload):
-    """Put down to a session what its sub-agents do, which have sessions of their own here; drop what is not its own."""
+    """Put calls of sub-agents, which have sessions of their own here, down to their session. Drop foreign events."""
     event, given = payload.get("hook_event_name"), payload.get("tool_input")
     if payload.get("toolInputTruncated") and isinstance(given, str):
         from swarm_hook_core.cut_json import loads_cut
@@ -42,8 +42,8 @@ def _amended(payload):
         parent = session_by_folder(child, payload.get("transcript_path"))
         if parent:
             payload.update(session_id=parent, agent_id=child)
-    # A sub-agent's turns and end are not those of the session. Nor is the stop that follows a session's end a turn's,
-    # which would bring it back: it alone belongs to no prompt.
+    # A sub-agent's turns and end are not those of the session. Nor does the stop after a session's end end a turn: it
+    # would bring the session back, and it alone belongs to no prompt.
     elif is_agent or (event in _TURN_ENDS and not payload.get("promptId")):
         payload["session_id"] = ""
     return payload

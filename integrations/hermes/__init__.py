@@ -1,7 +1,7 @@
 """swarm in Hermes: every write is checked against the locks of other sessions before it happens.
 
-The hooks in `hooks.json` beside this file are asked as clients ask hooks: short processes that read a payload and may
-answer. Whatever goes wrong counts as no answer. Hermes calls in threads: of sessions, and of tools side by side.
+The hooks in `hooks.json` beside this file are called as clients call hooks: short processes that read a payload and may
+answer. Any fault counts as no answer. Hermes calls in threads: for sessions, and for tools side by side.
 """
 
 import inspect
@@ -26,7 +26,7 @@ def register(ctx):
 
 
 class Bridge:
-    """What Hermes tells, told to the plugin's hooks; what these answer, in the form that Hermes takes."""
+    """Passes events of Hermes to the plugin's hooks, and their answers back in the form of Hermes."""
 
     def __init__(self):
         with open(f"{FOLDER}/hooks.json", encoding="utf-8") as file:
@@ -36,8 +36,8 @@ class Bridge:
         self.own_tools = f"mcp__{re.sub('[^A-Za-z0-9_]', '_', server)}__"  # as Hermes spells it
         self.begun = set()  # sessions that have been told of, those of sub-agents among them
         self.agents = {}  # session of a sub-agent -> the session that it works for, and its id there
-        self.turns = {}  # turn -> its session: what code of execute_code calls names the turn alone
-        self.words = {}  # call, or turn -> what its result is to say besides
+        self.turns = {}  # turn -> its session: code of execute_code calls names the turn alone
+        self.words = {}  # call, or turn -> further words for its result
 
     def pre_llm_call(self, session_id="", task_id="", is_first_turn=True, **_):
         """A turn begins: its session, or sub-agent, joins before it works."""
@@ -49,12 +49,12 @@ class Bridge:
         return {"context": "\n\n".join(filter(None, answers))}
 
     def tool_request(self, tool_name="", args=None, session_id="", task_id="", **_):
-        """A call is made out: the plugin's server is told whose it is, which has many sessions in a gateway."""
+        """Name the session in a call of the plugin's server: in a gateway the server has many."""
         is_ours = tool_name.startswith(self.own_tools) and isinstance(args, dict)
         return {"args": {**args, "_session": self.whose(session_id, task_id)[0]}} if is_ours else None
 
     def pre_tool_call(self, task_id="", tool_call_id="", **call):
-        """A call is about to be made: whether it may."""
+        """Check a call before it is made. Return a refusal, or None."""
         answer = self.run_call("PreToolUse", task_id, tool_call_id, **call)
         reason = answer.get("permissionDecision") == "deny" and answer.get("permissionDecisionReason")
         if not tool_call_id or not reason:  # code that made this call may never print its answer
@@ -62,7 +62,7 @@ class Bridge:
         return {"action": "block", "message": reason} if reason else None
 
     def transform_tool_result(self, result=None, task_id="", tool_call_id="", **call):
-        """A call has been made: its result with what the model is to know; None for the result as it is."""
+        """Return the result of a call with further words for the model, or None for the result as it is."""
         answer = self.run_call("PostToolUse", task_id, tool_call_id, **call)
         self.tell(tool_call_id or task_id, answer.get("additionalContext"))
         if not tool_call_id:
@@ -111,7 +111,7 @@ class Bridge:
         return self.run(event, session_id, task_id, "send_input" if is_typed else tool_name, tool_input=args, **more)
 
     def run(self, event, session_id, task_id="", tool_name="", **more):
-        """Run the hooks of this event: the first answer that decides or says something, empty for none."""
+        """Return the first answer of this event's hooks that decides or says something, or an empty one."""
         try:
             session, agent = self.whose(session_id, task_id)
             cwd = _folder(task_id, tool_name, more.get("tool_input") or {})
@@ -124,7 +124,7 @@ class Bridge:
 
 
 def _asked(hook, payload):
-    """What one hook answers; empty where it says nothing. Raises what goes wrong, a lack of time too."""
+    """Return the answer of one hook, or an empty one. Raises its faults, a lack of time too."""
     with subprocess.Popen(
         ["/bin/sh", "-c", hook["command"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env={**os.environ, "SWARM_PLUGIN_ROOT": os.path.dirname(os.path.dirname(FOLDER))}, start_new_session=True,

@@ -12,8 +12,7 @@ _named = paths_under_keys("path")
 def extract_changes(tool_input):
     """Return ``(path, how)`` of each file that `write_file` or `patch` names.
 
-    A patch is read as Hermes reads it: its headers count wherever they stand at the beginning of a line, with or
-    without the envelope around them.
+    A patch is read as Hermes reads it: a header counts at the beginning of any line, with or without the envelope.
     """
     is_write = isinstance(tool_input, dict) and "content" in tool_input
     text = tool_input.get("patch") if isinstance(tool_input, dict) and tool_input.get("mode") == "patch" else None
@@ -51,7 +50,7 @@ RUNTIME = RuntimeConfig(
     write_tools={"write_file", "patch"},
     extract_changes=extract_changes,
     replaces={"write_file"},
-    # What its names say is written is its own, or lies elsewhere.
+    # They write Hermes' own files, or elsewhere.
     harmless_tools={"skill_manage", "project_create", "feishu_drive_add_comment"},
     dialect=Dialect(tools={"terminal": "Bash"}),
 )

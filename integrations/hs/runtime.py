@@ -1,4 +1,4 @@
-"""The bash harness (wedow/harness): the tools that write files, and what its processes are known by."""
+"""The bash harness (wedow/harness): the tools that write files, and the marks of its processes."""
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
@@ -9,7 +9,7 @@ RUNTIME = RuntimeConfig(
     write_tools={"write_file", "str_replace", "edit_file"},
     replaces={"write_file"},
     extract_paths=paths_under_keys("path"),
-    # The harness is a script: what ends with the session is the process that runs one of its commands.
+    # The harness is a script. The process of one of its commands ends with the session.
     client_marks=("/commands/",),
     dialect=Dialect(tools={"bash": "Bash"}),
 )

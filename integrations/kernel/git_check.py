@@ -1,7 +1,7 @@
-"""Asks the check before a script in a namespace runs git: git_check.py GIT_WORDS, status 77 where it is refused.
+"""Asks the check before a script in a namespace runs git: git_check.py GIT_WORDS. The status is 77 for a refusal.
 
-Started by the ``git`` beside it, which is first on PATH there. Git under files that cannot be written ends half done,
-so it must not begin. Whatever goes wrong here lets it run.
+The ``git`` beside it starts it. That is first on PATH there. Git with files that it cannot write ends half done, so it
+must not begin. Any fault here lets it run.
 """
 
 import os
@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main(words: "list[str]") -> int:
-    """Say whether git may run with these words, for the session of the command that this is a part of."""
+    """Decide on a git call with these words, for the session of the command around it."""
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.watching.report import quoted
@@ -44,7 +44,7 @@ def _config_of(client: str):
 
 
 if __name__ == "__main__":
-    plugin = os.path.dirname(os.path.dirname(HERE))  # or the coordinator's package, which has the plugin's files in it
+    plugin = os.path.dirname(os.path.dirname(HERE))  # or the coordinator's package: it holds the plugin's files
     sys.path[:1] = [plugin, os.path.dirname(os.path.dirname(plugin))]
     try:
         status = main(sys.argv[1:])
@@ -55,5 +55,5 @@ if __name__ == "__main__":
 
             faults.record("kernel", "git", faults.describe(error))
         except Exception:
-            pass  # there is nobody to tell
+            pass  # no one to tell
     os._exit(status)

@@ -88,9 +88,9 @@ def _entered(plan: Plan) -> str:
             os.waitpid(child, 0)
         except ChildProcessError:
             pass  # the parent of this process ignores the ends of its children, and this process inherited that
-        said = b"".join(iter(lambda: os.read(reading, 4096), b"")).decode("utf-8", "surrogateescape")
+        report = b"".join(iter(lambda: os.read(reading, 4096), b"")).decode("utf-8", "surrogateescape")
         os.close(reading)
-        word, _, about = said.partition(" ")
+        word, _, about = report.partition(" ")
         if word == "held":
             namespace.join(int(about))
             return ""

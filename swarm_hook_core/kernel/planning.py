@@ -57,8 +57,7 @@ def plan_of(
 
 
 def leave(config: RuntimeConfig, call: ToolCall, plan: Plan) -> str:
-    """Write the plan for the call's shell. Return the file that the shell is to source, or "" if it looks for plans
-    itself.
+    """Write the plan for the call's shell. Return the file to source, or "" if the shell looks for plans itself.
 
     Raises OSError.
     """

@@ -32,26 +32,26 @@ def words_after(core: HookCore, call: ToolCall) -> str:
             return ""
         if not call.goes_on:
             plans.drop(call.session_id, name)
-        said = _text_of(call.response)
+        output = _text_of(call.response)
         words = ""
-        if _is_by_us(plan, said):
-            words = _words(core, plan, said)
+        if _is_by_us(plan, output):
+            words = _words(core, plan, output)
         return "\n".join(filter(None, (plan.words, words)))
     except Exception as error:
         core.record_fault("kernel", error)
         return ""
 
 
-def _is_by_us(plan: Plan, said: str) -> bool:
+def _is_by_us(plan: Plan, output: str) -> bool:
     """Return True if the command's output suggests that a held path was refused.
 
     Clients' own sandboxes refuse with the same words, mostly for paths elsewhere.
     """
     from swarm_hook_core.kernel.plans import NOT_HELD
 
-    if NOT_HELD in said:
+    if NOT_HELD in output:
         return False
-    return any(_may_be_ours(plan, line) for line in said.splitlines() if any(mark in line.lower() for mark in MARKS))
+    return any(_may_be_ours(plan, line) for line in output.splitlines() if any(mark in line.lower() for mark in MARKS))
 
 
 def _may_be_ours(plan: Plan, line: str) -> bool:
@@ -72,7 +72,7 @@ def _text_of(response: object, levels: int = 4) -> str:
     return ""
 
 
-def _words(core: HookCore, plan: Plan, said: str) -> str:
+def _words(core: HookCore, plan: Plan, output: str) -> str:
     from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
@@ -80,7 +80,7 @@ def _words(core: HookCore, plan: Plan, said: str) -> str:
     from swarm_hook_core.shell.collision import named
     from swarm_hook_core.state import local_store
 
-    paths = [path for path in plan.paths if os.path.basename(path) in said] or plan.paths
+    paths = [path for path in plan.paths if os.path.basename(path) in output] or plan.paths
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     file = local_store()
     locks: list[Held] = []

@@ -47,8 +47,9 @@ def _files(place: str) -> list[str]:
 
 
 def _allows(file: str, seen: str) -> bool:
-    """Return True if a rule in `file` may allow the command with the text `seen` (from `print_of`): it has all the
-    rule's words.
+    """Return True if a rule in `file` may allow a command: the command has all the rule's words.
+
+    `seen`: the command's text from `print_of`.
     """
     import ast
 

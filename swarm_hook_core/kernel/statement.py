@@ -86,16 +86,16 @@ def client_version(config: RuntimeConfig) -> str:
     mark = f"{state.st_dev} {state.st_ino} {state.st_mtime_ns}"
     known = os.path.join(kernel_dir(), f"{config.runtime_name}-version")
     try:
-        told, _, version = read_private(known, 1000).decode().partition("\n")
-        if told == mark:
+        noted, _, version = read_private(known, 1000).decode().partition("\n")
+        if noted == mark:
             return version
     except (OSError, ValueError):
         pass  # not asked yet
     from swarm_hook_core.spawn import run
 
-    said = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
+    output = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
     version = ""
-    if said:
-        version = said[-1]
+    if output:
+        version = output[-1]
     write_private(known, f"{mark}\n{version}")
     return version

@@ -36,12 +36,12 @@ def run(plan: Plan, command: int, ready: int) -> None:
         try:
             namespace.enter()
             held = _hold(plan)
-            said = "nothing"
+            report = "nothing"
             if held:
-                said = f"held {os.getpid()}"
+                report = f"held {os.getpid()}"
         except OSError as error:
-            held, said = [], f"failed {error.strerror or error}"
-        _write(ready, said)
+            held, report = [], f"failed {error.strerror or error}"
+        _write(ready, report)
         if held:
             _leave_files()
             _Upkeep(plan, held, command).stay()

@@ -85,9 +85,7 @@ class ToolEffects:
         return self._in_folders()
 
     def as_named_output(self) -> Effects:
-        """Return the effects of a tool with any other name, by its arguments' names; one that reads may also write
-        them.
-        """
+        """Return the effects of a tool with any other name, by its arguments' names. One that reads may write too."""
         certain = not reads(self.tool)
         for path in values(self.given, OUTPUTS):
             if certain:
@@ -233,9 +231,7 @@ class ToolEffects:
         return self.effects
 
     def as_unknown(self) -> Effects | None:
-        """Return the effects of an unknown tool with a name that suggests writing: it may write the files in its
-        arguments.
-        """
+        """Return the effects of an unknown tool with a name that suggests writing: any file in its arguments."""
         self.as_named_output()
         for path in values(self.given, (*PATHS, *TARGETS)):
             self._perhaps(path)

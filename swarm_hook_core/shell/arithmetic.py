@@ -59,7 +59,7 @@ def computed(walk: Walk, scope: Scope, text: str) -> str:
         return UNKNOWN
     try:
         return str(_Expression(walk, scope, text).whole())
-    except (_Unknown, ValueError, ZeroDivisionError, OverflowError, RecursionError):
+    except (_Unknown, ValueError, ZeroDivisionError, OverflowError, RecursionError):  # not a number that is known here
         return UNKNOWN
 
 

@@ -9,6 +9,8 @@ from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, 
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk
 
@@ -24,7 +26,7 @@ def set_words(walk: Walk, scope: Scope, words: list[str]) -> Stream:
             scope.words = [scope.words[0], *rest]
             return Stream("")
         takes = rest[0].endswith("o")
-        change = scope.options.discard
+        change: Callable[[str], None] = scope.options.discard
         if rest[0][0] == "-":
             change = scope.options.add
         if takes and rest[1:2] == ["errexit"] or "e" in rest[0][1:]:
@@ -232,14 +234,13 @@ def change_folder(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
         elif name == "popd":
             _go(walk, scope, scope.stack.pop())
         else:
-            scope.stack[-1], target = scope.folder, scope.stack[-1]
-            _go(walk, scope, target)
+            scope.stack[-1], folder = scope.folder, scope.stack[-1]
+            _go(walk, scope, folder)
         return None
     came_from = scope.folder
+    target = scope.variable("HOME")
     if operands:
         target = operands[0]
-    else:
-        target = scope.variable("HOME")
     if target == "-":
         _go(walk, scope, scope.previous)
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):

@@ -120,9 +120,9 @@ def _certain(
         keys = all_keys(session, tree.root, "/")
         patterns = peers.patterns(keys)
         if patterns:
-            met, unsure = _met_by_patterns(tree, patterns, keys, max(0.0, end - time.monotonic()))
-            if met:
-                return (*met, tree.by, False), possible
+            covered, unsure = _met_by_patterns(tree, patterns, keys, max(0.0, end - time.monotonic()))
+            if covered:
+                return (*covered, tree.by, False), possible
             possible += unsure
     end = time.monotonic() + GIT_SECONDS
     around: dict[Any, Any] = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
@@ -130,9 +130,10 @@ def _certain(
         if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
             break
         for limit in (FIRST_LOCKS, MOST_LOCKS):
-            met, unsure, more = _touched_by_git(session, call, peers, limit, max(0.0, end - time.monotonic()), around)
-            if met:
-                return (*met, False), possible
+            left = max(0.0, end - time.monotonic())
+            touched, unsure, more = _touched_by_git(session, call, peers, limit, left, around)
+            if touched:
+                return (*touched, False), possible
             if not more or (number and is_late(call.folder, call.by)):
                 break
         possible += unsure
@@ -165,7 +166,7 @@ def _mark(held: Held) -> tuple[str, str, str]:
 
 def _one_of(held: Held, path: str) -> str:
     # Keys without letter case have lost the spelling. A predicate may need it; the lock's own text has it.
-    tail = held.file[-len(path) :]
+    tail: str = held.file[-len(path) :]
     if len(tail) == len(path) and tail.casefold() == path.casefold():
         return tail
     return path
@@ -264,12 +265,12 @@ def _files_below(folder: str) -> Iterator[str]:
                         waiting.append(entry.path)
                     else:
                         yield entry.path
-        except OSError:
+        except OSError:  # gone or unreadable: it holds no file to ask about
             continue
 
 
 def _touched_by_git(
-    session: Any, call: GitCall, peers: Peers, limit: int, seconds: float, around: dict[str, Any]
+    session: Any, call: GitCall, peers: Peers, limit: int, seconds: float, around: dict[Any, Any]
 ) -> tuple[tuple[str, Held, str] | None, list[tuple[Held, str]], bool]:
     """Return ``((path, held, by) or None, [(held, why)], more)`` of one git command and at most `limit` locks.
 
@@ -330,7 +331,8 @@ def _moved(file: str, old: str, new: str) -> str:
 
 def _around(session: Any, folder: str, peers: Any) -> Sequence[Held]:
     """Locks of others in the work tree around `folder`, and on folders over it."""
-    return peers.around(all_keys(session, git_root(folder), "/"))
+    locks: Sequence[Held] = peers.around(all_keys(session, git_root(folder), "/"))
+    return locks
 
 
 def named(locks: Sequence[Held], identity: str, own_id: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import absolute, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
@@ -130,9 +130,9 @@ class _Condition:
             if self.patterns is None:
                 same = left == right
             else:
-                same = globs.match(left, self.patterns[place], True)
+                same = wildcards.match(left, self.patterns[place], True)
             return same == (operator != "!=")
         try:
             return _NUMERIC[operator](int(left), int(right))
-        except (KeyError, ValueError):
+        except (KeyError, ValueError):  # no number, or an operator that is not followed
             return None

@@ -121,7 +121,7 @@ class Files:
                 return Stream(None, file=whole)
             with open(whole, "rb") as file:
                 data = file.read(LONGEST_READ + 1)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # gone or unreadable: its text is unknown
             return None
         return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.syntax import Parameter
 
@@ -44,12 +44,11 @@ class _Expanded:
             return self.indirect()
         held = self.held()
         # Not set here: a profile may set it (see `Scope.parameter`), but no element of an array.
-        if held is not None:
-            plain: str | list[str] | None = held
-        elif index is not None:
-            plain = ""
-        else:
+        plain = held
+        if held is None and index is None:
             plain = self.scope.parameter(name)
+        if plain is None:
+            plain = ""
         if not operator:
             return plain
         if operator[-1] in "-=+?":
@@ -115,28 +114,31 @@ class _Expanded:
         target = self.held()
         if part.operator or not isinstance(target, str) or not is_known(target):
             return UNKNOWN
-        return self.scope.parameter(target, missing="")
+        return self.scope.parameter(target, missing="") or ""
 
     def defaulted(self, held: str | list[str] | None) -> Value:
         operator, argument = self.part.operator, self.part.argument
-        empty = held is None or (operator.startswith(":") and held in ("", []))
         kind = operator[-1]
+        if held is None or (operator.startswith(":") and held in ("", [])):
+            return self.instead(kind)
         if kind == "+":
-            if empty:
-                return ""
             return argument
+        if kind != "?" and isinstance(held, str) and self.walk.has_found(held):  # one of several, some may be empty
+            instead = self.words.value(argument)
+            return self.walk.renamed(held, lambda one: one or instead, "", "", otherwise=held)
+        return held
+
+    def instead(self, kind: str) -> Value:
+        """Return the value of an empty variable."""
+        argument = self.part.argument
+        if kind == "+":
+            return ""
         if kind == "?":
-            if empty:
-                return UNKNOWN
-            return held
-        if not empty:
-            if isinstance(held, str) and self.walk.has_found(held):  # one of several texts, some may be empty
-                instead = self.words.value(argument)
-                return self.walk.renamed(held, lambda one: one or instead, "", "", otherwise=held)
-            return held
+            return UNKNOWN
         if kind == "=":
-            self.scope.variables[self.part.name] = self.words.value(argument)
-            return self.scope.variables[self.part.name]
+            text = self.words.value(argument)
+            self.scope.variables[self.part.name] = text
+            return text
         return argument
 
     def slice(self, held: list[str]) -> list[str]:
@@ -178,20 +180,20 @@ class _Expanded:
 
 
 def _trimmed(text: str, wanted: str, operator: str) -> str:
-    if not globs.is_magic(wanted, True):
-        wanted = globs.literal(wanted)
+    if not wildcards.is_magic(wanted, True):
+        wanted = wildcards.literal(wanted)
         if operator[0] == "#":
             return text.removeprefix(wanted)
         return text.removesuffix(wanted)
     if len(text) > LONGEST_MATCHED:
         return UNKNOWN
-    items = globs.compiled(wanted, True)
+    items = wildcards.compiled(wanted, True)
     places = range(len(text) + 1)
     for place in reversed(places) if operator in ("##", "%") else places:
         cut, kept = text[:place], text[place:]
         if operator[0] == "%":
             cut, kept = kept, cut
-        if globs.matches(cut, items):
+        if wildcards.matches(cut, items):
             return kept
     return text
 
@@ -199,8 +201,8 @@ def _trimmed(text: str, wanted: str, operator: str) -> str:
 def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
     if not wanted:
         return text
-    if not globs.is_magic(wanted, True):
-        wanted = globs.literal(wanted)
+    if not wildcards.is_magic(wanted, True):
+        wanted = wildcards.literal(wanted)
         if operator == "/#":
             if text.startswith(wanted):
                 return replacement + text[len(wanted) :]
@@ -212,10 +214,10 @@ def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
         return text.replace(wanted, replacement, -1 if operator == "//" else 1)
     if len(text) > LONGEST_REPLACED:
         return UNKNOWN
-    items, out, at = globs.compiled(wanted, True), [], 0
+    items, out, at = wildcards.compiled(wanted, True), [], 0
     while at < len(text) and not (operator == "/#" and at):
         ends = range(len(text), at if operator != "/%" else len(text) - 1, -1)
-        end = next((end for end in ends if globs.matches(text[at:end], items)), None)
+        end = next((end for end in ends if wildcards.matches(text[at:end], items)), None)
         if end is None:
             out.append(text[at])
             at += 1

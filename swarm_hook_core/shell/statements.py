@@ -5,7 +5,8 @@ Each takes the walk, the Scope that it changes and the statement, and returns th
 
 from __future__ import annotations
 
-from swarm_hook_core.shell import globs, syntax
+from swarm_hook_core import wildcards
+from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
 from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
 from swarm_hook_core.shell.showing import rarely_fails, shown_parts
@@ -13,6 +14,7 @@ from swarm_hook_core.shell.words import fields, number, pattern, value
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from swarm_hook_core.shell.scope import Scope
@@ -188,7 +190,7 @@ def cases(walk: Walk, scope: Scope, node: Case) -> Stream | None:
             wanted = [pattern(walk, scope, word) for word in patterns]
             hit = None
             if all(map(is_known, wanted)):
-                hit = any(globs.match(subject, one, True) for one in wanted)
+                hit = any(wildcards.match(subject, one, True) for one in wanted)
         if (hit is False or sure) and not falls:
             continue  # another pattern is known to be the one
         falls = goes_on
@@ -303,7 +305,7 @@ def negated(walk: Walk, scope: Scope, node: Negated) -> Stream | None:
     return stream
 
 
-_STATEMENTS = {
+_STATEMENTS: dict[type, Callable[[Walk, Scope, Any], Stream | None]] = {
     syntax.Arithmetic: calculation,
     syntax.Background: lambda walk, scope, node: statement(walk, scope.fork(), node.inner),
     syntax.Case: cases,

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.scope import Scope, Variable
     from swarm_hook_core.shell.walk import Walk
 
 
@@ -102,9 +102,7 @@ def _assign_element(walk: Walk, scope: Scope, name: str, index: Word, text: str,
     scope.variables[name] = listed
 
 
-def _items(
-    walk: Walk, scope: Scope, words: list[Word], held: dict[str, Any] | list[str] | None
-) -> dict[str, str] | list[str]:
+def _items(walk: Walk, scope: Scope, words: list[Word], held: Variable) -> list[str] | dict[str, str]:
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
     named: dict[str, Any] = {}
     if isinstance(held, dict):
@@ -143,7 +141,7 @@ def declare(walk: Walk, scope: Scope, words: list[Word]) -> None:
         if not variable.isidentifier():
             value(walk, scope, word)
             continue
-        if local and variable not in scope.locals:
+        if local and scope.locals is not None and variable not in scope.locals:
             scope.locals[variable] = scope.variables.get(variable)
         if associative and not isinstance(scope.variables.get(variable), dict):
             scope.variables[variable] = {}
@@ -189,8 +187,9 @@ def read(walk: Walk, scope: Scope, words: list[str]) -> Stream:
         end = given.value("-d")
         line, status = scope.stdin.line(walk, "\n" if end is None else end[:1])
     scope.status = status
-    if given.has("-a"):
-        scope.variables[given.value("-a")] = line.split() if is_known(line) else [line]
+    array = given.value("-a")
+    if array is not None:
+        scope.variables[array] = line.split()
         return Stream("")
     if not names:
         scope.variables["REPLY"] = line
@@ -225,7 +224,7 @@ def map_file(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     if stream is None or (stream.text is None and stream.found is None):
         scope.variables[name] = [UNKNOWN]
     elif stream.text is None:
-        scope.variables[name] = [walk.mark(stream.found)]
+        scope.variables[name] = [walk.mark(stream.found or [])]
     else:
         scope.variables[name] = stream.text.removesuffix("\n").split("\n") if stream.text else []
     scope.status = True

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.files import Files
 from swarm_hook_core.shell.model import MOST_TEXT, UNKNOWN, Effects, Found, Guess, Input, Tree, absolute, text_of
@@ -203,6 +203,8 @@ class Walk(Unknowns):
 
     def listed(self, scope: Scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
+        from swarm_hook_core.shell import globs
+
         self.spend(2)
         names = globs.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
@@ -213,16 +215,18 @@ class Walk(Unknowns):
             return [UNKNOWN]
         parts = wanted.split("/")
         fixed = 0
-        while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
+        while fixed < len(parts) - 1 and not wildcards.is_magic(parts[fixed], True):
             fixed += 1
-        root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
-        return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
+        root = absolute(scope.folder, wildcards.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
+        return [self.mark(Found(root or "/", globs.admits(wanted, scope.folder or "/", scope.options)))]
 
     def _made(self, wanted: str, scope: Scope, names: list[str]) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
         self.spend(1 + len(self.files.contents) // 8)
+        from swarm_hook_core.shell import globs
+
         admits = globs.admits(wanted, scope.folder, scope.options)
         made = [path for path in self.files.contents if admits(path)]
         start = ""

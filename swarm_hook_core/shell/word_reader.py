@@ -443,5 +443,5 @@ def _decoded(text: str) -> str:
     """`text` with the bytes that stand in it as surrogates read as UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-    except UnicodeError:
+    except UnicodeError:  # not UTF-8: left as it is
         return text

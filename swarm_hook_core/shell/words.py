@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.parameters import expanded
 from swarm_hook_core.shell.parser import document_of
@@ -37,9 +37,9 @@ def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
     found: list[str] = []
-    signs = ()
+    signs: frozenset[str] = frozenset()
     if "noglob" not in scope.options:
-        signs = globs.SIGNS
+        signs = wildcards.SIGNS
     for parts in braces(word.parts) if "{" in word.raw else [word.parts]:
         out = _Fields(scope.separators())
         Expansion(walk, scope, out).put(with_home(scope, parts))
@@ -49,8 +49,8 @@ def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
             text = "".join(piece for piece, _magic in pieces)
             if any(magic and any(sign in piece for sign in signs) for piece, magic in pieces) and is_known(text):
                 wanted = _as_pattern(pieces)
-                if globs.is_magic(wanted, True):
-                    found += walk.listed(scope, wanted) or [globs.literal(wanted)]
+                if wildcards.is_magic(wanted, True):
+                    found += walk.listed(scope, wanted) or [wildcards.literal(wanted)]
                     continue
             found.append(text if len(text) <= LONGEST_VALUE else UNKNOWN)
     return found
@@ -97,6 +97,7 @@ def with_home(scope: Scope, parts: list[str | Node]) -> list[str | Node]:
     user, slash, inside = rest.partition("/")
     if not tilde or (before and not (before[-1] == "=" and before[:-1].isidentifier())) or (parts[1:] and not slash):
         return parts
+    home: Any = UNKNOWN
     if user in ("+", "-"):
         if user == "+":
             home = scope.folder
@@ -211,7 +212,7 @@ class _Fields:
     def next(self) -> None:
         if self.open is not None:
             self.done.append(self.open)
-            self.open: list[tuple[str, bool]] | None = None
+            self.open = None
 
     def put_split(self, text: str) -> None:
         """An unquoted expansion."""
@@ -259,7 +260,7 @@ class _Fields:
 
 
 def _as_pattern(pieces: list[tuple[str, bool]]) -> str:
-    return "".join(text if magic else globs.escaped(text) for text, magic in pieces)
+    return "".join(text if magic else wildcards.escaped(text) for text, magic in pieces)
 
 
 # Braces

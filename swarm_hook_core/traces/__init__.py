@@ -21,7 +21,7 @@ another session has a journal in the same place:
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
     meetings    the traces of others for one call. It composes
-      others      one other session's journal, and that session's liveness
+      others      the journals of a place: the session's own, and each living other's
       unread      shell commands that ran unparsed
       machines    unpushed writes by sessions on other machines of a team
       seen        the session's own knowledge of a file
@@ -291,7 +291,7 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None) -> None:
-        """Collect writes beyond the named files: targets of ``git mv``, and the command's text if it writes whole
+        """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
         folders.
 
         A later reader of the journal parses that text.

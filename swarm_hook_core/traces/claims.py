@@ -259,10 +259,10 @@ def _read(path: str) -> Claim | None:
     finally:
         os.close(handle)
     try:
-        told = loads(text)
+        content = loads(text)
     except (ValueError, RecursionError):
-        told = None
-    facts = told if isinstance(told, dict) else {}
+        content = None
+    facts = content if isinstance(content, dict) else {}
     words, at = [word for name in _WORDS if isinstance(word := facts.get(name), str)], facts.get("at")
     if isinstance(at, int) and len(words) == len(_WORDS):
         key, file, runtime, session_id, agent, tool = words
@@ -271,9 +271,7 @@ def _read(path: str) -> Claim | None:
 
 
 def _claim_at(path: str) -> Claim | None:
-    """Return the claim on `path`, or None. A folder or link there counts as unowned, so that the next claim replaces
-    it.
-    """
+    """Return the claim on `path`, or None. A folder or link there counts as unowned: the next claim replaces it."""
     try:
         return _read(path)
     except NotOrdinary:

@@ -111,10 +111,9 @@ class GitClearing:
         repository = Repository(self._top, SECONDS, self._call.top, self._call.environment)
         try:
             tracked = set(repository.tracked(names))
+            if self._call.words[0] == "stash" and self._options.has(*_WITH_UNTRACKED):
+                return list(names.values())
             if self._call.words[0] != "clean":
-                both = self._call.words[0] == "stash" and self._options.has(*_WITH_UNTRACKED)
-                if both:
-                    return list(names.values())
                 return [names[name] for name in names if name in tracked]
             cleaned = set(repository.untracked(names, with_ignored=self._options.has("-x", "-X")))
         except (NoAnswer, Refused):

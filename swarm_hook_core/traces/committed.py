@@ -77,8 +77,9 @@ class Committed:
         return [trace for trace in traces if trace.path not in committed]
 
     def unpushed_of(self, traces: list[Trace]) -> list[Trace]:
-        """Return those of `traces` whose changes are uncommitted, or in commits that no remote has. Ignored files are
-        left out.
+        """Return the traces with changes that are uncommitted, or in commits that no remote has.
+
+        Ignored files are left out.
         """
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 

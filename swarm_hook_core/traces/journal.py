@@ -228,10 +228,9 @@ def entries_below(data: bytes, folder: str, kinds: Collection[str]) -> list[Entr
 
 
 def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) -> list[Entry]:
-    """Return the newest entry of `kinds` for each path at or below the folder with this key, at most `most`, newest
-    first.
+    """Return the newest entry of `kinds` for each path at or below a folder, at most `most`, newest first.
 
-    Only the journal's end (`TAIL`) is searched.
+    `folder`: its key. Only the journal's end (`TAIL`) is searched.
     """
     begin, found = b"\0" + escaped(folder.rstrip("/")), {}
     marks = [f" {kind} ".encode() for kind in kinds]

@@ -156,10 +156,9 @@ class OthersJournal:
         return [(path, entry) for path, entry in pending if self.is_pending(path, entry)]
 
     def clearing_of(self, keys: Collection[str], since_ns: int) -> tuple[Entry, str, str] | None:
-        """Return ``(entry, deed, place)`` of a call since `since_ns` that clears the folder of the file with these
-        keys.
+        """Return ``(entry, deed, place)`` of a call after `since_ns` that clears the folder of a file, or None.
 
-        None if there is no such call, or if the folder is gone already: then the call is over.
+        `keys`: those of the file. None also if the folder is gone already: then the call is over.
         """
         if self._clearings is None:
             self._clearings = self._cleared_since(since_ns)  # once for all files of the call
@@ -236,10 +235,9 @@ class OthersJournal:
         return seen.ended_ns(self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
-        """Return the Trace of `entry`, a write of the file at `path`; None if it is older than a day or its session is
-        gone.
+        """Return the Trace of `entry`, a write of the file at `path`.
 
-        Git is asked later.
+        None if it is older than a day, or its session is gone. Git is asked later.
         """
         if entry.at_ns / 1e9 < self._now - journal.DAY_SECONDS:
             return None

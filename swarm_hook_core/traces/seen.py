@@ -131,8 +131,7 @@ def is_untold(own: bytes, path: str, trace: Trace) -> bool:
 
 
 def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = None) -> bool:
-    """Note in `trail` the states that the session's last writes have left, where not noted before: their calls are
-    over.
+    """Note in `trail` the states that the session's last writes have left, if not noted before: their calls are over.
 
     A write that has not changed its file is over only if it belongs to the same agent and to no parallel call. `only`:
     restrict to these paths, of a call that has ended. Return True if anything was noted.

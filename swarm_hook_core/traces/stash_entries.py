@@ -52,8 +52,9 @@ def verb_of(words: list[str]) -> str:
 
 
 def puts_aside(git_call: GitCall, words: list[str], seconds: float, is_first: bool) -> bool:
-    """Return True if ``git <words>`` makes a stash entry. `is_first`: no earlier part of the call can have changed
-    files.
+    """Return True if ``git <words>`` makes a stash entry.
+
+    `is_first`: no earlier part of the call can have changed files.
     """
     if words[0] != "stash" or verb_of(words) not in ("push", "save"):
         return False
@@ -110,8 +111,9 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
 
 
 def _meant(words: list[str], verb: str, made: int) -> list[int]:
-    """Return the present number of the entry that ``git stash <verb>`` names, in a list; `made`: entries made before
-    it.
+    """Return the present number of the entry that ``git stash <verb>`` names, in a list.
+
+    `made`: number of entries that earlier commands of the call make.
     """
     operands = split(words[2:]).operands[1 if verb == "branch" else 0 :]
     number = "0"
@@ -130,10 +132,10 @@ def _times(git_call: GitCall, seconds: float) -> list[int]:
         return []
     repository = Repository(top, seconds, git_call.top, git_call.environment)
     try:
-        told = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
+        listing = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
     except (NoAnswer, Refused):
         return []  # no answer, or no stash
-    return [int(line) for line in told.split("\n") if line.isdigit()]
+    return [int(line) for line in listing.split("\n") if line.isdigit()]
 
 
 def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:

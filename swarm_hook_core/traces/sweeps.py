@@ -111,10 +111,10 @@ class Sweeps:
             self.put_aside[tree_of(git_call)] = git_call.aside
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
-            return self._said(git_call, words, lost, deed, self.level != NOTICE)
+            return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
         taken = [trace for trace in taken if not went_on_with(self.meetings, trace)]
         if taken:
-            return self._said(git_call, words, taken, deed_of(words), self.level == TURN)
+            return self._outcome(git_call, words, taken, deed_of(words), self.level == TURN)
         return None, ""
 
     def of_late(self, git_call: GitCall) -> tuple[Denial | None, str]:
@@ -131,10 +131,10 @@ class Sweeps:
         lost, taken = by_words.swept(git_call, self._words, list(near))
         theirs = [near[path] for path in lost]
         if theirs:
-            return self._said(git_call, self._words, theirs, deed, self.level != NOTICE, is_late=True)
+            return self._outcome(git_call, self._words, theirs, deed, self.level != NOTICE, is_late=True)
         theirs = [near[path] for path in taken if not went_on_with(self.meetings, near[path])]
         if theirs and self.level == TURN:
-            return self._said(git_call, self._words, theirs, deed, True, is_late=True)
+            return self._outcome(git_call, self._words, theirs, deed, True, is_late=True)
         return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
 
     def left(self) -> float:
@@ -157,9 +157,7 @@ class Sweeps:
             return ""  # too slow: assume none of them
 
     def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
-        """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it stages or
-        commits.
-        """
+        """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it takes along."""
         fresh: dict[str, Trace] = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
@@ -181,7 +179,7 @@ class Sweeps:
             self._committed.update(self._staged)
             self._committed.update((trace.path, trace) for trace in taken)
 
-    def _said(
+    def _outcome(
         self, git_call: GitCall, words: list[str], traces: list[Trace], deed: str, denies: bool, is_late: bool = False
     ) -> tuple[Denial | None, str]:
         from swarm_hook_core.traces import sweep_wording

@@ -1,3 +1,3 @@
-"""What `swarm-mcp doctor` looks at: this installation, its store, and each client's enforcement."""
+"""The checks of `swarm-mcp doctor`: this installation, its store, and each client's enforcement."""
 
 from __future__ import annotations

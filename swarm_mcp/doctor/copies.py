@@ -1,4 +1,4 @@
-"""Which of the copies of swarm-mcp that may be on a machine runs here, and which a client's plugin would run."""
+"""Several copies of swarm-mcp may be on a machine: the one that runs here, and the one of a client's plugin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swarm_mcp.runtimes.owned_folder import read_record
 
 
 def which_copy() -> str:
-    """What kind of copy this very process is, and where."""
+    """Return the kind and the place of the copy that this process runs."""
     packages = os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__)))
     if os.path.exists(os.path.join(packages, "pyproject.toml")):
         return f"a checkout: {packages}"
@@ -29,7 +29,7 @@ def which_copy() -> str:
 
 
 def of_plugin(client: Runtime, root: Path) -> Finding:
-    """Which copy the plugin of `client`, which lies in `root`, runs as its server and registers sessions with."""
+    """Return the copy that the plugin of `client` in `root` runs as its server and registers sessions with."""
     name, install = f"{client.name} command", f"swarm-mcp install --client {client.name}"
     chosen, recorded = chosen_command(), _recorded(client, root)
     if chosen:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed
@@ -27,16 +27,17 @@ DENIED = "swarm lock blocked"
 
 
 class Question(NamedTuple):
-    """What is asked of a hook: `what` it is in words, whether it has to be `denied`, the client's `payload`."""
+    """A question to a hook: `what` describes it, `denied` is the right answer, `payload` is the client's."""
 
     what: str
     denied: bool
-    payload: dict
+    payload: dict[str, Any]
 
 
 class Answer(NamedTuple):
-    """What a hook `printed`, the `reason` in it where a client reads it as a denial, how many `seconds` it took, and
-    the `trouble` it had, in words; each empty where there is none."""
+    """The output of a hook: the `printed` text, the `reason` in it if a client reads it as a denial, the `seconds` it
+    took, and its `trouble` in words. Each may be empty.
+    """
 
     printed: str = ""
     reason: str = ""
@@ -66,7 +67,7 @@ class Canary:
             asking = Registration(here, label="canary", lease_seconds=600, runtime=runtime.name, session_id=SESSION)
             canary = store.instances.register(asking)
             store.locks.acquire(peer, str(locked), "canary")
-            # Noted already: what a hook starts to note a denial would outlive this folder.
+            # Noted in advance: the process that a hook starts to note a denial would outlive this folder.
             store.denials.report(canary, str(locked), peer.id, "doctor")
 
     def asked_of_command(self, hook: HookCommand) -> list[Answer]:
@@ -115,7 +116,7 @@ class Canary:
         return found[1:]
 
     def wrong(self, answers: list[Answer]) -> str:
-        """Return what is wrong with the `answers` to the questions, in words; empty where nothing is."""
+        """Return the faults of the `answers` to the questions, in words, or an empty text."""
         for question, answer in zip(self.questions, answers):
             if question.denied and DENIED not in answer.reason:
                 return f"{question.what} was not denied: {answer.trouble or answer.printed[:120] or 'it was let pass'}"
@@ -125,19 +126,19 @@ class Canary:
 
     def _recorded_fault(self) -> str:
         try:
-            return json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"]
+            return str(json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"])
         except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
             return ""
 
 
 def prove(runtime: Runtime, installed: Installed) -> Finding:
-    """Return whether the hooks that the client would run deny a write to a peer's file, and only that."""
+    """Prove that the hooks of the client deny a write to a peer's file, and no other write."""
     name, mend = f"{runtime.name} enforcement", f"swarm-mcp install --client {runtime.name}"
     commands = [hook for hook in installed.commands() if hook.event == EVENT]
     tools = [tool for tool in installed.tools() if tool.event == EVENT]
     if not commands and not tools:
         return Finding(name, "fail", f"the installed plugin has no {EVENT} hook", mend)
-    details: dict = {}
+    details: dict[str, Any] = {}
     proven = []
     with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
         canary = Canary(Path(folder).resolve(), runtime)
@@ -162,7 +163,7 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
 
 
 def coverage(runtime: Runtime) -> Finding:
-    """Return which release is in use, which was tested, and what the client does not let swarm see or say."""
+    """Return the release in use, the tested one, and the gaps in the client's coverage."""
     name, covered, release = f"{runtime.name} coverage", runtime.coverage, runtime.release()
     gaps = f"not all is covered: {'; '.join(covered.gaps())}" if covered.gaps() else "all is covered"
     if covered.verified is None:
@@ -180,7 +181,7 @@ def coverage(runtime: Runtime) -> Finding:
 
 
 def transport(runtime: Runtime, installed: Installed) -> Finding:
-    """Return how the check of the installed plugin is asked, and what that does not cover."""
+    """Return the transport of the installed plugin's check, and its gaps."""
     name = f"{runtime.name} transport"
     if not any(tool.event == EVENT for tool in installed.tools()):
         return Finding(name, "info", "command: each write is checked by a process of its own")
@@ -193,7 +194,7 @@ def transport(runtime: Runtime, installed: Installed) -> Finding:
 
 
 def understood(text: str, dialect: Dialect) -> Answer:
-    """Return what a client of this dialect makes of what a hook printed: only the exact object is a denial."""
+    """Return the answer that a client of this dialect reads in a hook's output: only the exact object is a denial."""
     if not text.strip():
         return Answer()
     try:
@@ -213,10 +214,10 @@ def _texts(tree: object) -> list[str]:
     return [tree] if isinstance(tree, str) else []
 
 
-def _filled(value: object, payload: dict) -> object:
-    """Return `value` of the hook's input with a payload's field in the place of ``${field}``, as Codex has it.
+def _filled(value: object, payload: dict[str, Any]) -> object:
+    """Return `value` of the hook's input with fields of the payload in place of ``${field}``, as Codex fills them in.
 
-    Nothing, as Claude Code has it, where the payload has no such field: which of its agents calls, outside of any.
+    A missing field becomes empty, as in Claude Code: outside of agents no agent's id is there.
     """
     if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
         return payload.get(value[2:-1], "")

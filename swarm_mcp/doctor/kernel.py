@@ -1,12 +1,11 @@
-"""Whether the kernel holds locked files here while a command runs that nobody can read, and whose commands: for
-`doctor` and for `install --kernel`."""
+"""Checks of the kernel's hold on locked files during unreadable commands, for `doctor` and `install --kernel`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import settings
 from swarm_hook_core.environment import first_set
@@ -20,7 +19,7 @@ SWITCH = "swarm-mcp install --kernel"
 
 
 class Ability(NamedTuple):
-    """What the kernel can do for this user: `how` it holds files; where it cannot, `why`, and what `mend`s it."""
+    """The kernel's ability for this user: `how` it holds files, or `why` it cannot, and the `mend`."""
 
     how: str
     why: str = ""
@@ -34,7 +33,7 @@ class Ability(NamedTuple):
 
 
 def ability() -> Ability:
-    """Try it anew, which takes some 30 ms, and return what came of it."""
+    """Try it anew (some 30 ms), and return the result."""
     why = probe.again()
     if why:
         return Ability("", why, probe.mend(why))
@@ -44,13 +43,13 @@ def ability() -> Ability:
 
 
 def is_on() -> dict[str, bool]:
-    """Whether it is switched on in this folder, by runtime."""
+    """Return runtime -> True if it is switched on in this folder."""
     folder = user_settings.checkout_here()
     return {name: settings.kernel(hook_config(name).env_prefix, folder) for name in NAMES}
 
 
 def overridden(wanted: bool) -> str:
-    """Who says otherwise than the user's own setting, in a few words; empty where nobody does."""
+    """Return the source of a setting that overrides the user's own, in a few words, or an empty text."""
     folder = user_settings.checkout_here()
     if settings.kernel("", folder) == wanted:
         return ""
@@ -58,13 +57,13 @@ def overridden(wanted: bool) -> str:
 
 
 def finding(clients: Sequence[Runtime]) -> Finding:
-    """Return whether it is on and works, and the commands of which of these `clients` are held."""
+    """Return the finding: is it on, does it work, and for commands of which of these `clients`?"""
     on = is_on()
     if not any(on.values()):
         text = "off: what a command that nobody can read does to locked files is seen once it has ended"
         return Finding(NAME, "info", text, SWITCH, {"on": []})
     found = ability()
-    details: dict = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
+    details: dict[str, Any] = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
     if found.why:
         return Finding(NAME, "warn", f"on, and {found._replace(mend='').said()}", found.mend, details)
     held, others = whose([client for client in clients if on[client.name]])
@@ -75,20 +74,20 @@ def finding(clients: Sequence[Runtime]) -> Finding:
 
 
 def whose(clients: Sequence[Runtime]) -> tuple[list[str], list[str]]:
-    """Return the clients whose commands the kernel holds, and the others, each with its release where that matters."""
+    """Return the clients with held commands, and the others, each with its release if that matters."""
     about = [_said_of(client) for client in clients]
     held, others = ([name for is_held, name in about if is_held is wanted] for wanted in (True, False))
     return held, others
 
 
 def said_of(held: list[str], others: list[str]) -> str:
-    """Return what `whose` has found as the end of a line."""
+    """Return the result of `whose` as the end of a line."""
     text = f"; held: commands of {', '.join(held)}" if held else ""
     return text + (f"; not held: those of {', '.join(others)}" if others else "")
 
 
 def _said_of(client: Runtime) -> tuple[bool, str]:
-    """Whether commands of this client are held, and its name, with what else there is to say."""
+    """Return True if commands of this client are held, and its name with a remark."""
     config = hook_config(client.name)
     if not config.kernel_versions:
         return bool(config.kernel), client.title

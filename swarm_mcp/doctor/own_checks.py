@@ -1,7 +1,7 @@
 """Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, folders,
-settings, git hooks, what the kernel holds, faults.
+settings, git hooks, the kernel's hold, faults.
 
-The standard library is enough for them: what is broken may be the other libraries.
+They need only the standard library, because the other libraries may be broken.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from typing import Any
 
 from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
@@ -38,19 +39,18 @@ from swarm_mcp.visibility import veiled
 RECENT_SECONDS = 86400
 MOST_NAMED = 100  # sessions of one scope
 AGAIN = f"install it again: pipx install --force {DISTRIBUTION}"
-# library -> what is taken of it, in which module
+# library -> names taken from it, with their module
 _NEEDED = {
     "sqlite-utils": ("sqlite_utils", "Database"),
     "platformdirs": ("platformdirs", "user_data_path"),
-    "mcp": ("swarm_mcp.server.sdk", "Server"),
 }
 
 
 def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
     """Return the contract's eight checks, then libraries, journal mode, folders, settings, the level of automatic
-    locks, what a failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
+    locks, the answer to a failed check, git hooks, the kernel's hold for `clients`, and recorded faults.
 
-    Each comes as soon as it has been looked at.
+    Each comes as soon as it is ready.
     """
     scope = current_scope(scope_flag)
     checks: dict[str, Callable[[], Finding | list[Finding]]] = {
@@ -78,7 +78,7 @@ def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Findi
 
 
 def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Finding]:
-    """What `check` finds, or that it could not look."""
+    """Return the findings of `check`, or the finding that it failed."""
     try:
         found = check()
     except Exception as error:
@@ -114,7 +114,10 @@ def _build() -> str:
 
 def _database() -> Finding:
     path = store_path()
-    details: dict = {"path": path, "source": "env" if os.environ.get("SWARM_DB_PATH", "").strip() else "default"}
+    details: dict[str, Any] = {
+        "path": path,
+        "source": "env" if os.environ.get("SWARM_DB_PATH", "").strip() else "default",
+    }
     if not os.path.exists(path):
         return Finding("database", "info", f"{path} does not exist yet; the first session creates it", details=details)
     details["size_bytes"] = os.path.getsize(path)
@@ -198,7 +201,7 @@ def _environment() -> Finding:
 
 
 def _libraries() -> Finding:
-    """Whether what commands and the server load beside the standard library can be loaded."""
+    """Load the libraries of commands and of the server beside the standard library."""
     broken = {}
     gc.disable()  # the SDK is very many objects that stay: looking for garbage among them is a quarter of doctor's time
     for name, (module, part) in _NEEDED.items():
@@ -257,7 +260,7 @@ def _settings() -> Finding:
 
 
 def _setting(name: str, about: str) -> Finding:
-    """What ``auto`` or ``fail`` is for sessions in this folder, and who says so."""
+    """Return the value of ``auto`` or ``fail`` for sessions in this folder, and its source."""
     from swarm_mcp import user_settings
 
     found, others = user_settings.in_force(name, user_settings.checkout_here())

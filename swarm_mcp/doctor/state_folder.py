@@ -1,7 +1,8 @@
-"""Whether what swarm keeps for this user can be written: its state, its store and the plugin's folder.
+"""Write access to this user's folders of swarm: its state, its store and the plugin's folder.
 
-Without the state folder hooks note nothing of what sessions change or have seen. A store that can be read, in a folder
-that is closed, is a sandbox as a rule: what is outside writes it, so that is a warning, as is a closed plugin folder.
+Without the state folder hooks note neither changes nor reads of sessions. A store that can be read, in a folder that is
+closed, is a sandbox as a rule, and processes outside of it write the store. So that is a warning, as is a closed plugin
+folder.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _why_closed(folder: str) -> str:
 
 
 def _of_folder(folder: str) -> list[str]:
-    """What keeps a file from being made in `folder`, or the folder itself; one line, or none."""
+    """Return the reason that no file can be made in `folder` (one line), or nothing."""
     if not os.path.lexists(folder):
         why = _why_closed(folder)
         return [f"{folder} cannot be made: {why}"] if why else []
@@ -74,7 +75,7 @@ def _of_folder(folder: str) -> list[str]:
 
 
 def _of_journals() -> list[str]:
-    """What keeps journals from being added to, a line each."""
+    """Return the reasons that journals cannot be added to, a line each."""
     wrong: list[str] = []
     base = traces_dir()
     if os.path.lexists(base) and not os.path.isdir(base):

@@ -1,8 +1,8 @@
 """Checks of the teams that clones on this machine have joined, and the proof that a lock taken on one machine denies on
 another.
 
-For the proof two machines are played: private homes with a clone each, and with team agents of their own, over the real
-server. There they have a repository that nobody else has.
+The proof plays two machines: private homes with a clone each, and with team agents of their own, over the real server.
+They have a repository there that no one else sees.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from swarm_mcp.team.standing import standing
 STEP_SECONDS = 30.0
 SETTLED_SECONDS = 10.0  # until a lock holds on both machines
 FREE_SECONDS = 10.0  # until a released lock is free elsewhere
-RUNTIME = "claude-code"  # whose hook is asked: any does the same here
+RUNTIME = "claude-code"  # the runtime of the tested hook: all do the same here
 STATUS = "`swarm-mcp team status` says more"
 
 
 def findings() -> list[Finding]:
-    """Return how each repository of a team stands, then one finding for each server: what the proof has shown."""
+    """Return the state of each team's repository, then for each server the result of the proof."""
     found = []
     told = standing()
     for one in told["repositories"]:
@@ -64,7 +64,7 @@ class _Machine(NamedTuple):
         return self.root / "clone"
 
     def asked(self, *words: str, stdin: str = "") -> str:
-        """Return what a command of the coordinator prints. Raises SwarmError where it fails."""
+        """Return the output of a command of the coordinator. Raises SwarmError if it fails."""
         try:
             done = subprocess.run(
                 [*coordinator_command(), *words], input=stdin, capture_output=True, encoding="utf-8", errors="replace",
@@ -78,7 +78,7 @@ class _Machine(NamedTuple):
         return done.stdout
 
     def denies(self, file: Path) -> bool:
-        """Whether the hook denies a write to a file."""
+        """Return True if the hook denies a write to a file."""
         call = {"session_id": "doctor", "cwd": str(self.clone), "hook_event_name": "PreToolUse", "tool_name": "Write",
                 "tool_input": {"file_path": str(file), "content": ""}}  # fmt: skip
         return '"deny"' in self.asked("hook", "pre-tool-use", "--runtime", RUNTIME, stdin=json.dumps(call))
@@ -113,7 +113,7 @@ def _proof(server: str) -> Finding:
 
 
 def _wrong(server: str, here: _Machine, there: _Machine) -> tuple[str, float]:
-    """Play it; what went wrong, empty for nothing, and how many seconds a lock took. Raises SwarmError."""
+    """Run the proof. Return the fault (or an empty text) and the seconds that a lock took. Raises SwarmError."""
     name = f"doctor/{machine()}"
     for one in (here, there):
         one.clone.mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""Git hooks that refuse to commit or push what another session has locked: for writers that have no hooks of their own.
+"""Git hooks that refuse to commit or push files that another session has locked: for writers without hooks of their
+own.
 
 `repository` asks git, `check` decides, `hooks` puts the hooks there and takes them away, `scripts` is their text.
 """

@@ -1,4 +1,4 @@
-"""What a commit would take along of the changes that other live sessions have made and not committed."""
+"""Uncommitted changes of other live sessions that a commit would include."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from swarm_mcp.store import Store
 if TYPE_CHECKING:
     from swarm_hook_core.traces.others import Trace
 
-SECONDS = 0.5  # of processor time, for commands of others that nobody has read
+SECONDS = 0.5  # of processor time, to read commands of others
 PREFIX = "MCP"  # of variables that are about no client
 
 
 class Changes(NamedTuple):
-    """What others have changed of the staged files (`traces`), and whether the level in force refuses the commit.
+    """Changes of other sessions to the staged files (`traces`), and True if the level in force refuses the commit.
 
-    `top`: the work tree; `identity`: whose words these are to be.
+    `top`: the work tree. `identity`: the identity of the session that reads the words.
     """
 
     traces: list[Trace]
@@ -37,9 +37,9 @@ class Changes(NamedTuple):
 
 
 def changed_by_others(folder: str, who: str = "") -> Changes:
-    """What the commit in `folder` would take along, for the session `who` as in ``check.refusals``.
+    """Return the changes of others in the commit in `folder`, for the session `who` as in ``check.refusals``.
 
-    What the committer's own session has written since counts as its own. Raises SwarmError.
+    Later writes by the committer's own session make a file its own. Raises SwarmError.
     """
     chosen = level(PREFIX, folder)
     nothing = Changes([], False, folder, "")

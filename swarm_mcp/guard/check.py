@@ -1,4 +1,4 @@
-"""Whether a commit or a push may go ahead: its files against the locks of other live sessions."""
+"""The check of a commit or a push: its files against the locks of other live sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import same_circle, token
@@ -37,14 +37,14 @@ class Refusal(NamedTuple):
     """
 
     file: str
-    lock: dict
+    lock: dict[str, Any]
 
 
-def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = "") -> list[Refusal]:
-    """What keeps the commit or push in `folder` from going ahead, the first lock of each file.
+def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None, remote: str = "") -> list[Refusal]:
+    """Return the refusals of the commit or push in `folder`, the first lock of each file.
 
-    `hook`: of `HOOKS`. `who` names the session whose it is (default: the one whose shell this is, if any); its own
-    locks do not count. `stdin` and `remote` are what git gives to pre-push. Raises SwarmError.
+    `hook`: of `HOOKS`. `who` names the committing session (default: the session of this shell, if any). Its own locks
+    do not count. `stdin` and `remote` are from git for pre-push. Raises SwarmError.
     """
     if not os.path.isfile(store_path()):
         return []
@@ -65,7 +65,7 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     return [Refusal("", lock) for lock in near.of_repository] or near.meeting(files)
 
 
-def _carried(repository: Repository, hook: str, stdin, remote: str) -> list[str]:
+def _carried(repository: Repository, hook: str, stdin: TextIO | None, remote: str) -> list[str]:
     """The files that go with the commit or push, relative to the work tree."""
     if hook == "pre-commit":
         return repository.staged()
@@ -74,7 +74,7 @@ def _carried(repository: Repository, hook: str, stdin, remote: str) -> list[str]
 
 
 def _names(repository: Repository, files: list[str]) -> Iterator[str]:
-    """Every name under which a lock that keeps the repository, one of these files or a folder over it may be stored."""
+    """Yield every key of a lock that could hold the repository, one of these files or a folder over it."""
     paths = [os.path.join(repository.top, file) for file in files]
     for path in (os.sep, *_whole(repository), repository.top, *paths):
         for name in keys_for(path, os.sep):
@@ -83,14 +83,14 @@ def _names(repository: Repository, files: list[str]) -> Iterator[str]:
 
 
 def _whole(repository: Repository) -> set[str]:
-    """What is locked where somebody wants the repository itself kept still."""
+    """Return the paths that are locked to keep the whole repository still."""
     return {os.path.join(repository.top, ".git"), repository.own, repository.common}
 
 
-def _overtaken(lapse: Lapse, viewer: str) -> dict:
-    """A lock of the committer's own that has lapsed, and whoever has had it since, in the shape of a listed lock.
+def _overtaken(lapse: Lapse, viewer: str) -> dict[str, Any]:
+    """Return a lapsed lock of the committer, with its later holder, in the shape of a listed lock.
 
-    What the session knows of the file is older than what is in it by now, were it free again.
+    The session's knowledge of the file is older than the file, even if it is free again.
     """
     shown = {name: lapse[name] for name in ("file", "path_key", "pattern", "base")}
     shown.update(instance_id=lapse.taken_by, owner_label=lapse.taken_label)
@@ -100,13 +100,13 @@ def _overtaken(lapse: Lapse, viewer: str) -> dict:
     return shown
 
 
-def _is_own(lock: dict, me: Session | None) -> bool:
-    """Whether `me` has this lock, or ``swarm-mcp hold`` has it, which has started this commit."""
+def _is_own(lock: dict[str, Any], me: Session | None) -> bool:
+    """Return True if `me` has this lock, or the ``swarm-mcp hold`` that has started this commit."""
     return bool(me and lock["instance_id"] == me.id) or runs_inside(lock["agent"], lock)
 
 
 def committer(store: Store, who: str) -> Session | None:
-    """The session that commits, None for a person."""
+    """Return the session that commits, or None for a person."""
     reference = who or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if not reference:
         return surrounding_session(store)
@@ -116,22 +116,22 @@ def committer(store: Store, who: str) -> Session | None:
         if who:
             raise
         return None
-    # An agent's commit is its own, whatever its environment says.
+    # An agent's commit is its own, even if its environment names another session.
     return named if is_own(store, named) else surrounding_session(store)
 
 
 class _Near:
     """The locks that lie in one repository's work tree, over it, or on its git folder.
 
-    A lock is compared by the path that it was asked for and by its key, which has links resolved and, where the
-    file system ignores letter case, none.
+    A lock is compared by the requested path and by its key. The key has links resolved, and no letter case on a file
+    system that ignores it.
     """
 
-    def __init__(self, repository: Repository, locks: list[dict]):
-        self.of_repository: list[dict] = []
-        self.over: list[dict] = []
-        self.inside: list[tuple[bool, str, dict]] = []  # whether letter case is ignored, path in the work tree
-        self.patterns: list[tuple[dict, str, str]] = []  # a lock, the key of its `base`, what it is stored under
+    def __init__(self, repository: Repository, locks: list[dict[str, Any]]):
+        self.of_repository: list[dict[str, Any]] = []
+        self.over: list[dict[str, Any]] = []
+        self.inside: list[tuple[bool, str, dict[str, Any]]] = []  # letter case is ignored, path in the work tree
+        self.patterns: list[tuple[dict[str, Any], str, str]] = []  # a lock, the key of its `base`, its stored key
         self.top = repository.top
         whole = _whole(repository)
         for lock in locks:
@@ -142,8 +142,8 @@ class _Near:
                 self._take(lock, name, repository.top, whole)
 
     def meeting(self, files: list[str]) -> list[Refusal]:
-        """Those of `files` (relative to the work tree) that are locked, or lie in a folder that is."""
-        found: dict[str, dict] = {}
+        """Return the refusals of `files` (relative to the work tree) that are locked, or lie in a locked folder."""
+        found: dict[str, dict[str, Any]] = {}
         for lock in self.over:
             found.update((file, lock) for file in files if file not in found)
         for ignores_case in (False, True):
@@ -162,7 +162,7 @@ class _Near:
         key = os.path.join(self.top, file)
         return key, NO_CASE + folded(key)
 
-    def _take_pattern(self, lock: dict) -> None:
+    def _take_pattern(self, lock: dict[str, Any]) -> None:
         reach = reach_in({**lock, "path_key": None})
         if reach is None or reach.key is None:
             return
@@ -172,7 +172,7 @@ class _Near:
         if contains(folder, top) or contains(top, folder):
             self.patterns.append((lock, reach.base, reach.key))
 
-    def _take(self, lock: dict, name: str, top: str, whole: set[str]) -> None:
+    def _take(self, lock: dict[str, Any], name: str, top: str, whole: set[str]) -> None:
         ignores_case = name.startswith(NO_CASE)
         if ignores_case:
             name, top, whole = name[len(NO_CASE) :], folded(top), set(map(folded, whole))
@@ -190,7 +190,9 @@ class _Near:
         if lock not in kind:
             kind.append(lock)
 
-    def _collect(self, found: dict, names: dict, order: list[str], place: str, lock: dict) -> None:
+    def _collect(
+        self, found: dict[str, Any], names: dict[str, Any], order: list[str], place: str, lock: dict[str, Any]
+    ) -> None:
         if place in names:
             found.setdefault(names[place], lock)
         at = bisect_left(order, place + "/")
@@ -199,6 +201,8 @@ class _Near:
             at += 1
 
 
-def piped():
-    """Standard input where git, or a script of ours, gives one; None at a terminal."""
-    return None if sys.stdin is None or sys.stdin.isatty() else sys.stdin
+def piped() -> TextIO | None:
+    """Return standard input if git or a script of ours gives one, or None at a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return None
+    return sys.stdin

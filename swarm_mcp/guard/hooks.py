@@ -1,17 +1,16 @@
-"""Putting the guard's hooks into a repository and taking them away again, whatever hooks are there already.
+"""Installs the guard's hooks in a repository and removes them, beside any hooks there.
 
-Two ways, and nothing of the work tree or of anybody's hooks is ever touched:
+Two ways. Neither touches the work tree or other hooks:
 
 beside      git looks into the repository's own ``hooks`` folder, and that has no hook of our names: they are put there
 dispatcher  any other repository (hooks of these names, husky, lefthook, a shared ``core.hooksPath``): the folder
-            ``swarm-hooks`` in the git folder holds a script for every hook there is, which runs the one of the same
-            name where git looked before; ``core.hooksPath`` of this repository names it
+            ``swarm-hooks`` in the git folder holds a script for every hook there is, and each runs the one of the same
+            name from the earlier folder; ``core.hooksPath`` of this repository names it
 
-What was there before is kept in ``swarm-guard.json`` in the git folder, and comes back byte for byte where nobody has
-changed it since.
+``swarm-guard.json`` in the git folder keeps the earlier state. It comes back byte for byte unless it was changed since.
 
-Their text is plain ``sh``, and whatever goes wrong in them lets the commit pass. A refusal is told from a failure by
-its exit code and its first words: an interpreter that cannot find this program ends with code 1 as well.
+The hooks are plain ``sh``, and any failure in them lets the commit pass. A refusal has an exit code and first words of
+its own, because an interpreter that cannot find this program ends with code 1 as well.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import json
 import os
 import shlex
 import stat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import open_private
 from swarm_mcp.errors import SwarmError
@@ -32,14 +31,14 @@ MARK = "# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard un
 SAYS = "swarm guard: "  # how a refusal begins
 LIMIT_SECONDS = 5
 
-# Every hook that git (2.54) knows and that may be there without changing what git does.
+# Every hook of git (2.54) that may exist without changing git's behaviour.
 NAMES = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
     "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
     "post-receive", "post-update", "pre-auto-gc", "post-rewrite", "sendemail-validate", "p4-changelist",
     "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit",
 )  # fmt: skip
-# These change what git does by being there, or would cost a process at every change of a ref or of the index.
+# These change git's behaviour by their existence, or would cost a process at every change of a ref or of the index.
 NAMES_IF_THERE = (
     "push-to-checkout", "proc-receive", "reference-transaction", "post-index-change", "fsmonitor-watchman",
 )  # fmt: skip
@@ -101,10 +100,10 @@ def chained(hook: str, command: list[str], earlier: str, auto: bool = False) -> 
 
 
 def framework() -> str:
-    """The hook of the pre-commit framework, whose variables say whether this is a push. It is kept in the tree."""
+    """Return the hook of the pre-commit framework. Its variables mark a push. The text is kept in the tree."""
     choose = 'hook=pre-commit\n[ -z "${PRE_COMMIT_REMOTE_NAME:-}" ] || hook=pre-push\n'
     about = "# swarm guard, for the pre-commit framework."
-    by_name = '/bin/sh "${0%/*}/../coordinator.sh"'  # which leaves another program of that name alone
+    by_name = '/bin/sh "${0%/*}/../coordinator.sh"'  # it leaves another program of that name alone
     return f"#!/bin/sh\n{about}\n{choose}{_check([], by_name)}said=$(check </dev/null 2>&1)\n{_VERDICT}"
 
 
@@ -124,7 +123,7 @@ def _guarded(hook: str, command: list[str], chained: bool, auto: bool) -> str:
         if auto:
             return f"{first}{check}said=$(check --auto </dev/null 2>&1)\n{_VERDICT_OR_WORDS}"
         return f"{first}{check}said=$(check </dev/null 2>&1)\n{_VERDICT}"
-    # Both read what git says on standard input; the full stop keeps newlines at its end.
+    # Both read git's words on standard input. The full stop keeps newlines at their end.
     first = "told=$(cat; echo .)\ntold=${told%.}\n"
     if chained:
         first += f'if {there}; then\n    printf \'%s\' "$told" 2>/dev/null | "$earlier" "$@" || exit $?\nfi\n'
@@ -136,9 +135,9 @@ SETTING = "core.hooksPath"
 
 
 class Outcome(NamedTuple):
-    """How a repository is guarded: `way` (``beside``, ``dispatcher``, empty for not), by hooks in `folder`.
+    """The guard of a repository: `way` (``beside``, ``dispatcher``, or empty), by hooks in `folder`.
 
-    `changed`: whether that was done just now; `earlier`: where git looked before there was a dispatcher.
+    `changed`: True if that was done just now. `earlier`: git's folder of hooks before there was a dispatcher.
     """
 
     way: str
@@ -148,10 +147,10 @@ class Outcome(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where git finds this repository's hooks.
+    """The place of this repository's hooks.
 
-    looked  core.hooksPath as git resolves it, empty where it is not set; `is_own`: whether this repository sets it
-    config  the file in which ours is, or would be, set, beside the git folder `home`; `value`: what it sets, as written
+    looked  core.hooksPath as git resolves it, or empty. `is_own`: True if this repository sets it
+    config  the file that sets ours, or would, beside the git folder `home`. `value`: its setting, as written
     """
 
     looked: str
@@ -162,19 +161,19 @@ class _Place(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where a dispatcher is, or would be."""
+        """Return the folder of the dispatcher. It need not exist."""
         return os.path.join(self.home, FOLDER)
 
     @property
     def is_ours(self) -> bool:
-        """Whether git finds our dispatcher."""
+        """Return True if git finds our dispatcher."""
         return os.path.isabs(self.looked) and os.path.realpath(self.looked) == os.path.realpath(self.folder)
 
 
 def install(folder: str, auto: bool = False) -> Outcome:
-    """Guard the repository around `folder`; again for one that is guarded: bring the hooks up to date.
+    """Guard the repository around `folder`. In a guarded one, bring the hooks up to date.
 
-    With `auto` commits are also held against what other sessions have changed without a lock (``changes``).
+    With `auto`, the hooks also check commits against changes of other sessions without a lock (``changes``).
     """
     repository = Repository(folder)
     place, command = _place(repository), coordinator_command()
@@ -211,7 +210,7 @@ def install(folder: str, auto: bool = False) -> Outcome:
 
 
 def uninstall(folder: str) -> Outcome:
-    """Take the guard's hooks away; what git used before is in force again. No error where there are none."""
+    """Take the guard's hooks away, and restore the earlier ones. It is no error if there are none."""
     repository = Repository(folder)
     changed = _take_beside(repository)
     found = os.path.join(repository.common, "hooks") if changed else ""
@@ -231,7 +230,7 @@ def uninstall(folder: str) -> Outcome:
 
 
 def state(folder: str) -> Outcome:
-    """How the repository around `folder` is guarded now; ``passed over`` where git does not look at our hooks."""
+    """Return the guard of the repository around `folder`: ``passed over`` if git does not look at our hooks."""
     repository = Repository(folder)
     place = _place(repository)
     default = os.path.join(repository.common, "hooks")
@@ -267,7 +266,9 @@ def _place(repository: Repository) -> _Place:
 
 
 def _shared(repository: Repository) -> str:
-    """The folder of hooks that git uses where the repository itself sets none, as the dispatcher finds it."""
+    """Return the folder of hooks that git uses without a setting of the repository itself. The dispatcher finds it the
+    same way.
+    """
     for scope in ("--global", "--system"):
         value = repository.text("config", scope, "--type=path", "--get", SETTING)
         if value:
@@ -276,7 +277,7 @@ def _shared(repository: Repository) -> str:
 
 
 def _fill(repository: Repository, folder: str, earlier: str, command: list[str], auto: bool) -> bool:
-    """Write the dispatcher's scripts, `earlier` as for ``chained``; whether anything changed."""
+    """Write the dispatcher's scripts, `earlier` as for ``chained``. Return True if anything changed."""
     os.makedirs(folder, exist_ok=True)
     now = os.path.join(repository.top, earlier or _shared(repository))
     there = [name for name in NAMES_IF_THERE if os.path.isfile(os.path.join(now, name))]
@@ -308,7 +309,7 @@ def _unset(repository: Repository, home: str) -> None:
 
 
 def _take_beside(repository: Repository) -> bool:
-    """Remove our hooks from the repository's own folder; whether there were any."""
+    """Remove our hooks from the repository's own folder. Return True if there were any."""
     default = os.path.join(repository.common, "hooks")
     ours = [path for path in (os.path.join(default, hook) for hook in HOOKS) if _is_ours(path)]
     for path in ours:
@@ -318,7 +319,7 @@ def _take_beside(repository: Repository) -> bool:
         try:
             os.rmdir(default)
         except OSError:
-            pass  # somebody has put a hook there meanwhile
+            pass  # it holds another hook by now
     return bool(ours)
 
 
@@ -335,7 +336,7 @@ def _is_foreign(path: str) -> bool:
 
 
 def _put(path: str, text: str) -> bool:
-    """Make `path` a hook with this text, in one step; whether it was not one yet."""
+    """Make `path` a hook with this text, in one step. Return False if it was that already."""
     data = text.encode("utf-8", "surrogateescape")
     if _is_foreign(path):
         raise SwarmError(f"{path} is not ours, and stays as it is")
@@ -392,7 +393,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _read_record(home: str) -> dict:
+def _read_record(home: str) -> dict[str, Any]:
     try:
         record = json.loads(_bytes(os.path.join(home, RECORD)) or b"{}")
     except (ValueError, RecursionError):
@@ -400,5 +401,5 @@ def _read_record(home: str) -> dict:
     return record if isinstance(record, dict) else {}
 
 
-def _write_record(home: str, record: dict) -> None:
+def _write_record(home: str, record: dict[str, Any]) -> None:
     _replace(os.path.join(home, RECORD), (json.dumps(record, indent=2) + "\n").encode(), 0o600)

@@ -1,8 +1,9 @@
-"""What the guard asks of git: where a repository lies, and which files a commit or a push would carry."""
+"""The guard's questions to git: the place of a repository, and the files of a commit or a push."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from swarm_hook_core import git
 from swarm_mcp.errors import SwarmError
@@ -30,10 +31,10 @@ class Repository:
         self.common = os.path.realpath(os.path.join(folder, common))
 
     def ask(self, *words: str, wrong: str | None = None) -> str:
-        """What ``git <words>`` prints; `wrong` where git fails, SwarmError where that is None."""
+        """Return the output of ``git <words>``. If git fails, return `wrong`, or raise SwarmError if that is None."""
         done = git.ask(words, self.folder, GIT_SECONDS)
         if done.code == 0:
-            return done.stdout
+            return str(done.stdout)
         if wrong is not None and done.code is not None:
             return wrong
         raise SwarmError(f"git {words[0]}: {done.stderr.strip() or 'failed'}")
@@ -47,10 +48,10 @@ class Repository:
         return _names(self.ask("diff", "--cached", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS))
 
     def pushed(self, lines: list[str], remote: str) -> list[str]:
-        """The files of all commits that a push would carry.
+        """Return the files of all commits that a push would carry.
 
-        `lines` as git gives them to pre-push: local ref, local commit, remote ref, remote commit. What any branch of
-        the remote was last seen to hold is not carried again.
+        `lines` as git gives them to pre-push: local ref, local commit, remote ref, remote commit. Commits that any
+        branch of the remote was last seen to hold are not carried again.
         """
         found: dict[str, None] = {}
         known = self.text("for-each-ref", "--count=1", f"refs/remotes/{remote}/") if remote else ""
@@ -70,8 +71,8 @@ _LOG = (
 )  # fmt: skip
 
 
-def pushes(text: str, environment) -> list[str]:
-    """The lines of pre-push's standard input `text`, or what the pre-commit framework says of it in its place."""
+def pushes(text: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the lines of pre-push's standard input `text`, or the same from variables of the pre-commit framework."""
     lines = [line for line in text.split("\n") if line]
     here = environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")
     if not lines and here:

@@ -6,11 +6,13 @@ from swarm_mcp.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_hook_core.config import RuntimeConfig
     from swarm_mcp.runtimes.base import Runtime
 
-# name -> the module and its class, in the order in which people read of them. They are imported when they are asked
-# for: servers and commands that hooks start hardly ever need one.
+# Name -> module and class, in the order of lists for people. They are imported on demand: servers, and commands that
+# hooks start, hardly ever need one.
 _CLASSES = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
@@ -26,8 +28,8 @@ _CLASSES = {
     "hs": ("hs", "Hs"),
 }
 NAMES = tuple(_CLASSES)
-# What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
-# id, so that nothing is guessed; and that this is an agent's shell.
+# Variables that clients set in their agents' shells: the session's whole id, and a sign of an agent's shell. They stand
+# here because commands read them without loading a runtime.
 SESSION_ID_VARIABLES = (
     "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
     "QWEN_CODE_SESSION_ID", "GROK_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID",
@@ -64,11 +66,12 @@ def hook_config(name: str) -> RuntimeConfig:
     """Return the runtime's RuntimeConfig, as its folder under ``integrations/`` has it for hooks."""
     if name not in _configs:
         _known(name)
-        from _frozen_importlib_external import SourceFileLoader  # what importlib.machinery shows, without its imports
+        # `importlib.machinery` offers the same, at the cost of its imports
+        from _frozen_importlib_external import SourceFileLoader
 
         from swarm_mcp.plugin_files import plugin_folder
 
-        found: dict = {"__name__": "runtime"}
+        found: dict[str, Any] = {"__name__": "runtime"}
         path = f"{plugin_folder()}/integrations/{name}/runtime.py"
         exec(SourceFileLoader("runtime", path).get_code("runtime") or "", found)
         _configs[name] = found["RUNTIME"]
@@ -80,16 +83,16 @@ def _known(name: str) -> None:
         raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
 
 
-def of_call(meta: dict) -> str:
-    """Return the name of the runtime that says in a tool call's metadata which session calls; empty for none."""
+def of_call(meta: dict[str, Any]) -> str:
+    """Return the runtime that names the calling session in a tool call's metadata, or an empty text."""
     return next((name for name in NAMES if runtime(name).call_mark and runtime(name).call_mark in meta), "")
 
 
 def harness_of(origin: str) -> str:
-    """Return the harness that starts sessions like one whose label names the runtime `origin`; empty if unknown."""
+    """Return the harness that starts sessions of the runtime `origin` (from a label), or an empty text."""
     return runtime(origin).harness if origin in NAMES else ""
 
 
 def started_by(harness: str) -> str:
-    """Return the name of the runtime whose sessions `harness` starts; the harness's own where it starts no such."""
+    """Return the runtime of the sessions that `harness` starts, or the harness's own name."""
     return next((name for name in NAMES if runtime(name).harness == harness), harness)

@@ -1,4 +1,4 @@
-"""What every runtime offers the coordinator, and how it talks to the client's own command."""
+"""The interface of all runtimes, and calls of the clients' own commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed, SwarmError
@@ -23,12 +23,12 @@ from swarm_mcp.runtimes.steps import Steps
 PLUGIN = "swarm"
 MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
-CLOSED = "integrations/closed.sh"  # of a bundle: what says whether a call is to be denied that no hook can check
+UNCHECKED = "integrations/unchecked.sh"  # of a bundle: the answers if no hook can run
 COMMAND_SECONDS = 90
 _SAYS_WRONG = re.compile(r"(?:\w*Error|\w*Exception|error|fatal|failed)\b[^:]{0,40}: ?\S", re.IGNORECASE)
 _STACK = re.compile(r"at \S|\^+$|Node\.js v|File \"|\S+:\d+$|[{}\]]+$|\w+: \S+,$")  # of Node.js and Python
 VERSION_SECONDS = 10.0
-TERMINATE_SECONDS = 2.0  # for a command that is given up to end what it has started, before it is killed
+TERMINATE_SECONDS = 2.0  # for a command that takes too long to end its children, before it is killed
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Finding:
     status: str
     message: str
     mend: str = ""
-    details: dict = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Look(NamedTuple):
-    """What looking at a client has shown: the `findings`, and its plugin; None where it is not `installed`."""
+    """The result of looking at a client: the `findings`, and its plugin, or None if it is not `installed`."""
 
     findings: list[Finding]
     installed: Installed | None
@@ -51,7 +51,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Terminal:
-    """The process in front of one session, and the pane it was started in (empty for none)."""
+    """The process in front of one session, and the pane that it was started in (empty if unknown)."""
 
     pid: int
     started: str
@@ -60,11 +60,11 @@ class Terminal:
 
 @dataclass(frozen=True)
 class CheckTool:
-    """How a client that can ask a tool of an MCP server in a hook asks ours.
+    """The way in which a client's hook can ask a tool of our MCP server.
 
-    `server`: what it calls the plugin's server. `session_id`: where a hook's command finds the session's id without
-    reading its input, as a word of the shell. `fields` of the payload that are asked besides the usual: a variable
-    that a payload lacks makes some clients drop the whole hook.
+    `server`: the client's name for the plugin's server. `session_id`: a word of the shell that holds the session's id
+    in a hook's command. `fields`: further fields of the payload to pass on. Some clients drop the whole hook if the
+    payload lacks one.
     """
 
     server: str
@@ -75,9 +75,9 @@ class CheckTool:
 class Runtime(ABC):
     """One agent client, as it is on this machine.
 
-    `name` is also that of its folder under ``integrations/`` and the word in labels; `title` is for people,
-    `executable` its command, `harness` the one that starts sessions of it, `shell_tool` its tool for commands,
-    `coverage` what it lets swarm see and say.
+    `name` is its folder under ``integrations/`` and the word in labels. `title` is for people. `executable` is its
+    command. `harness` starts sessions of it. `shell_tool` is its tool for commands. `coverage` says how much of it
+    swarm can see and say.
     """
 
     name: str
@@ -87,15 +87,13 @@ class Runtime(ABC):
     coverage: Coverage
     shell_tool = "Bash"
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
-    has_subagents = False  # whether it tells hooks of the agents that a session starts
-    check_tool: CheckTool | None = None  # how its check may ask a tool of the session's server; None where it cannot
-    first_questions: tuple[tuple[str, dict], ...] = ()  # what it asks a server at the start of every session
-    call_mark = ""  # a key of a tool call's metadata that is there where this client says which session calls
-    # Variables that say which of its sessions a process is part of, as its hooks and shells were seen to have them; a
-    # star stands for any end. A worker that has them would take that session for its own.
+    has_subagents = False  # True if it tells hooks of the agents that a session starts
+    check_tool: CheckTool | None = None  # the way to ask a tool of the session's MCP server in the check, or None
+    call_mark = ""  # a key of a tool call's metadata that is there if the client names the calling session
+    # Variables that name the session of a process, as seen in the client's hooks and shells. A star stands for any end.
+    # A worker is started without them, or it would take that session for its own.
     session_variables: tuple[str, ...] = ()
     kept_variables: tuple[str, ...] = ()  # credentials and settings that the stars above would take along
-    earlier_check = ""  # the script that checked a write before `hook.py`, which running sessions may have wired
 
     @property
     def folder(self) -> str:
@@ -108,7 +106,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def traces(self) -> bool:
-        """Whether this client's own files show that it has the plugin, told without running it."""
+        """Return True if the client's own files show the plugin. The client is not run."""
 
     def version(self) -> str:
         """The release of the plugin that this client has, told without running it; empty where that cannot be told."""
@@ -124,12 +122,12 @@ class Runtime(ABC):
 
     @abstractmethod
     def look(self, marketplace: Path, steps: Steps) -> Look:
-        """Return whether the plugin is there, enabled, current, and its hooks will run. Raises ClientFailed."""
+        """Look for the plugin: is it there, enabled, current, and will its hooks run? Raises ClientFailed."""
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:  # noqa: B027
-        """Change what is this client's own in the `files` of a bundle (name -> content); most have nothing.
+        """Change the files of this client in a bundle (name -> content). Most clients need no change.
 
-        `place`: the folder that a local bundle is to lie in; None for a portable one.
+        `place` is the folder for a local bundle, or None for a portable one.
         """
 
     def release(self) -> str:
@@ -152,14 +150,14 @@ class Runtime(ABC):
         return {}
 
     def terminal_of(self, session_id: str) -> Terminal | None:
-        """The terminal that shows a session of the client's background server; None where it cannot be told."""
+        """Return the terminal that shows a session of the client's background server, or None if that is unknown."""
         return None
 
     @abstractmethod
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
-        """What the client would send its PreToolUse hook for a write to `file`."""
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
+        """Return the payload of the client's PreToolUse hook for a write to `file`."""
 
-    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict[str, Any]:
         """The same for a shell command."""
         dialect = hook_config(self.name).dialect
         given = {dialect.command: command}
@@ -173,7 +171,7 @@ class Runtime(ABC):
         return Installed(root, self.folder, told, asks_tools=self.check_tool is not None)
 
     def _point_to(self, marketplace: Path, source: str, steps: Steps) -> None:
-        """Make `marketplace` the client's source of the plugin, which it has from `source` now."""
+        """Make `marketplace` the client's source of the plugin, in place of `source`."""
         if source == str(marketplace):
             return
         if source:
@@ -185,7 +183,7 @@ class Runtime(ABC):
         with steps.step(f"adding the marketplace {marketplace}", f"added the marketplace {marketplace}"):
             self._call("plugin", "marketplace", "add", str(marketplace), "--json")
 
-    def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict | list | None, str]:
+    def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict[str, Any] | list[Any] | None, str]:
         """Run the client's command; exit code, parsed standard output, and its complaint if any."""
         named = f"`{' '.join([self.executable, *words])}`"
         try:
@@ -210,9 +208,9 @@ class Runtime(ABC):
 
 
 def _ran(argv: list[str]) -> tuple[int, str, str]:
-    """Run a command to its end; its exit code, standard output and standard error.
+    """Run a command to its end. Return its exit code, standard output and standard error.
 
-    One that takes too long is asked to end first: the clients' launchers hand that on to what they have started.
+    A command that takes too long is asked to end first: launchers of clients pass that on to their children.
     """
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
@@ -230,14 +228,14 @@ def _ran(argv: list[str]) -> tuple[int, str, str]:
 
 
 def _complaint(text: str) -> str:
-    """The line that says what is wrong in what a command has written: the first with an error, without its stack."""
+    """Return the line of a command's output that says the error: the first with an error, without its stack."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if _SAYS_WRONG.match(line)]
     said = [line for line in lines if not _STACK.match(line)]
     return ([*wrong, *reversed(said), *lines, ""])[0][:300]
 
 
-def with_fields(payload: dict, dialect: Dialect, fields: dict) -> dict:
+def with_fields(payload: dict[str, Any], dialect: Dialect, fields: dict[str, Any]) -> dict[str, Any]:
     """Return `payload` with these values, each where a client of this dialect has the core's field."""
     for name, value in fields.items():
         *levels, last = dialect.fields.get(name, name).split(".")
@@ -249,7 +247,7 @@ def with_fields(payload: dict, dialect: Dialect, fields: dict) -> dict:
 
 
 def says(file: Path, word: str) -> bool:
-    """Whether there is such a file, with `word` in it."""
+    """Return True if `file` exists and has `word` in it."""
     try:
         return word in file.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -257,12 +255,12 @@ def says(file: Path, word: str) -> bool:
 
 
 def starts_our_hooks(file: Path) -> bool:
-    """Whether the hooks that are wired in a client's file are ours."""
+    """Return True if the hooks that are wired in a client's file are ours."""
     return says(file, "integrations/hook.")
 
 
-def object_in(path: Path) -> dict:
-    """Return the JSON object in a file; empty where there is none that can be read."""
+def object_in(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file. It is empty if the file cannot be read."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -277,7 +275,7 @@ def as_json(tree: object) -> bytes:
 
 @contextlib.contextmanager
 def as_failure() -> Iterator[None]:
-    """Have what cannot be carried out in a block, or a function that this decorates, raise ClientFailed."""
+    """Raise ClientFailed for a failure in the block, or in the decorated function."""
     try:
         yield
     except (SwarmError, OSError) as error:

@@ -1,9 +1,9 @@
-"""The marketplace folder: a self-contained copy of what clients install, with every runtime's files in it.
+"""The marketplace folder: a self-contained copy of the plugin for all clients.
 
-Portable, it looks for an interpreter and ``swarm-mcp`` by name and can be published as a git repository.
-Local, it names the real interpreter and this installation of the coordinator, which saves a version
-manager's 100 ms on every write, and carries compiled modules, so that nothing is ever written into
-a folder whose contents a client fingerprints.
+A portable bundle looks for an interpreter and ``swarm-mcp`` by name, and can be published as a git repository. A local
+one names the real interpreter and this installation of the coordinator: that saves the 100 ms of a version manager on
+every write. It carries compiled modules, because clients fingerprint the folder and nothing may be written into it
+later.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import swarm_hook_core
 from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source
 from swarm_mcp.runtimes import transport
-from swarm_mcp.runtimes.base import CLOSED, Runtime, as_json
+from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.installed import hooks_in
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.server_name import NAME, SERVERS
@@ -26,12 +27,16 @@ from swarm_mcp.runtimes.server_name import NAME, SERVERS
 PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
 SKILLS = ("swarm", "swarm-mcp")  # in the folder `skills`
-HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVENT
-KERNEL = "integrations/kernel"  # what is asked before git runs where the kernel holds locks
-ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
-STATE = "integrations/state.sh"
-COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
-BRIDGE = "integrations/hooks.ts"  # what plugins that run inside a client start the hook commands with
+HOOK = "integrations/hook.sh"  # starts a hook: HOOK CLIENT EVENT
+ENTRY = "integrations/hook.py"  # runs a hook: ENTRY CLIENT EVENT
+COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installation is named
+SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
+STARTERS = (
+    HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py", "integrations/coordinator.py",
+    "integrations/find.py", "integrations/answers.txt",
+)  # fmt: skip
+BRIDGE = "integrations/hooks.ts"  # starts the hook commands for plugins that run inside a client
+KERNEL = "integrations/kernel"  # asks the check before git runs in a command for which the kernel holds locks
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
@@ -49,18 +54,17 @@ def contents(
 ) -> dict[str, bytes]:
     """Return every file of a bundle by its relative name.
 
-    `place`: the folder that a local bundle is to lie in; None for a portable one. `transports`:
-    runtime -> how its check asks, where that is not by command. `servers`: runtime -> the name of our MCP server,
-    where that is not `swarm`.
+    `place`: the folder for a local bundle, or None for a portable one. `transports`: runtime -> transport of its check,
+    if that is no command. `servers`: runtime -> name of our MCP server, if that is not `swarm`.
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, BRIDGE, KERNEL, "skills"]
+    shared = ["LICENSE", *STARTERS, BRIDGE, KERNEL, "skills"]
     own = [part for runtime in everyone for part in (*runtime.manifests, runtime.folder)]
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):
         files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
-    record: dict = {"name": "swarm", "version": __version__}
+    record: dict[str, Any] = {"name": "swarm", "version": __version__}
     if place:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
@@ -78,8 +82,6 @@ def contents(
         if runtime.name in (servers or {}):
             _rename(files, runtime, (servers or {})[runtime.name])
         runtime.finish_bundle(files, place)
-        if runtime.earlier_check:
-            files[runtime.earlier_check] = _forwarding(runtime.name)
     if by_tool:
         record["transports"] = {runtime.name: transport.MCP_TOOL for runtime in by_tool}
     if servers:
@@ -89,12 +91,12 @@ def contents(
     return files
 
 
-def add_to_package(files: dict[str, bytes], told: dict) -> None:
+def add_to_package(files: dict[str, bytes], told: dict[str, Any]) -> None:
     """Say `told` in the manifest at the root of a bundle's `files`, where more than one client looks for its own."""
     files[PACKAGE] = as_json({**told, **json.loads(files.get(PACKAGE, b"{}"))})
 
 
-def transports_of(record: dict) -> dict[str, str]:
+def transports_of(record: dict[str, Any]) -> dict[str, str]:
     """Return how the hooks of the bundle with this record ask: runtime -> transport."""
     chosen = record.get("transports")
     chosen = chosen if isinstance(chosen, dict) else {}
@@ -117,7 +119,7 @@ def _rename(files: dict[str, bytes], runtime: Runtime, name: str) -> None:
 
 def _files_in(source: Path, parts: list[str]) -> list[Path]:
     found = [path for part in parts for path in [source / part, *sorted((source / part).rglob("*"))]]
-    return [path for path in found if path.is_file() and "__pycache__" not in path.parts]
+    return [path for path in found if path.is_file() and path.name != "README.md" and "__pycache__" not in path.parts]
 
 
 def _bound(text: bytes) -> bytes:
@@ -146,24 +148,6 @@ def _by_this_interpreter(command: str) -> str:
             # A client that takes any status for a denial gets 0 also where the interpreter dies.
             otherwise = f'/bin/sh "{root}/{HOOK}" {client} {event} {python}'
             return f'if [ -x {python} ] && [ -r "{root}/{ENTRY}" ]; then {at_once}; else {otherwise}; fi{end}'
-        # Where that cannot be started, HOOK knows whether a person wants the call denied then.
+        # If that cannot be started, HOOK looks for a person's wish to have the call denied.
         instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
-
-
-def _forwarding(runtime: str) -> bytes:
-    """Return the script of the release before `hook.py` that checked a write: it does what that does now.
-
-    Other events' scripts were only named to HOOK, which understands them.
-    """
-    return f'''"""For sessions that began before an upgrade, whose client goes on starting this file."""
-
-import os
-import runpy
-import sys
-
-entry = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "hook.py"))
-sys.argv = [entry, {runtime!r}, "pre_tool_use"]
-sys.path[0] = os.path.dirname(entry)
-runpy.run_path(entry, run_name="__main__")
-'''.encode()

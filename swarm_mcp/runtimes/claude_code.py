@@ -7,24 +7,17 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in, says
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import CLIENT_INFO
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import write_whole
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
-
-
-_ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 class ClaudeCode(Runtime):
@@ -42,10 +35,6 @@ class ClaudeCode(Runtime):
     # The agent's id is there, empty, in a session's main thread as well.
     check_tool = CheckTool(SERVER, '"$CLAUDE_CODE_SESSION_ID"', ("agent_id", "transcript_path"))
     # As of release 2.1.330.
-    first_questions = tuple(
-        (method, {"_meta": _ENVELOPE}) for method in ("server/discover", "prompts/list", "resources/list", "tools/list")
-    )
-    # As of release 2.1.330.
     session_variables = (
         "CLAUDECODE", "CLAUDE_PID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "CLAUDE_SESSION_ID", "CLAUDE_EFFORT",
         "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_NOTES_DIR",
@@ -54,10 +43,9 @@ class ClaudeCode(Runtime):
         "CLAUDE_CODE_BRIDGE_*", "CLAUDE_CODE_REMOTE_*",
     )  # fmt: skip
     kept_variables = ("CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SESSION_LOG")
-    earlier_check = "integrations/claude-code/hooks/pre_tool_use.py"
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        # Every question starts the client anew, which takes longer than the answer: none is asked twice.
+        # Every question starts the client anew and takes longer than the answer. None is asked twice.
         plugin = self._plugin(steps) if self.traces() else self._installed_at_once(marketplace, steps)
         if plugin is None or plugin.get("readFromFolder") != str(marketplace):
             source = self._marketplace(steps)
@@ -106,7 +94,7 @@ class ClaudeCode(Runtime):
             entries = object_in(home() / "plugins" / "installed_plugins.json")["plugins"][PLUGIN_ID]
             return str(next((one for one in entries if one["scope"] == "user"), entries[0])["version"])
         except (LookupError, TypeError):
-            return ""  # it has none, or keeps its list in another form
+            return ""  # it has no list, or keeps it in another form
 
     def look(self, marketplace: Path, steps: Steps) -> Look:
         plugin = self._plugin(steps)
@@ -126,7 +114,7 @@ class ClaudeCode(Runtime):
             found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
         return Look(found, self.installed_at(root))
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "permission_mode": "acceptEdits",
             "hook_event_name": "PreToolUse", "tool_name": "Write",
@@ -135,10 +123,10 @@ class ClaudeCode(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _installed_at_once(self, marketplace: Path, steps: Steps) -> dict | None:
-        """Add the marketplace and install from it in one call. Return the plugin; None where that cannot be done.
+    def _installed_at_once(self, marketplace: Path, steps: Steps) -> dict[str, Any] | None:
+        """Add the marketplace and install from it in one call. Return the plugin, or None if that fails.
 
-        Earlier releases have no such option, and all refuse it where another marketplace has the name.
+        Earlier releases have no such option. All releases refuse it if another marketplace has the name.
         """
         steps.begin(f"adding the marketplace {marketplace} and installing {PLUGIN_ID}")
         place = ("--marketplace", str(marketplace))
@@ -150,7 +138,7 @@ class ClaudeCode(Runtime):
         return self._plugin(steps)
 
     def _marketplace(self, steps: Steps) -> str:
-        """Where the client has the marketplace of our name from; empty where it has none."""
+        """Return the source of the client's marketplace of our name, or an empty text."""
         steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json")
         for entry in listed if isinstance(listed, list) else []:
@@ -159,7 +147,7 @@ class ClaudeCode(Runtime):
                 return str(source)
         return ""
 
-    def _plugin(self, steps: Steps) -> dict | None:
+    def _plugin(self, steps: Steps) -> dict[str, Any] | None:
         steps.begin("asking which plugins it has")
         _, listed, _ = self._call("plugin", "list", "--json")
         for entry in listed if isinstance(listed, list) else []:
@@ -167,7 +155,7 @@ class ClaudeCode(Runtime):
                 return entry
         return None
 
-    def _root(self, plugin: dict) -> Path:
+    def _root(self, plugin: dict[str, Any]) -> Path:
         return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
 
     def _hooks_are_off(self) -> bool:
@@ -175,7 +163,7 @@ class ClaudeCode(Runtime):
 
 
 def forget_failed_server() -> bool:
-    """Have our MCP server tried again where the client has given it up for a while; whether it had."""
+    """Remove the client's note that our MCP server failed, so that it is tried again. Return True if there was one."""
     path = home() / "mcp-needs-auth-cache.json"
     known = object_in(path)
     if SERVER not in known:

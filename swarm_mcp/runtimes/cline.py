@@ -1,6 +1,6 @@
-"""Cline: a folder in its plugin folder names the plugin in the local folder, which runs in place, with its skills.
+"""Cline: a folder in its plugin folder names the plugin in the bundle, which runs in place, with its skills.
 
-MCP servers Cline has in a settings file of the user's alone.
+Cline has its MCP servers in a settings file of the user.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp import __version__
 from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object_in
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.links import root_of
@@ -39,8 +39,6 @@ class Cline(InPlace):
     shell_tool = "run_commands"
     needed = PLUGIN_FILE
     has_subagents = True
-    # As of release 3.0.65, which does without a server that has not answered the first of them within 3 seconds.
-    first_questions = handshake("2024-11-05", {}, ("tools/list", {}))
     session_variables = ("CLINE_CONNECTOR_CLI_LAUNCH",)
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
@@ -102,19 +100,19 @@ class Cline(InPlace):
     def users_servers(self) -> dict[str, Path]:
         return servers_in_json(servers_file(), "mcpServers", _is_ours)
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "editor",
             "tool_input": {"path": file, "new_text": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
 
-    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict[str, Any]:
         payload = self.write_payload(session_id, cwd, cwd)
         return {**payload, "tool_name": self.shell_tool, "tool_input": {"commands": ["pwd", command]}}
 
 
 def home() -> Path:
-    """Return Cline's folder, which need not exist."""
+    """Return Cline's folder. It need not exist."""
     return Path(os.environ.get("CLINE_DIR", "").strip() or os.path.expanduser("~/.cline"))
 
 
@@ -133,12 +131,12 @@ def _data_folder() -> Path:
     return Path(os.environ.get("CLINE_DATA_DIR", "").strip() or home() / "data")
 
 
-def _named(file: str) -> dict:
+def _named(file: str) -> dict[str, Any]:
     return {"plugins": [{"paths": [file]}]}
 
 
 def _package(root: Path) -> dict[str, bytes]:
-    """The files of `folder`: a package whose plugin is the one in `root`, and the record that it is ours."""
+    """Return the files of `folder`: a package with the plugin in `root`, and the record that marks it as ours."""
     package = {"name": "swarm-mcp", "version": __version__, "private": True, "cline": _named(str(root / PLUGIN_FILE))}
     record = {"name": "swarm", "version": __version__, "files": [PACKAGE]}
     return {PACKAGE: as_json(package), RECORD: as_json(record)}
@@ -157,5 +155,5 @@ def _is_ours(server: object) -> bool:
 
 
 def _runs_plugins() -> bool:
-    """Whether Cline finds a program to run plugins with."""
+    """Return True if Cline finds a program to run plugins with."""
     return bool(shutil.which("node") or any(map(os.environ.get, _RUNTIME_VARIABLES)))

@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
@@ -16,7 +17,6 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal, object_in
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
@@ -48,8 +48,8 @@ class AppServer(RpcChild):
             raise
         return self
 
-    def hooks(self, plugin_id: str) -> tuple[list[dict], list[str]]:
-        """Return the hooks of one plugin, and what the client has to say against any."""
+    def hooks(self, plugin_id: str) -> tuple[list[dict[str, Any]], list[str]]:
+        """Return the hooks of one plugin, and the client's complaints."""
         data = self.call("hooks/list", {}).get("data", [])
         hooks = {hook["key"]: hook for entry in data for hook in entry.get("hooks", [])}
         complaints = [str(text) for entry in data for text in [*entry.get("warnings", []), *entry.get("errors", [])]]
@@ -90,7 +90,6 @@ class Codex(Runtime):
     has_subagents = True
     check_tool = CheckTool("swarm", '""')
     # As of release 0.169.0.
-    first_questions = handshake("2025-06-18", {}, ("tools/list", {"_meta": {"progressToken": 0}}))
     # As of release 0.169.0.
     session_variables = (
         "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TURN_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_PLUGIN_ROOT",
@@ -98,7 +97,6 @@ class Codex(Runtime):
         "CODEX_SNAPSHOT_*", "CODEX_SHELL_SNAPSHOT_*",
     )  # fmt: skip
     call_mark = "x-codex-turn-metadata"
-    earlier_check = "integrations/codex/hooks/pre_tool_use.py"
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Have Codex install a plugin without code from a local bundle; from a published one, all of it."""
@@ -181,7 +179,7 @@ class Codex(Runtime):
     def users_servers(self) -> dict[str, Path]:
         return {**servers_in_toml(Path(here(), ".codex/config.toml")), **servers_in_toml(Path(home()) / "config.toml")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"
         return {
             "session_id": session_id, "turn_id": "doctor", "transcript_path": None, "cwd": cwd,
@@ -196,7 +194,7 @@ class Codex(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _trusted(self, server: AppServer, steps: Steps) -> list[dict]:
+    def _trusted(self, server: AppServer, steps: Steps) -> list[dict[str, Any]]:
         """Trust the plugin's hooks that are not trusted yet; return all of its hooks."""
         hooks, complaints = server.hooks(PLUGIN_ID)
         if not hooks:
@@ -206,7 +204,7 @@ class Codex(Runtime):
             return hooks
         steps.begin("trusting its hooks")
         server.edit(("hooks.state", waiting, "upsert"))
-        # The server says yes to anything; only a second look shows whether the trust holds.
+        # The server says yes to anything. Only a second look shows that the trust holds.
         hooks = server.hooks(PLUGIN_ID)[0]
         left = [hook["key"] for hook in hooks if hook.get("trustStatus") != "trusted"]
         if left:
@@ -217,7 +215,7 @@ class Codex(Runtime):
         return hooks
 
     def _copy(self) -> Path | None:
-        """The plugin's folder in Codex's cache; None where it is not installed."""
+        """Return the plugin's folder in Codex's cache, or None if it is not installed."""
         base = Path(home()) / "plugins/cache" / MARKETPLACE / "swarm"
         copies = sorted((path for path in base.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
         return copies[-1] if copies else None
@@ -227,7 +225,7 @@ class Codex(Runtime):
         return copy is not None and bool(wanted) and not differing(copy, wanted)
 
     def _marketplace(self, steps: Steps) -> str:
-        """Where the client has the marketplace of our name from; empty where it has none."""
+        """Return the source of the client's marketplace of our name, or an empty text."""
         steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
         entries = listed.get("marketplaces") if isinstance(listed, dict) else None
@@ -237,8 +235,8 @@ class Codex(Runtime):
         return ""
 
 
-def _commands(hooks: list[dict]) -> list[HookCommand]:
-    """Return the commands among the hooks that Codex lists, which names whole paths in them."""
+def _commands(hooks: list[dict[str, Any]]) -> list[HookCommand]:
+    """Return the commands among the hooks that Codex lists. They hold whole paths."""
     return [
         HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})
         for hook in hooks

@@ -1,13 +1,12 @@
-"""Which terminal a session of Codex's shared daemon belongs to.
+"""Finds the terminal of a session in Codex's shared daemon.
 
-Interactive `codex` runs its sessions in one background app-server, which gives every hook the
-environment of the terminal that happened to start it, and keeps a thread for 60 s after its terminal
-has gone. Its control socket (WebSocket over a Unix socket in CODEX_HOME, one JSON-RPC message a text
-frame) lists the MCP servers of a thread; one of them, ``codex_tui``, is served by the thread's own
-terminal, and whoever listens on its port is that terminal.
+Interactive `codex` runs its sessions in one background app-server. Every hook gets the environment of the terminal that
+happened to start it, and a thread stays for 60 s after its terminal has gone. The control socket (WebSocket over a Unix
+socket in CODEX_HOME, one JSON-RPC message a text frame) lists the MCP servers of a thread. One of them, ``codex_tui``,
+is served by the thread's own terminal: the process that listens on its port is that terminal.
 
-Measured on codex-cli 0.169.0. None of this is documented: whatever does not answer as expected means
-"not known", and the session is then bounded by the daemon's own end of it and by its lease.
+Measured on codex-cli 0.169.0. None of this is documented: any unexpected answer means "not known". The session then
+ends with the daemon's own end of it, or with its lease.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import os
 import re
 import socket
 import struct
+from typing import Any
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
@@ -30,7 +30,7 @@ CLIENT_NAME = "codex-tui"
 
 
 def terminal_of(session_id: str) -> Terminal | None:
-    """The terminal that shows this session, None where it cannot be told."""
+    """Return the terminal that shows this session, or None if it is not known."""
     home = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
     try:
         port = _terminal_port(os.path.join(home, "app-server-control", "app-server-control.sock"), session_id)
@@ -71,7 +71,7 @@ def _version(path: str) -> str:
 
 
 def _listener(port: int) -> int:
-    """Pid of the process of ours that listens on this loopback port, 0 where none is found."""
+    """Return the pid of the process of this user that listens on this loopback port, or 0."""
     wanted = f":{port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as file:
         rows = [line.split() for line in file]
@@ -123,10 +123,10 @@ class _ControlSocket:
     def __enter__(self) -> _ControlSocket:
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._socket.close()
 
-    def call(self, method: str, params: dict) -> dict:
+    def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._count += 1
         self.send({"id": self._count, "method": method, "params": params})
         while True:
@@ -134,13 +134,13 @@ class _ControlSocket:
             if message.get("id") == self._count and "method" not in message:
                 return message
 
-    def send(self, message: dict) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
         # Clients must mask; a zero mask leaves the bytes as they are.
         length = struct.pack(">BH", 0xFE, len(data)) if len(data) > 125 else bytes([0x80 | len(data)])
         self._socket.sendall(b"\x81" + length + b"\0\0\0\0" + data)
 
-    def _message(self) -> dict:
+    def _message(self) -> dict[str, Any]:
         while True:
             first, second = self._take(2)
             length = second & 0x7F

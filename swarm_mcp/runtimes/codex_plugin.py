@@ -1,8 +1,8 @@
-"""The folder of a local bundle that Codex installs as the plugin: what Codex itself reads, and no code.
+"""The folder of a local bundle that Codex installs as the plugin. It holds the files that Codex reads, and no code.
 
-Before every hook that it starts, Codex reads all files of its copy of the plugin, to see whether they are still what
-the user trusts. The whole plugin costs each call several milliseconds that way. So the copy is small, and its hooks
-name the bundle's own folder, where the code runs in place as it does for Claude Code.
+Before it starts a hook, Codex reads all files of its copy of the plugin to compare them with the trusted ones. The
+whole plugin would cost each call several milliseconds. So the copy is small, and its hooks name the bundle's own
+folder. The code runs in place there, as it does for Claude Code.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ def add(files: dict[str, bytes], place: Path) -> None:
 
 
 def files_of(marketplace: Path) -> dict[str, bytes]:
-    """Return what Codex gets of a marketplace folder, by names in its copy; empty where that folder is not whole."""
+    """Return the files of Codex's plugin in a marketplace folder, by their names in its copy. Empty if the folder is
+    not whole.
+    """
     whole = read_files(marketplace)
     return {name.removeprefix(_FOLDER): content for name, content in whole.items() if name.startswith(_FOLDER)}
 
 
 def earlier_folder(marketplace: Path) -> Path:
-    """Return where an earlier release wrote what is now in the marketplace folder itself."""
+    """Return the folder of an earlier release. Its files now lie in the marketplace folder itself."""
     return marketplace.with_name("codex-plugin")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -18,9 +19,9 @@ from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
-MANIFEST = ".github/plugin/plugin.json"  # which Copilot prefers to that of Claude Code in the same folder
+MANIFEST = ".github/plugin/plugin.json"  # Copilot prefers it to the manifest of Claude Code in the same folder
 SOURCES, ENABLED = "extraKnownMarketplaces", "enabledPlugins"
-# Files from which Copilot takes hooks besides: of the person, and (where the folder is trusted) of a project.
+# Further files from which Copilot takes hooks: those of a project count only if its folder is trusted.
 _HOOKS_OF_PROJECT = (".claude/settings.json", ".claude/settings.local.json", ".github/hooks/*.json")
 
 
@@ -69,7 +70,7 @@ class Copilot(InPlace):
         return None if is_enabled else self.said("fail", "installed but disabled", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
-        """What else of ours it would run, and whether it runs hooks at all."""
+        """Report other copies of our hooks that Copilot runs, and hooks that are switched off."""
         plugins = [name for name, on in _member(_settings_now(), ENABLED).items() if on is True]
         also = [f"the plugin {name}" for name in plugins if name.startswith(f"{PLUGIN}@") and name != PLUGIN_ID]
         files = [*sorted((home() / "hooks").glob("*.json"))]
@@ -84,7 +85,7 @@ class Copilot(InPlace):
     def users_servers(self) -> dict[str, Path]:
         return servers_in_json(home() / "mcp-config.json", "mcpServers")
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "hook_event_name": "PreToolUse", "session_id": session_id, "timestamp": "2026-01-01T00:00:00.000Z",
             "cwd": cwd, "tool_name": "Write", "tool_input": {"path": file, "file_text": "x"},
@@ -92,14 +93,14 @@ class Copilot(InPlace):
 
 
 def _entries(marketplace: Path) -> EditedJson:
-    """What is ours in the person's settings; whatever has our names in there is."""
+    """Return our entries in the user's settings. Everything under our names is ours."""
     source = {"source": {"source": "directory", "path": str(marketplace)}}
     wanted = [Entry((SOURCES, MARKETPLACE), source), Entry((ENABLED, PLUGIN_ID), True)]
     return EditedJson(_settings(), wanted, is_ours=lambda value: True)
 
 
-def _settings_now() -> dict:
-    """The person's settings, a file with comments; empty where there are none that can be read."""
+def _settings_now() -> dict[str, Any]:
+    """Return the user's settings, a file with comments. Empty if they cannot be read."""
     try:
         tree = tree_in(_settings())
     except SwarmError:
@@ -107,7 +108,7 @@ def _settings_now() -> dict:
     return tree if isinstance(tree, dict) else {}
 
 
-def _member(tree: dict, name: str) -> dict:
+def _member(tree: dict[str, Any], name: str) -> dict[str, Any]:
     found = tree.get(name)
     return found if isinstance(found, dict) else {}
 
@@ -117,5 +118,5 @@ def _settings() -> Path:
 
 
 def home() -> Path:
-    """Return Copilot's folder, which need not exist."""
+    """Return Copilot's folder. It need not exist."""
     return Path(os.environ.get("COPILOT_HOME") or os.path.join(os.path.expanduser("~"), ".copilot"))

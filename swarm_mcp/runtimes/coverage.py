@@ -1,4 +1,4 @@
-"""What each client lets swarm see and say: for `doctor`, and for the table in docs/clients.md."""
+"""How much of each client swarm can see and say: for `doctor`, and for the table in docs/clients.md."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ YES = "yes"
 
 
 class Verified(NamedTuple):
-    """The release of a client that the tests were run with, and on which date (ISO)."""
+    """The release of a client that the tests ran with, and the date (ISO)."""
 
     version: str
     date: str
 
 
 class Coverage(NamedTuple):
-    """What of a client is covered: each field ``yes``, or ``no`` or ``partly`` with a colon and what is not, and why.
+    """The coverage of a client. Each field is ``yes``, or ``no`` or ``partly`` with a colon, the gap and the reason.
 
     edits        the client's tools for changing and writing files are checked before they do
-    patches      so are its patches of several files, where its models have a tool for them
+    patches      so are its patches of several files, if its models have a tool for them
     shell        commands of its shell tool are read before they run
     other_tools  tools of other MCP servers are checked
     subagents    all of that also holds for the agents that a session starts
-    told_before  the model hears at a session's start, and with a call that goes ahead, what it should know
-    told_after   the model hears what a command has changed of others' files
+    told_before  the model hears our words at a session's start, and with a call that goes ahead
+    told_after   the model hears of changes by a command to files of other sessions
     ends         the session's end is told, so that its locks go at once; else they go once its process has gone
-    verified     None where this client could not be run: built from its documentation alone
+    verified     None if this client could not be run: built from its documentation alone
     """
 
     edits: str
@@ -41,21 +41,21 @@ class Coverage(NamedTuple):
     verified: Verified | None
 
     def said(self) -> tuple[str, ...]:
-        """Return what is said of each of COLUMNS, in their order."""
+        """Return the texts of COLUMNS, in their order."""
         return (
             self.edits, self.patches, self.shell, self.other_tools, self.subagents, self.told_before, self.told_after,
             self.ends,
         )  # fmt: skip
 
     def gaps(self) -> list[str]:
-        """Return what is not, or not wholly, covered: ``sub-agents (no: it has none)``."""
+        """Return the gaps, such as ``sub-agents (no: it has none)``."""
         return [f"{column} ({said})" for column, said in zip(COLUMNS, self.said()) if said != YES]
 
 
 def held_by_the_kernel(config: RuntimeConfig) -> str:
-    """Return whether commands of a client can get to where the kernel holds what others have locked.
+    """Return the text of the column: can commands of a client run under the kernel's hold on locks of others?
 
-    It is no field of Coverage: who has not switched that on misses nothing of what is covered.
+    It is no field of Coverage, because a user without that setting misses nothing.
     """
     if config.kernel_versions:
         return f"partly: {', '.join(config.kernel_versions)} only"

@@ -1,7 +1,7 @@
-"""Cursor: entries in its own files that name the bundle's, which run in place, and copies of the skills.
+"""Cursor: entries in its own files name the files of the bundle, which run in place. Skills are copied.
 
-Built from its documentation; nobody could run it here. It throws a whole ``hooks.json`` away where one entry is not
-as it wants them, so an entry has only what the documentation names. Links to skills it does not follow.
+Built from its documentation, because it could not be run here. Cursor drops a whole ``hooks.json`` over one entry of
+another form, so an entry has only documented keys. Cursor does not follow links to skills.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
@@ -27,7 +28,7 @@ FOLDER = "integrations/cursor"
 
 
 class Cursor(InUsersFile):
-    """The ``cursor-agent`` command, and the editor, which reads the same files."""
+    """The ``cursor-agent`` command, and the editor: both read the same files."""
 
     name = "cursor"
     title = "Cursor"
@@ -42,21 +43,21 @@ class Cursor(InUsersFile):
     needed = f"{FOLDER}/runtime.py"
     frame = {"version": 1}
     shell_tool = "Shell"
-    # The first are those of its hooks, which a worker's are not to be taken for (integrations/hook.py).
+    # The first are those of its hooks; launch.py tells guests by them, so a worker must not have them.
     session_variables = (
         "CURSOR_VERSION", "CURSOR_PROJECT_DIR", "CURSOR_TRANSCRIPT_PATH", "CURSOR_CODE_REMOTE", "CURSOR_AGENT",
         "CURSOR_CONVERSATION_ID", "CURSOR_EXTENSION_HOST_ROLE",
     )  # fmt: skip
 
     def program(self) -> str:
-        """The command for a terminal, or that of the editor, or its folder: an editor may have none on PATH."""
+        """Return the command for a terminal, or that of the editor, or its folder: an editor may have none on PATH."""
         has_run = (home() / "argv.json").is_file() or (home() / "extensions").is_dir()
         return shutil.which(self.executable) or shutil.which("cursor") or (str(home()) if has_run else "")
 
     def file(self) -> Path:
         return home() / "hooks.json"
 
-    def hook(self, command: str, matcher: str, seconds: float) -> dict:
+    def hook(self, command: str, matcher: str, seconds: float) -> dict[str, Any]:
         return {"command": command, "timeout": seconds, **({"matcher": matcher} if matcher else {})}
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
@@ -64,7 +65,7 @@ class Cursor(InUsersFile):
         with as_failure():
             if self.edited(marketplace).put():
                 steps.add(f"added the hooks to {self.file()}")
-        # The hooks hold without what else there is.
+        # The hooks hold without the server and the skills.
         try:
             if _server(marketplace).put():
                 steps.add(f"added the MCP server to {servers_file()}")
@@ -89,7 +90,7 @@ class Cursor(InUsersFile):
                 steps.add(f"removed the skills from {skills_folder()}")
         except OSError as error:
             trouble.append(f"the skills in {skills_folder()} could not be removed: {error.strerror}")
-        # The hooks came first, and remember what folder was made for all.
+        # The hooks come last: they came first, and remember a folder that was made for all.
         for what, edited in (("MCP server", _server(root)), ("hooks", self.edited(root))):
             try:
                 if edited.take_out():
@@ -118,7 +119,7 @@ class Cursor(InUsersFile):
         files = (Path(here(), ".cursor/mcp.json"), servers_file())
         return {name: file for file in files for name in servers_in_json(file, "mcpServers", _is_server)}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "conversation_id": session_id, "generation_id": "doctor", "model": "default", "tool_name": "Write",
             "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "tool_doctor", "session_id": session_id,
@@ -128,7 +129,7 @@ class Cursor(InUsersFile):
 
 
 def home() -> Path:
-    """Return the client's folder, which need not exist."""
+    """Return the client's folder. It need not exist."""
     return Path.home() / ".cursor"
 
 
@@ -155,7 +156,7 @@ def _is_server(value: object) -> bool:
 
 
 def _skill(root: Path, name: str) -> dict[str, bytes]:
-    """The files of a skill in a folder of its own, whose record says that they are ours."""
+    """Return the files of a skill in a folder of its own, with a record that marks them as ours."""
     source = root / "skills" / name
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in sorted(source.rglob("*.md"))}
     place = f"PLUGIN being\n{root}".encode()

@@ -1,8 +1,7 @@
-"""A JSON file of a person's, or of their client's, into which swarm puts something of its own, and takes it out again.
+"""Entries of swarm in a JSON file of a user or a client.
 
-What is put in is remembered in the state folder. So what comes out is exactly that: a file that nobody has touched
-since is byte for byte as it was, or gone where it was ours, with the folders we made. Where others have changed it
-meanwhile, all of theirs stays.
+The state folder remembers the entries, so that exactly they come out again. A file without later changes is then byte
+for byte as before. If it was ours alone, it goes, with the folders that were made for it. Later changes by others stay.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class Entry(NamedTuple):
 
 @dataclass
 class _Memory:
-    """What one file was like before, as far as that cannot be told from the file as it is now.
+    """Facts about one file before our first change, as far as the file itself no longer shows them.
 
-    `blank`: what it held where that was no JSON, but blanks or nothing; None where there was no file, too. `made`:
-    objects and arrays of ours around entries; `tails`: blanks behind entries in those that were empty; `frame`: keys
-    that were put in because such a file has to have them.
+    `blank`: its content if that was only blanks, or None if there was no file or JSON in it. `made`: objects and arrays
+    of ours around entries. `tails`: blanks behind entries in containers that were empty. `frame`: keys that the client
+    requires, and that we added.
     """
 
     path: str
@@ -54,12 +53,12 @@ class _Memory:
 
 
 class EditedJson:
-    """One such file, and the `entries` that swarm wants in it.
+    """One such file, and the `entries` of swarm in it.
 
-    `frame`: members that the client wants to see in the file besides (``{"version": 1}``); they are put in where they
-    are missing, and go with our entries where nobody else has come to need them. `is_ours` recognises a value of ours
-    that is not remembered as it is, such as after a loss of the state folder; without it, ours is what is remembered,
-    and whatever is in the place of a member that is.
+    `frame`: further members that the client requires (``{"version": 1}``). Missing ones are added, and go with our
+    entries unless others have come to need them. `is_ours` recognises a value of ours that is not remembered as it is,
+    such as after a loss of the state folder. Without it, the remembered values are ours, and any value in the place of
+    a member.
     """
 
     def __init__(
@@ -70,10 +69,9 @@ class EditedJson:
         self._entries, self._frame, self._is_ours = entries, dict(frame or {}), is_ours
 
     def put(self) -> bool:
-        """Bring our entries into the file, in the place of earlier ones; return whether anything changed.
+        """Bring our entries into the file, in the place of earlier ones. Return True if anything changed.
 
-        Raises SwarmError where the file is not what it should be, or has something else in the place of an entry;
-        nothing is changed then.
+        Raises SwarmError, and changes nothing, if the file has another form, or another value in the place of an entry.
         """
         if self.is_current():
             return False
@@ -104,7 +102,9 @@ class EditedJson:
         return True
 
     def take_out(self) -> bool:
-        """Take our entries out, and what was made for them; return whether anything changed. Raises SwarmError."""
+        """Take our entries out, and the containers that were made for them. Return True if anything changed. Raises
+        SwarmError.
+        """
         raw, memory = read(self.path), self._memory()
         text, mark = decoded(raw, self.path)
         try:
@@ -120,12 +120,12 @@ class EditedJson:
             try:
                 os.rmdir(folder)
             except OSError:
-                break  # somebody else's things are in it
+                break  # files of others are in it
         self._forget()
         return clean != text
 
     def is_current(self) -> bool:
-        """Whether our entries are in the file as they should be. False also where it cannot be read."""
+        """Return True if our entries are in the file as they should be. False if it cannot be read."""
         try:
             tree, memory = tree_in(self.path), self._memory()
         except SwarmError:
@@ -134,7 +134,7 @@ class EditedJson:
         return known == self._entries and all(_index(tree, entry) is not None for entry in self._entries)
 
     def is_there(self) -> bool:
-        """Whether something of ours is in the file, also of an earlier release. False also where it cannot be read."""
+        """Return True if the file has an entry of ours, also of an earlier release. False if it cannot be read."""
         try:
             return bool(self._found(tree_in(self.path), self._memory()))
         except SwarmError:
@@ -143,7 +143,7 @@ class EditedJson:
     # ---------------------------------------------------------------- innards
 
     def _found(self, tree: object, memory: _Memory | None) -> list[Place]:
-        """Where entries of ours are, the last first."""
+        """Return the places of our entries, the last first."""
         found: list[Place] = []
         for entry in memory.entries if memory else ():
             index, there = _index(tree, entry), _at(tree, entry.place)
@@ -163,7 +163,7 @@ class EditedJson:
         return self._is_ours is not None and value is not None and self._is_ours(value)
 
     def _without(self, text: str, memory: _Memory | None) -> str:
-        """`text` as it is without what is ours; empty where all of it is. Raises ValueError."""
+        """Return `text` without our entries. It is empty if it had nothing else. Raises ValueError."""
         if not text.strip():
             return text
         memory = memory or _Memory("")
@@ -184,7 +184,7 @@ class EditedJson:
         return memory.blank or "" if is_all else found.text
 
     def _with(self, text: str, memory: _Memory) -> str:
-        """`text` with our entries; `memory` is told what has to be remembered. Raises ValueError."""
+        """Return `text` with our entries, and note in `memory` the facts to remember. Raises ValueError."""
         if not text.strip():
             memory.blank, text = text, "{}\n"
         found = JsonText(text)
@@ -210,7 +210,7 @@ class EditedJson:
             memory.tails.append((around, tail))
         return JsonText(text)
 
-    # What is remembered of a file is in a file of its own: clients are served side by side.
+    # Return the file that remembers these entries. Each file has its own, because clients are served side by side.
 
     def _remembered(self) -> Path:
         path = os.path.abspath(self.path)
@@ -241,11 +241,11 @@ class EditedJson:
             remembered.unlink(missing_ok=True)
             remembered.parent.rmdir()
         except OSError:
-            pass  # other files are remembered, or none ever was
+            pass  # other files are remembered, or the folder never existed
 
 
 def tree_in(path: Path) -> Any:
-    """Return what the file holds, comments and all; None where it is missing or blank. Raises SwarmError."""
+    """Return the content of the file, without its comments; None if it is missing or blank. Raises SwarmError."""
     text, _ = decoded(read(path), path)
     try:
         return JsonText(text).tree if text.strip() else None
@@ -254,14 +254,14 @@ def tree_in(path: Path) -> Any:
 
 
 def _at(tree: Any, place: Place) -> Any:
-    """What `tree` has at `place`; None where it has nothing there."""
+    """Return the value of `tree` at `place`, or None."""
     for part in place:
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree
 
 
 def _index(tree: Any, entry: Entry) -> int | None:
-    """Where the entry's value is: its index in an array, 0 for a member; None where there is another or none."""
+    """Return the position of the entry's value: its index in an array, 0 for a member; None if it is not there."""
     there = _at(tree, entry.place)
     if not entry.is_element:
         return 0 if there == entry.value and there is not None else None
@@ -269,5 +269,5 @@ def _index(tree: Any, entry: Entry) -> int | None:
     return next((at for at in reversed(range(len(elements))) if elements[at] == entry.value), None)
 
 
-def _last_first(place: Place) -> tuple:
+def _last_first(place: Place) -> tuple[Any, ...]:
     return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in place)

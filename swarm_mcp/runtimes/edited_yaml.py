@@ -1,14 +1,15 @@
-"""A user's YAML settings: entries of ours put in and taken out again, every other byte left as it is.
+"""Entries of ours in a user's YAML settings: every other byte stays as it is.
 
-The file is edited as text, since what reads and writes YAML loses comments. Only its two upper levels are touched, in
-the spelling that people and programs give them: a section in the first column, and below it keys with a list or a
-value. What is written otherwise is refused, never guessed at. Lines of ours carry a mark, by which they are found.
+The file is edited as text, because YAML libraries lose comments. Only its two upper levels are touched, in the usual
+spelling: a section in the first column, and below it keys with a list or a value. Any other spelling is refused, never
+guessed at. A mark on lines of ours finds them again.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 
@@ -19,7 +20,7 @@ _LIST = re.compile(r"(\s*[\w\"'-]+\s*:\s*)\[([^\[\]{}#]*)\](.*)", re.DOTALL)
 
 
 class YamlText:
-    """The text of a settings file, which the methods change. They raise SwarmError where it cannot be edited so."""
+    """The text of a settings file. Methods change it, and raise SwarmError if it cannot be edited so."""
 
     def __init__(self, text: str):
         self._lines = text.splitlines(keepends=True)
@@ -52,8 +53,8 @@ class YamlText:
             indent = _indent(self._lines[listed[0]]) if listed else _indent(self._lines[at]) + 2
             self._insert(at + 1, f"{' ' * indent}- {spelled}{_MARK}")
 
-    def put_member(self, section: str, key: str, value: dict) -> None:
-        """Give `key` of `section` this value, where it has none."""
+    def put_member(self, section: str, key: str, value: dict[str, Any]) -> None:
+        """Give `key` of `section` this value, if it has none."""
         self._made(section, key, json.dumps(value, ensure_ascii=False))
 
     def has(self, section: str, key: str) -> bool:
@@ -73,7 +74,7 @@ class YamlText:
             self._lines[at] = f"{before}[{left}]{after}"
             if not left.strip() and _is_marked(after):
                 self._remove(section, at, at + 1)
-            elif _is_marked(after):  # the list is somebody else's now
+            elif _is_marked(after):  # the list belongs to the user now
                 self._leave(at)
                 self._leave(self._section(section))
             return
@@ -81,7 +82,7 @@ class YamlText:
         for line in [line for line in listed if self._item(line) == item][:1]:
             is_ours = _is_marked(self._lines[line])
             self._remove("", line, line + 1)
-            if len(listed) == 1 and not is_ours:  # somebody has written it anew, and meant a list
+            if len(listed) == 1 and not is_ours:  # the user has written it anew, and meant a list
                 self._lines[at] = re.sub(r":(?=\s)", ": []", self._lines[at], count=1)
 
     def take_member(self, section: str, key: str, command: str) -> None:
@@ -100,7 +101,7 @@ class YamlText:
     # -- innards --
 
     def _made(self, section: str, key: str, value: str) -> int | None:
-        """The line of `key`; None where it was not there, and has been made with `value` now."""
+        """Return the line of `key`. None if it was missing: it has been made with `value` now."""
         start = self._section(section)
         if start is None:
             self._insert(len(self._lines), f"{section}:{_MARK}")
@@ -156,7 +157,7 @@ class YamlText:
         return _plain(self._lines[line].strip()[2:])
 
     def _insert(self, at: int, line: str) -> None:
-        """Put in a line. Where the last line has no end, the new last line has none."""
+        """Insert a line. If the last line had no line end, the new last line has none either."""
         if at and not self._lines[at - 1].endswith("\n"):
             self._lines[at - 1] += self._end
             self._lines.insert(at, line)
@@ -164,7 +165,7 @@ class YamlText:
             self._lines.insert(at, line + self._end)
 
     def _remove(self, section: str, start: int, ends: int) -> None:
-        """Remove lines; where that leaves nothing in their `section`, what we have made or changed of it as well."""
+        """Remove lines. If their `section` is empty then, also undo our changes to it."""
         at = self._section(section) if section else None
         has_end = self._lines[ends - 1].endswith("\n")
         del self._lines[start:ends]
@@ -184,7 +185,7 @@ class YamlText:
 
 
 def _counts(line: str) -> bool:
-    """Whether a line is neither blank nor a comment."""
+    """Return True if a line is neither blank nor a comment."""
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
@@ -197,12 +198,12 @@ def _indent(line: str) -> int:
 
 
 def _names(line: str, key: str) -> bool:
-    """Whether the line begins with the key `key`."""
+    """Return True if the line begins with the key `key`."""
     return re.match(rf"""(["']?){re.escape(key)}\1\s*:(\s|$)""", line) is not None
 
 
 def _value(line: str) -> str:
-    """What stands behind the key of a line."""
+    """Return the text behind the key of a line."""
     return _plain(line.partition(":")[2])
 
 

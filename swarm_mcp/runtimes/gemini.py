@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.faults import describe
 from swarm_mcp import __version__
@@ -14,7 +15,6 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
@@ -24,9 +24,9 @@ from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of the extension, and of its hooks
 FOLDER = "integrations/gemini"
-LINK = ".gemini-extension-install.json"  # the file by which the client finds a linked extension
+LINK = ".gemini-extension-install.json"  # the client finds a linked extension by this file
 HOOKS = f"{FOLDER}/hooks/hooks.json"
-# Ours -> the client's, which also counts in milliseconds.
+# Our event -> the client's. The client counts in milliseconds, too.
 EVENTS = {
     "SessionStart": "SessionStart", "UserPromptSubmit": "BeforeAgent", "PreToolUse": "BeforeTool",
     "PostToolUse": "AfterTool", "Stop": "AfterAgent", "SessionEnd": "SessionEnd",
@@ -51,7 +51,6 @@ class Gemini(InPlace):
     needed = HOOKS
     shell_tool = "run_shell_command"
     # As of release 0.61.0.
-    first_questions = handshake("2025-06-18", {"roots": {"listChanged": True}}, ("tools/list", {}))
     # As of release 0.61.0, in its hooks and, the last ones, its shells.
     session_variables = (
         "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CLI",
@@ -119,7 +118,7 @@ class Gemini(InPlace):
         files = (Path(here(), ".gemini/settings.json"), home() / "settings.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "hook_event_name": "BeforeTool",
             "timestamp": "2026-01-01T00:00:00.000Z", "tool_name": "write_file",
@@ -127,16 +126,16 @@ class Gemini(InPlace):
         }  # fmt: skip
 
 
-def _settings_of(group: str) -> dict:
-    """One group of the person's settings; empty where there is none."""
+def _settings_of(group: str) -> dict[str, Any]:
+    """Return one group of the user's settings, or an empty one."""
     found = _extension().settings().get(group)
     return found if isinstance(found, dict) else {}
 
 
-def _wired(groups: list[dict], place: Path | None) -> list[dict]:
+def _wired(groups: list[dict[str, Any]], place: Path | None) -> list[dict[str, Any]]:
     """The hooks of one event as the client reads them; `place` as in ``Runtime.finish_bundle``."""
 
-    def found(match: re.Match) -> str:
+    def found(match: re.Match[str]) -> str:
         return shlex.quote(f"{place}/{match[1]}") if place else f'"${{extensionPath}}/../../{match[1]}"'
 
     return [
@@ -157,7 +156,7 @@ def _wired(groups: list[dict], place: Path | None) -> list[dict]:
 
 
 def _command(skill: str) -> bytes:
-    """The file of a command that has the model do what `skill` says."""
+    """Return the file of a command that has the model do as `skill` says."""
     found = _FRONT_MATTER.match(skill)
     if not found:
         raise SwarmError("the skill swarm has no front matter with a description")
@@ -171,5 +170,5 @@ def _extension() -> LinkedExtension:
 
 
 def home() -> Path:
-    """Return Gemini CLI's folder of settings, which need not exist."""
+    """Return Gemini CLI's folder of settings. It need not exist."""
     return Path(os.environ.get("GEMINI_CLI_HOME", "").strip() or os.path.expanduser("~")) / ".gemini"

@@ -1,4 +1,4 @@
-"""Grok Build: links from its folders to the bundle's files, which run in place, and a server in its settings.
+"""Grok Build: links from its folders to files of the bundle, which run in place, and a server in its settings.
 
 Its own `plugin install` copies a plugin and drops the comments of ``config.toml``.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -47,7 +48,7 @@ class Grok(InPlace):
         if place is None:
             return
         tree = json.loads(files[HOOKS])
-        # Grok itself puts in what a $ names, whatever is before it.
+        # Grok itself replaces a name after $, even one that is escaped.
         quoted = in_quotes(place).replace("\\$", "$(printf '\\044')")
         for _event, _group, hook in hooks_in(tree):
             for variable in ROOT_VARIABLES:
@@ -94,7 +95,9 @@ class Grok(InPlace):
         return self.said("fail", f"switched off: {off}", "switch them on again: /hooks in a session") if off else None
 
     def beside(self, root: Path | None) -> list[Finding]:
-        """What else of ours Grok reads, as it has Claude Code's settings for its own, and its server."""
+        """Report other hooks of ours that Grok reads, because it also reads Claude Code's settings, and the state of
+        its server.
+        """
         files = [Path.home() / ".claude" / name for name in ("settings.json", "settings.local.json")]
         also = [f"hooks in {file}" for file in files if starts_our_hooks(file)]
         also += [f"Claude Code's plugin {PLUGIN_ID}"] if says(files[0], PLUGIN_ID) else []
@@ -106,7 +109,7 @@ class Grok(InPlace):
     def users_servers(self) -> dict[str, Path]:
         return servers_in_toml(_settings(), LAUNCHER)
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "hookEventName": "pre_tool_use", "hook_event_name": "PreToolUse", "session_id": session_id, "cwd": cwd,
             "tool_name": "write", "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -115,7 +118,7 @@ class Grok(InPlace):
 
 
 def _disabled() -> str:
-    """The first of our hooks that a person has switched off in Grok; empty for none."""
+    """Return the first of our hooks that is switched off in Grok, or an empty text."""
     try:
         lines = (home() / "disabled-hooks").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -124,7 +127,7 @@ def _disabled() -> str:
 
 
 def home() -> Path:
-    """Return Grok's folder, which need not exist."""
+    """Return Grok's folder. It need not exist."""
     return Path(os.environ.get("GROK_HOME") or os.path.join(os.path.expanduser("~"), ".grok"))
 
 
@@ -144,13 +147,13 @@ def _servers() -> list[str]:
 
 
 def _links() -> dict[Path, str]:
-    """What is linked, the hooks first: the place in Grok's folder -> the bundle's file or folder."""
+    """Return the links, the hooks first: place in Grok's folder -> file or folder of the bundle."""
     return {
         home() / "hooks" / "swarm.json": HOOKS, **{home() / "skills" / name: f"skills/{name}" for name in SKILLS},
     }  # fmt: skip
 
 
 def _is_ours(link: Path, name: str) -> bool:
-    """Whether `link` leads to what is called `name` in a bundle of ours, also in one that has gone."""
+    """Return True if `link` leads to `name` in a bundle of ours, even a removed one."""
     root = leads_to(link, name)
     return root is not None and (root == marketplace_folder() or bool(read_record(root)))

@@ -1,7 +1,7 @@
-"""Hermes Agent: a plugin is a folder in ``~/.hermes/plugins``; ours is a link, so upgrading the bundle upgrades it.
+"""Hermes Agent: a plugin is a folder in ``~/.hermes/plugins``. Ours is a link, so upgrading the bundle upgrades it.
 
-What else it has of us stands in its ``config.yaml``: that the plugin is enabled, the server, the folder of skills.
-Its own commands for that write the file anew, and every comment in it is lost; so it is edited as text.
+Its ``config.yaml`` names the enabled plugin, the server and the folder of skills. Commands of Hermes would write that
+file anew without its comments, so it is edited as text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -82,7 +83,7 @@ class Hermes(InPlace):
         return None if self._is_enabled() else self.said("fail", "installed but not enabled", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
-        """What an installation of Hermes lacks that does not have all its extras, as far as its files show it."""
+        """Report extras that this installation of Hermes lacks, as far as its files show."""
         try:
             with open(self.program(), "rb") as script:
                 python = script.readline().decode("utf-8", "replace").strip().removeprefix("#!")
@@ -103,7 +104,7 @@ class Hermes(InPlace):
             return {}
         return {name: settings.path for name in NAMES if edited.has("mcp_servers", name)}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "agent_id": "", "cwd": cwd, "hook_event_name": "PreToolUse",
             "tool_name": "write_file", "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -115,7 +116,7 @@ class Hermes(InPlace):
         return home() / "plugins" / PLUGIN
 
     def _is_enabled(self) -> bool:
-        """Whether Hermes itself says that it loads the plugin."""
+        """Return True if Hermes itself says that it loads the plugin."""
         _code, listed, _text = self._call("plugins", "list", "--json", "--user")
         plugins = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return any(one.get("name") == PLUGIN and one.get("status") == "enabled" for one in plugins)
@@ -129,8 +130,8 @@ class _Settings:
         self.path = home() / "config.yaml"
         self.text = read_text(self.path) or ""
 
-    def put(self, marketplace: Path, name: str, entry: dict) -> None:
-        """Enter the plugin, the folder of skills and the server `entry`, which is called `name`."""
+    def put(self, marketplace: Path, name: str, entry: dict[str, Any]) -> None:
+        """Enter the plugin, the folder of skills, and the server `entry` under `name`."""
         with self._edited() as edited:
             edited.put_item("plugins", "enabled", PLUGIN)
             edited.put_item("skills", "external_dirs", str(marketplace / "skills"))
@@ -163,5 +164,5 @@ class _Settings:
 
 
 def home() -> Path:
-    """Return the folder of Hermes' settings and plugins, which need not exist."""
+    """Return Hermes' folder of settings and plugins. It need not exist."""
     return Path(os.path.expanduser(os.environ.get("HERMES_HOME", "").strip() or "~/.hermes"))

@@ -7,11 +7,12 @@ import os
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import CLOSED, PLUGIN, Finding, Look, Runtime, as_failure, as_json
+from swarm_mcp.runtimes.base import PLUGIN, UNCHECKED, Finding, Look, Runtime, as_failure, as_json
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
@@ -101,7 +102,7 @@ class Hs(Runtime):
             found = Finding("hs plugin", "ok", f"version {record.get('version')}, at {folder}")
         return Look([found, self._shadows(folder)], self._installed())
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write_file",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -118,7 +119,7 @@ class Hs(Runtime):
         return home() / "plugins" / PLUGIN
 
     def _shadows(self, folder: Path) -> Finding:
-        """Whether a tool of somebody else's stands in front of a guard, for sessions in this folder."""
+        """Report a foreign tool in front of a guard, for sessions in this folder."""
         before = shadows(here(), folder)
         if not before:
             return Finding("hs guards", "ok", f"no other tool stands in front of them in {here()}")
@@ -128,15 +129,15 @@ class Hs(Runtime):
 
 
 def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
-    """The plugin's files by their names in its own folder, from those of a local bundle; none from none."""
+    """Return the plugin's files by their names in its own folder, from a local bundle. Empty without a bundle."""
     if RECORD not in bundled:
         return {}
     shared = ("swarm_hook_core/", "skills/", "LICENSE")
     files = {
         name.removeprefix(f"{_FOLDER}/"): bundled[name] for name in bundled if name.startswith((f"{_FOLDER}/", *shared))
     }
-    if CLOSED in bundled:
-        files[CLOSED.rpartition("/")[2]] = bundled[CLOSED]
+    if UNCHECKED in bundled:
+        files[UNCHECKED.rpartition("/")[2]] = bundled[UNCHECKED]
     told = {name: value for name, value in json.loads(bundled[RECORD]).items() if name != "transports"}
     files[RECORD] = as_json({**told, "files": sorted(files)})
     return files
@@ -148,7 +149,7 @@ def home() -> Path:
 
 
 def root_of(program: str) -> Path | None:
-    """Where the harness that this command starts is installed; None where that cannot be told."""
+    """Return the folder of the harness that this command starts, or None if that is unknown."""
     given = os.environ.get("HARNESS_ROOT", "").strip()
     for root in (Path(given) if given else None, Path(os.path.realpath(program)).parent.parent):
         if root is not None and (root / "plugins" / "core" / "hooks.d").is_dir():

@@ -12,7 +12,9 @@ from swarm_mcp.runtimes.steps import Steps
 
 
 class InPlace(Runtime):
-    """One such client. `thing` is its word for what it has of us, `needed` the bundle's file that it starts from."""
+    """A client that runs the plugin from the bundle. `thing` is its word for a plugin, `needed` the bundle's file that
+    it starts from.
+    """
 
     thing = "plugin"
     needed: str
@@ -20,14 +22,14 @@ class InPlace(Runtime):
 
     @abstractmethod
     def root(self) -> Path | None:
-        """The folder that the client runs the plugin from, which may have gone; None where it is not installed."""
+        """Return the folder that the client runs the plugin from (it may be gone), or None if it is not installed."""
 
     def fault(self, root: Path) -> Finding | None:
-        """What keeps the client from running the plugin in `root`, which is there; None for nothing."""
+        """Return the fault that keeps the client from running the plugin in `root`, or None."""
         return None
 
     def beside(self, root: Path | None) -> list[Finding]:
-        """What else there is to say of the client; `root` as above."""
+        """Return further findings about the client; `root` as above."""
         return []
 
     @property
@@ -65,10 +67,10 @@ class InPlace(Runtime):
     # ---------------------------------------------------------------- what such clients say alike
 
     def said(self, status: str, message: str, mend: str = "") -> Finding:
-        """Return what there is to say of the plugin."""
+        """Return a finding about the plugin."""
         return Finding(f"{self.name} {self.thing}", status, message, mend)
 
     def more_than_one(self, also: list[str], root: Path | None) -> list[Finding]:
-        """Return what is to be said of other hooks of ours that the client runs, whose names are `also`."""
+        """Return a finding about other hooks of ours that the client runs, named in `also`."""
         what = "stand back, so that no write is checked twice" if root else "act as this client's where it runs them"
         return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")] if also else []

@@ -1,4 +1,4 @@
-"""A client whose hooks are entries in a JSON file of the user's, with the local bundle's path in their commands."""
+"""A client with its hooks in a JSON file of the user. Their commands hold the path of the local bundle."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import hook_config
@@ -16,9 +17,9 @@ from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_qu
 
 
 class InUsersFile(InPlace):
-    """One such client, whose dialect has all of its events.
+    """One such client. Its dialect has all of its events.
 
-    `place`: the keys in the file under which each event has the list of its hooks. `frame` as EditedJson has it.
+    `place`: the keys in the file under which each event has the list of its hooks. `frame` as for EditedJson.
     """
 
     thing = "hooks"
@@ -27,14 +28,14 @@ class InUsersFile(InPlace):
 
     @abstractmethod
     def file(self) -> Path:
-        """The user's file, which need not exist."""
+        """Return the user's file. It need not exist."""
 
     @abstractmethod
-    def hook(self, command: str, matcher: str, seconds: float) -> dict:
+    def hook(self, command: str, matcher: str, seconds: float) -> dict[str, Any]:
         """One hook as the client's file has it: its `command`, the tools it is for (empty for all), its time limit."""
 
     def entries(self, root: Path) -> list[Entry]:
-        """What the file is to have of the bundle in `root`."""
+        """Return the entries of the file for the bundle in `root`."""
         tree, names = object_in(root / self.folder / "hooks.json"), {ours: name for name, ours in self._events.items()}
         found = []
         for event, group, hook in hooks_in(tree) if tree else ():
@@ -44,7 +45,7 @@ class InUsersFile(InPlace):
         return found
 
     def is_ours(self, value: object) -> bool:
-        """Whether this is a hook of ours, also of an earlier release."""
+        """Return True if this is a hook of ours, also of an earlier release."""
         return bool(self._command_in(value))
 
     def edited(self, root: Path) -> EditedJson:
@@ -67,7 +68,7 @@ class InUsersFile(InPlace):
     # ---------------------------------------------------------------- innards
 
     @cached_property
-    def _ours(self) -> re.Pattern:
+    def _ours(self) -> re.Pattern[str]:
         return re.compile(rf'/bin/sh "(?P<root>(?:[^"\\]|\\.)*)/integrations/hook\.sh" {self.name} \w+')
 
     @property
@@ -76,12 +77,12 @@ class InUsersFile(InPlace):
         return hook_config(self.name).dialect.events
 
     def _command_in(self, hook: object) -> str:
-        """The command of ours in an entry of the file; empty where it has none."""
+        """Return our command in an entry of the file, or an empty text."""
         values = hook.values() if isinstance(hook, dict) else ()
         return next((value for value in values if isinstance(value, str) and self._ours.search(value)), "")
 
     def _wired(self) -> list[HookCommand]:
-        """Our hooks in the file; none where it cannot be read."""
+        """Return our hooks in the file. Empty if it cannot be read."""
         try:
             found: object = tree_in(self.file())
         except SwarmError:

@@ -6,18 +6,19 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.faults import describe
 from swarm_mcp.errors import ClientFailed
 
-# What reading a JSON file of another shape than was written raises.
+# The errors of reading a JSON file that has changed its form.
 _NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # by which commands find the plugin
+ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # commands find the plugin by them
 
 
 @dataclass(frozen=True)
 class HookCommand:
-    """A hook as the client would run it: a shell command line, and what the client adds to the environment."""
+    """A hook as the client would run it: a shell command line, and the variables that the client adds."""
 
     event: str
     command: str
@@ -26,25 +27,24 @@ class HookCommand:
 
 @dataclass(frozen=True)
 class HookTool:
-    """A hook that is a tool of the plugin's own MCP server.
+    """A hook that is a tool of the plugin's own MCP server: the command of that server, the tool, and its input.
 
-    How the client starts that server, which tool it calls, and the tool's input with ``${field}`` of the
-    payload in it.
+    The input holds ``${field}`` in place of fields of the payload.
     """
 
     event: str
     server: list[str]
     tool: str
-    input: dict
+    input: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Installed:
     """One client's installed plugin.
 
-    `root`: the folder that its sessions run it from; `folder`: the client's own files in there. `told`: the hooks that
-    are commands, where it is known which the client would run; else they are read from `folder`. `asks_tools`: whether
-    this client can ask a tool of a server in a hook.
+    `root`: the folder that its sessions run it from. `folder`: the client's own files in there. `told`: the hook
+    commands if it is known that the client would run them; else they are read from `folder`. `asks_tools`: True if this
+    client can ask a tool of a server in a hook.
     """
 
     root: Path
@@ -73,7 +73,7 @@ class Installed:
         except _NOT_AS_WRITTEN as error:
             raise ClientFailed(f"{place} cannot be understood ({describe(error)})") from error
 
-    def _wired(self, kind: str) -> list[tuple[str, dict]]:
+    def _wired(self, kind: str) -> list[tuple[str, dict[str, Any]]]:
         """``(event, hook)`` of each hook of this kind that the plugin wires. Raises ClientFailed."""
         path = self.root / self.folder / "hooks.json"
         try:
@@ -89,7 +89,7 @@ class Installed:
         return str(self.root / word) if word.startswith("./") else word
 
 
-def hooks_in(tree: dict) -> list[tuple[str, dict, dict]]:
+def hooks_in(tree: dict[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """``(event, group, hook)`` of each hook in a ``hooks.json`` of ours."""
     return [
         (event, group, hook) for event, groups in tree["hooks"].items() for group in groups for hook in group["hooks"]

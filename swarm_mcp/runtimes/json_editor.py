@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 Place = tuple[str | int, ...]  # keys and indexes from the outermost value inwards
 _BLANKS = " \t\r\n"
-_BLOCK, _LINE = "\0", "\1"  # what stands in the place of each character of a comment
+_BLOCK, _LINE = "\0", "\1"  # in the place of each character of a comment
 _COMMENTS = _BLOCK + _LINE
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _STRING_OR_LAST_COMMA = re.compile(
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What stands in an object or array: its items, and where its opening and closing brackets are."""
+    """The content of an object or array: its items, and the positions of its brackets."""
 
     items: list[Item]
     start: int
@@ -40,8 +40,8 @@ class Inside(NamedTuple):
 class JsonText:
     """One JSON text, parsed into `tree`.
 
-    A method that returns another text has parsed that too: it differs from this one by the change that was asked for,
-    and by nothing else. What cannot be done is a ValueError, whose text goes on from the name of the file.
+    A method that returns another text has parsed that as well: it differs from this one by the requested change alone.
+    A change that cannot be made is a ValueError. Its text goes on from the name of the file.
     """
 
     def __init__(self, text: str, strict: bool = False):
@@ -62,10 +62,10 @@ class JsonText:
         self._decode = json.JSONDecoder().raw_decode
 
     def text_with(self, place: Place, value: object, is_element: bool = False) -> str:
-        """Return the text with `value` at `place`: put in the place of what is there, else added as the last.
+        """Return the text with `value` at `place`: it replaces a value there, or is added as the last.
 
-        With `is_element`, it becomes the last element of the array at `place`. Objects (and that array) that are
-        missing on the way are made.
+        With `is_element`, it becomes the last element of the array at `place`. Missing objects (and that array) on the
+        way are made.
         """
         known, expected = self.known_of(place), json.loads(self._plain)
         if known < len(place):
@@ -123,7 +123,7 @@ class JsonText:
         return self._checked(text, expected)
 
     def is_empty(self, place: Place) -> bool:
-        """Whether the object or array at `place` holds neither items nor comments."""
+        """Return True if the object or array at `place` holds neither items nor comments."""
         found = self._inside(place)
         return not self._marked[found.start + 1 : found.end].strip(_BLANKS)
 
@@ -135,7 +135,7 @@ class JsonText:
     # ---------------------------------------------------------------- innards
 
     def _checked(self, text: str, expected: object) -> str:
-        """`text`, where it is JSON of the same kind, and holds what is `expected`, in that order."""
+        """Return `text` if it is JSON of the same kind, and holds the `expected` value in that order."""
         try:
             found = JsonText(text, self._strict or self._plain == self.text)
             if json.dumps(found.tree) == json.dumps(expected):
@@ -145,7 +145,7 @@ class JsonText:
         raise ValueError("could not be edited safely")
 
     def _inside(self, place: Place) -> Inside:
-        """What is in the object or array at `place`."""
+        """Return the content of the object or array at `place`."""
         found = self._inside_at(_past(self._plain, 0))
         for part in place:
             found = self._inside_at(_item(found, part).value)
@@ -182,7 +182,9 @@ class JsonText:
         return text[:last] + "," + text[last:spot] + added + text[spot:]
 
     def _spot(self, around: Inside) -> tuple[int, bool, str]:
-        """Where another item goes, whether a comma behind the last value is there, and the blanks before the item."""
+        """Return the position for another item, True if a comma is behind the last value, and the blanks before the
+        item.
+        """
         marked, has_comma = self._marked, False
         if around.items:
             last = around.items[-1]
@@ -215,7 +217,7 @@ class JsonText:
         return name + self._laid_out(value, lead)
 
     def _laid_out(self, value: object, lead: str) -> str:
-        """`value` laid out like the items around it, which `lead` (the blanks before one) shows."""
+        """Return `value` laid out like the items around it, as `lead` (the blanks before one) shows."""
         if "\n" not in lead:
             return json.dumps(value, ensure_ascii=False)
         text = json.dumps(value, indent=self._unit(), ensure_ascii=False)
@@ -230,18 +232,18 @@ class JsonText:
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def _unit(self) -> str:
-        """What one level of this text is indented by; two blanks where it does not show."""
+        """Return the indentation of one level of this text, or two blanks if it shows none."""
         outermost = self._inside(())
         lead = self._lead(outermost.items[0].start) if outermost.items else ""
         return lead.rpartition("\n")[2] if "\n" in lead and lead.rpartition("\n")[2] else "  "
 
 
-def _mark(found: re.Match) -> str:
+def _mark(found: re.Match[str]) -> str:
     word = found[0]
     return word if word[0] == '"' else (_LINE if word[1] == "/" else _BLOCK) * len(word)
 
 
-def _without_last_comma(found: re.Match) -> str:
+def _without_last_comma(found: re.Match[str]) -> str:
     return found[0] if found[0][0] == '"' else found[0][:-1] + " "
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import as_failure, object_in
@@ -29,7 +30,7 @@ class LinkedExtension:
 
     @property
     def folder(self) -> Path:
-        """Where the client looks for it. It need not exist."""
+        """Return the client's folder for it. It need not exist."""
         return self.home / "extensions" / self.name
 
     def source(self) -> str:
@@ -45,7 +46,7 @@ class LinkedExtension:
         write_whole(self.folder / self.link, text.encode())
 
     def foreign(self, client: str) -> ClientFailed:
-        """Return what says that another is in its place; `client` is the client's command."""
+        """Return the error for another extension in its place. `client` is the client's command."""
         mend = f"{client} extensions uninstall {self.name}"
         return ClientFailed(f"{self.folder} is another extension of that name; to take it out: {mend}")
 
@@ -56,10 +57,10 @@ class LinkedExtension:
             try:
                 folder.rmdir()
             except OSError:
-                break  # it holds what is not ours
+                break  # it holds other files
 
     def is_disabled(self) -> bool:
-        """Whether a person has disabled it for all folders; the last rule that fits counts."""
+        """Return True if a person has disabled it for all folders. The last rule that fits counts."""
         rules = object_in(self.folder.parent / "extension-enablement.json").get(self.name)
         rules = rules.get("overrides") if isinstance(rules, dict) else None
         found = False
@@ -69,8 +70,8 @@ class LinkedExtension:
                 found = str(rule).startswith("!")
         return found
 
-    def settings(self) -> dict:
-        """The person's settings, a file with comments; empty where there is none that can be read."""
+    def settings(self) -> dict[str, Any]:
+        """Return the user's settings, a file with comments. Empty if they cannot be read."""
         try:
             tree = JsonText((self.home / "settings.json").read_text(encoding="utf-8")).tree
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Links from a client's folders to files of a bundle, which run in place."""
+"""Links from a client's folders to files of a bundle, to run them in place."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from swarm_mcp.runtimes.steps import Steps
 
 
 def root_of(target: str, name: str) -> Path | None:
-    """Return the folder in which the path `target` is the file or folder `name`; None where it ends otherwise."""
+    """Return the folder that has the path `target` as `name`, or None if it ends otherwise."""
     return Path(target.removesuffix(f"/{name}")) if target.endswith(f"/{name}") else None
 
 
 def leads_to(link: Path, name: str) -> Path | None:
-    """Return the folder whose `name` the link leads to, which may have gone; None where it is no such link."""
+    """Return the folder that the link leads to by `name` (it may be gone), or None."""
     try:
         return root_of(os.path.join(link.parent, os.readlink(link)), name)
     except OSError:

@@ -15,11 +15,11 @@ ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 
 
 def add_server(path: Path, replace: bool = False) -> str:
-    """Put our server into the file at `path`; ``wrote`` (it is new), ``updated`` or ``skipped`` (it was there).
+    """Put our server into the file at `path`. Return ``wrote`` (it is new), ``updated`` or ``skipped`` (it was there).
 
     An entry `swarm` that starts a program of this name, such as the original's, keeps its other keys. Beside a server
-    that is another program ours gets another name, unless `replace` says otherwise. Raises SwarmError where the file is
-    not what it should be; it is untouched then.
+    that is another program ours gets another name, unless `replace`. Raises SwarmError, and leaves the file alone, if
+    it has another form.
     """
     raw = read(path)
     text, mark = decoded(raw, path)
@@ -53,7 +53,7 @@ def take_server(path: Path) -> None:
 
 
 def _ours(path: Path) -> tuple[list[str], JsonText | None, bytes]:
-    """The names of servers of ours in the file, what it holds, and the byte order mark before that."""
+    """Return the names of our servers in the file, its content, and its byte order mark."""
     try:
         text, mark = decoded(read(path), path)
         found = JsonText(text, strict=True)

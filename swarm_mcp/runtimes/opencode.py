@@ -1,6 +1,6 @@
-"""OpenCode: a link in its plugin folder to the plugin in the local folder, which runs in place.
+"""OpenCode: a link in its plugin folder to the plugin in the bundle, which runs in place.
 
-Everything else (MCP server, skills) the plugin tells OpenCode itself, so that no file of the user's is changed.
+The plugin itself tells OpenCode of the MCP server and the skills, so that no file of the user changes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import Finding
@@ -70,7 +71,7 @@ class OpenCode(InPlace):
             found.append(Finding("opencode server name", "ok", text))
         return found
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
             "tool_input": {"filePath": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -78,7 +79,7 @@ class OpenCode(InPlace):
 
 
 def link() -> Path:
-    """Return the name that OpenCode finds the plugin by; there need be none."""
+    """Return the link that OpenCode finds the plugin by. It need not exist."""
     base = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
     return Path(base) / "opencode" / "plugin" / "swarm-mcp.ts"
 

@@ -1,7 +1,7 @@
-"""A table of ours in a person's TOML file, put in and taken out so that every other byte stays as it is.
+"""A table of ours in a user's TOML file. Every other byte stays as it is.
 
-Nothing in the standard library writes TOML, and what clients write it with drops comments. The table is therefore put
-behind the rest as text, below a line that says whose it is.
+The standard library writes no TOML, and the writers of clients drop comments. So the table goes behind the rest as
+text, below a line that marks it as ours.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ _LINES = r"(?:[A-Za-z_ \t\]].*\n?)*"  # of a table's body: no header, no comment
 
 
 def put(path: Path, table: str, body: str, sign: str) -> bool:
-    """Have the file at `path` end with our `table` (its dotted name), whose lines are `body`; whether that is news.
+    """Have the file at `path` end with our `table` (its dotted name) and the lines of `body`. Return True if that is
+    new.
 
-    `sign`: a text in `body` by which the table is known to be ours where a client has dropped our comment. Raises
-    SwarmError, and leaves the file alone, where it has such a table that is not ours, or cannot be changed.
+    `sign`: a text in `body` that marks the table as ours if a client has dropped our comment. Raises SwarmError, and
+    leaves the file alone, if it has such a table of another owner, or cannot be changed.
     """
     text = read_text(path)
     rest = _without(text or "", table, sign)
     if is_named(rest, table) or _assigns(rest, table) or _assigns(rest, table.rpartition(".")[0]):
         raise SwarmError(f"{path} has a {table} that is not ours; nothing was changed")
-    # A file that is there gets a line's end of ours before the table, which goes with it.
+    # A file that exists gets a line end of ours before the table. It goes with the table.
     begin = "" if text is None or text.startswith(MARK) else "\n"
     wanted = f"{rest}{begin}{MARK}[{table}]\n{body}"
     if wanted == text or (rest != text and text and f"[{table}]\n{body}" in text):
@@ -36,7 +37,7 @@ def put(path: Path, table: str, body: str, sign: str) -> bool:
 
 
 def take_out(path: Path, table: str, sign: str) -> bool:
-    """Remove our `table` from the file at `path`, and the file where it was ours alone; whether it was there.
+    """Remove our `table` from the file at `path`, and an empty file that we made. Return True if the table was there.
 
     `sign` as for `put`. Raises SwarmError.
     """
@@ -52,7 +53,7 @@ def take_out(path: Path, table: str, sign: str) -> bool:
 
 
 def has(path: Path, table: str, sign: str) -> bool:
-    """Whether our `table` is in the file at `path`, as far as that can be read; `sign` as for `put`."""
+    """Return True if our `table` is in the file at `path`. False if it cannot be read. `sign` as for `put`."""
     try:
         text = read_text(path) or ""
     except SwarmError:
@@ -61,12 +62,12 @@ def has(path: Path, table: str, sign: str) -> bool:
 
 
 def is_named(text: str, table: str) -> bool:
-    """Whether `text` has a header of `table`, or of a table below it."""
+    """Return True if `text` has a header of `table`, or of a table below it."""
     return bool(re.search(rf"^[ \t]*\[[ \t]*{_spelled(table)}[ \t]*[\].]", text, re.MULTILINE))
 
 
 def is_foreign(text: str, section: str, name: str, sign: str) -> bool:
-    """Return True if `text` gives `section` a member `name` in any spelling of TOML, which has not `sign` in it.
+    """Return True if `text` gives `section` a member `name`, in any spelling of TOML, without `sign` in it.
 
     Without a `sign`, a member that starts `swarm-mcp serve` is not foreign.
     """
@@ -82,7 +83,7 @@ def is_foreign(text: str, section: str, name: str, sign: str) -> bool:
 
 
 def _without_swarm(text: str, table: str) -> str:
-    """`text` without a `table` whose server is `swarm-mcp serve`."""
+    """Return `text` without a `table` of a server `swarm-mcp serve`."""
     section = rf"^[ \t]*\[[ \t]*{_spelled(table)}[ \t]*\][^\n]*\n(?:(?!\s*\[[^\n]*\]\s*$).*\n?)*"
     for found in re.finditer(section, text, re.MULTILINE):
         body = found[0].partition("\n")[2]
@@ -92,7 +93,7 @@ def _without_swarm(text: str, table: str) -> str:
 
 
 def _assigns(text: str, table: str) -> bool:
-    """Whether `text` gives `table` as a value, which no header may add to."""
+    """Return True if `text` gives `table` as a value. Headers cannot add to that."""
     return bool(re.search(rf"^[ \t]*{_spelled(table)}[ \t]*[.=]", text, re.MULTILINE))
 
 

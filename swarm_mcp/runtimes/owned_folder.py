@@ -1,4 +1,4 @@
-"""A folder of files that are ours, beside others that may not be: a record in it says which."""
+"""A folder with files of ours, perhaps beside others: a record in it lists ours."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import py_compile
 import sys
 from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
@@ -17,12 +18,12 @@ _UNCHECKED_HASH = (1).to_bytes(4, "little")  # the flags of a module that is com
 
 
 def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: bool = False) -> bool:
-    """Bring the folder `target` up to date; return whether anything in it changed.
+    """Bring the folder `target` up to date. Return True if anything in it changed.
 
-    `wanted`: relative name -> content, RECORD among them. Files appear whole or not at all, and those that are there
-    are replaced in place, since a client may be running them at this moment. Files of an earlier record that are not
-    `wanted` any more are removed; nothing else is. With `compiled`, Python files are compiled beside themselves.
-    Raises SwarmError where the folder holds somebody else's file of a name that is wanted, and not `force`.
+    `wanted`: relative name -> content, RECORD among them. Files appear whole or not at all, and existing ones are
+    replaced in place, because a client may be running them. Files of an earlier record that are not `wanted` any more
+    are removed, and no others. With `compiled`, Python files are compiled beside themselves. Raises SwarmError if a
+    foreign file has a wanted name, unless `force`.
     """
     earlier = read_record(target).get("files", [])
     ours = {*earlier, RECORD} if earlier else set()
@@ -31,8 +32,8 @@ def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: b
     if in_the_way and not force:
         raise SwarmError(f"{target} holds files that are not ours ({in_the_way[0]}); choose another folder or --force")
     changed = False
-    # New files come first, since what is replaced may name them. The record comes last: until it is there, the folder
-    # counts as unfinished and is written again.
+    # New files come first, because replaced ones may name them. The record comes last: without it the folder counts as
+    # unfinished and is written again.
     for name in sorted(wanted, key=lambda item: (item == RECORD, (target / item).exists())):
         changed |= _replace(target / name, wanted[name])
     dropped = [name for name in earlier if name not in wanted and (target / name).is_file()]
@@ -44,7 +45,7 @@ def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: b
 
 
 def remove(target: Path) -> bool:
-    """Remove our own files, and the folders that are empty then; return whether there were any."""
+    """Remove our own files, and folders that are empty then. Return True if there were any."""
     files = read_record(target).get("files", [])
     if not files:
         return False
@@ -52,11 +53,11 @@ def remove(target: Path) -> bool:
     return True
 
 
-def read_record(target: Path) -> dict:
-    """Return what the folder says of itself (``name``, ``version``, ``files``, ...); empty where it has no record."""
+def read_record(target: Path) -> dict[str, Any]:
+    """Return the record of the folder (``name``, ``version``, ``files``, ...), or an empty one."""
     record = object_in(target / RECORD)
     files = record.get("files") if record.get("name") == "swarm" else None
-    # What it names may be removed, so it must be a bundle's own, inside the folder.
+    # Its files may be removed, so it must be a bundle's own, and name only files inside the folder.
     if not isinstance(files, list) or not all(isinstance(n, str) and _is_inside(n) for n in files):
         return {}
     return record
@@ -89,7 +90,7 @@ def _holds(path: Path, content: bytes) -> bool:
 
 
 def _delete(target: Path, names: list[str]) -> None:
-    """Remove files with what they were compiled to, and the folders that are empty then."""
+    """Remove files and their compiled forms, and folders that are empty then."""
     folders = set()
     for name in names:
         path = target / name
@@ -120,7 +121,7 @@ def _replace(path: Path, content: bytes) -> bool:
 
 
 def _forget_compiled(path: Path) -> None:
-    """Remove what a module was compiled to: nothing compares that with its source any more."""
+    """Remove the compiled form of a module, because Python no longer compares it with the source."""
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         compiled.unlink(missing_ok=True)
 
@@ -140,7 +141,7 @@ def _compile(target: Path, names: list[str]) -> None:
 
 
 def _is_compiled(path: Path) -> bool:
-    """Whether the module is compiled as it is now: what it was compiled to begins with a digest of the source."""
+    """Return True if the compiled form of the module is current: it begins with a digest of the source."""
     head = MAGIC_NUMBER + _UNCHECKED_HASH + source_hash(path.read_bytes())
     try:
         with open(cache_from_source(str(path)), "rb") as compiled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from swarm_mcp.errors import ClientFailed
@@ -36,7 +37,6 @@ class Pi(InPlace):
     manifest = PACKAGE
     shell_tool = "bash"
     session_variables = ("PI_SESSION_ID",)
-    earlier_check = "integrations/pi/hooks/pre_tool_use.py"
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Make the folder a package of pi's: its manifest lies at the root, and counts paths from there."""
@@ -73,7 +73,7 @@ class Pi(InPlace):
         files = (Path(here(), ".pi/mcp.json"), home() / "mcp.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -87,7 +87,7 @@ class Pi(InPlace):
         with steps.step(f"removing the package from {source}", f"removed the package from {source}"):
             self._call("remove", source if here else str(self._folder_of(source) or root))
 
-    def _packages(self) -> list:
+    def _packages(self) -> list[Any]:
         listed = object_in(home() / "settings.json").get("packages")
         return listed if isinstance(listed, list) else []
 
@@ -102,12 +102,12 @@ class Pi(InPlace):
             if root is not None and (
                 object_in(root / PACKAGE).get("name") == NAME or root == marketplace_folder().resolve()
             ):
-                # A clone is a package by its folder of pi's; what hooks need is beside that.
+                # A clone is a package by its folder for pi. The files for hooks are beside that.
                 found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))
         return found
 
     def _folder_of(self, source: str) -> Path | None:
-        """Where pi keeps what came from `source`; None for packages of npm, which this plugin is not."""
+        """Return pi's folder of a package from `source`, or None for packages of npm: this plugin is none."""
         if source.startswith("npm:"):
             return None
         place = source.removeprefix("git:")
@@ -120,7 +120,7 @@ class Pi(InPlace):
         return home() / "git" / host / path.strip("/").partition("@")[0].removesuffix(".git")
 
     def _switched_off(self, source: str) -> str:
-        """How the settings keep our extension from being loaded; empty where they do not."""
+        """Return the way in which the settings switch our extension off, or an empty text."""
         for entry in self._packages():
             if isinstance(entry, dict) and entry.get("source") == source:
                 wanted = entry.get("extensions")
@@ -131,6 +131,6 @@ class Pi(InPlace):
 
 
 def home() -> Path:
-    """Return pi's configuration folder, which need not exist."""
+    """Return pi's configuration folder. It need not exist."""
     chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
     return Path(os.path.expanduser(chosen or "~/.pi/agent"))

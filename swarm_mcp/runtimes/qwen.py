@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
@@ -38,14 +38,6 @@ class Qwen(InPlace):
     shell_tool = "run_shell_command"
     manifests = (MANIFEST,)
     has_subagents = True
-    # As of release 0.24.4.
-    first_questions = handshake(
-        "2025-11-25",
-        {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}, "roots": {}},
-        ("prompts/list", {}),
-        ("resources/list", {}),
-        ("tools/list", {}),
-    )
     # As of release 0.24.4.
     session_variables = (
         "QWEN_CODE_SESSION_ID", "QWEN_CODE_PROMPT_ID", "QWEN_CODE_AGENT_ID", "QWEN_CODE_LAUNCHER_PID",
@@ -113,7 +105,7 @@ class Qwen(InPlace):
         files = (Path(here(), ".qwen/settings.json"), home() / "settings.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "hook_event_name": "PreToolUse",
             "permission_mode": "auto_edit", "tool_name": "write_file",
@@ -122,7 +114,7 @@ class Qwen(InPlace):
         }  # fmt: skip
 
     def _remove_copy(self, extension: LinkedExtension, steps: Steps) -> None:
-        """Have the client remove what a person had it install. Raises ClientFailed where that is not this plugin."""
+        """Have the client remove a copy that a person has installed. Raises ClientFailed if that is another plugin."""
         if not _is_ours(extension.folder):
             raise extension.foreign(self.executable)
         with steps.step(f"removing the copy in {extension.folder}", f"removed the copy in {extension.folder}"):
@@ -138,6 +130,6 @@ def _extension() -> LinkedExtension:
 
 
 def home() -> Path:
-    """Return Qwen Code's configuration folder, which need not exist."""
+    """Return Qwen Code's configuration folder. It need not exist."""
     chosen = os.environ.get("QWEN_HOME", "").strip()
     return Path(os.path.expanduser(chosen or "~/.qwen"))

@@ -10,6 +10,7 @@ import queue
 import signal
 import subprocess
 import threading
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 
@@ -19,9 +20,9 @@ _UNKNOWN_METHOD = {"code": -32601, "message": "not supported"}
 
 
 class RpcChild:
-    """One running child, until `close` or for the time of a ``with`` block; `name` is what complaints call it.
+    """One running child, until `close` or for the time of a ``with`` block. Errors call it `name`.
 
-    Calls may be made from several threads.
+    Calls may come from several threads.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class RpcChild:
             raise ClientFailed(f"{name} could not be started: {getattr(error, 'strerror', None) or error}") from error
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._waiting: dict[int, queue.SimpleQueue[dict | None]] = {}  # None: the child has ended
+        self._waiting: dict[int, queue.SimpleQueue[dict[str, Any] | None]] = {}  # None: the child has ended
         self._ended = False
         self._writing = threading.Lock()
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -63,13 +64,13 @@ class RpcChild:
         """End the child, and wait for that."""
         process = self._process
         if process.stdin and self._writing.acquire(timeout=END_SECONDS):  # a child that does not read holds a writer up
-            with contextlib.suppress(OSError):  # what could not be written will not be
+            with contextlib.suppress(OSError):  # the rest cannot be written any more
                 process.stdin.close()
             self._writing.release()
         for number in (0, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(OSError):  # it has just gone by itself
                 if number and self._own_group:
-                    os.killpg(process.pid, number)  # with whatever a launcher has started
+                    os.killpg(process.pid, number)  # with the children of a launcher
                 elif number:
                     process.send_signal(number)
             try:
@@ -79,11 +80,11 @@ class RpcChild:
                 continue
         self._listener.join(END_SECONDS)
 
-    def call(self, method: str, params: dict, seconds: float = 0.0) -> dict:
+    def call(self, method: str, params: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
         """Return the result of one request. Raises ClientFailed. `seconds` 0: as for every answer."""
         seconds = seconds or self._seconds
         number = next(self._numbers)
-        answer: queue.SimpleQueue[dict | None] = queue.SimpleQueue()
+        answer: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         with self._lock:
             self._waiting[number] = answer
             if self._ended:
@@ -101,11 +102,11 @@ class RpcChild:
             raise ClientFailed(f"{self._name} ended before it answered {method}")
         return result_of(message, self._name, method)
 
-    def tell(self, method: str, params: dict) -> None:
+    def tell(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification. Raises ClientFailed."""
         self._send({"method": method, "params": params})
 
-    def _send(self, message: dict) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         try:
             with self._writing:
                 assert self._process.stdin
@@ -132,7 +133,7 @@ class RpcChild:
         if not isinstance(message, dict):
             return
         if "method" in message:
-            if "id" in message:  # whatever a server asks of us we cannot do
+            if "id" in message:  # requests of the server cannot be carried out here
                 with contextlib.suppress(ClientFailed):
                     self._send({"id": message["id"], "error": _UNKNOWN_METHOD})
             return
@@ -142,7 +143,7 @@ class RpcChild:
             answer.put(message)
 
 
-def result_of(message: dict, name: str, method: str) -> dict:
+def result_of(message: dict[str, Any], name: str, method: str) -> dict[str, Any]:
     """Return the result in the answer that `name` gave to a request. Raises ClientFailed for an error in it."""
     error = message.get("error")
     if error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "swarm"
 OTHER_NAME = "swarm-locks"
 NAMES = (NAME, OTHER_NAME, *(f"{OTHER_NAME}-{number}" for number in range(2, 10)))  # in the order of preference
-SERVERS = "servers"  # the key of a bundle's record under which its other names stand
+SERVERS = "servers"  # the key of a bundle's record for its other names
 _RUNS_SWARM = ("swarm-mcp", "swarm-locks", "swarm_mcp", "integrations/coordinator.sh")
 
 
@@ -61,7 +61,7 @@ def said(client: Runtime, root: Path) -> str:
 
 
 def finding(client: Runtime, root: Path) -> Finding | None:
-    """Return what there is to say of the name of our server in a client that runs the bundle in `root`, if anything."""
+    """Return a finding on the name of our server in a client that runs the bundle in `root`, or None."""
     name = in_bundle(root).get(client.name, NAME)
     clash = client.users_servers().get(name)
     about = f"{client.name} server name"
@@ -84,9 +84,9 @@ def servers_in_json(path: Path, key: str, is_ours: Callable[[object], bool] | No
 
 
 def servers_in_toml(path: Path, sign: str = "") -> dict[str, Path]:
-    """Return which of NAMES the TOML file has servers called, each with the file; without a table with `sign`.
+    """Return the names of NAMES that servers have in the TOML file, each with the file, without a table with `sign`.
 
-    A look at the names alone: Python 3.10 has no parser of TOML.
+    Only the names are looked at: Python 3.10 has no parser of TOML.
     """
     try:
         text = read_text(path) or ""

@@ -13,7 +13,7 @@ Told = TypeVar("Told")
 
 
 class Interrupted(Exception):
-    """Nobody wants the rest of the work any more."""
+    """The rest of the work is not wanted any more."""
 
 
 class Ended:
@@ -24,10 +24,10 @@ class Ended:
 
 
 class SideBySide(Generic[Told]):
-    """Work for each of several clients, in a thread of its own, from entering the ``with`` block to leaving it.
+    """Work for several clients, in a thread each, from entering the ``with`` block to leaving it.
 
-    `work(client, tell)` hands what there is to say to `tell`, which raises Interrupted once the block has been left
-    early: a step that has begun by then is still finished, and the next is not begun.
+    `work(client, tell)` hands its results to `tell`. That raises Interrupted once the block has been left early: a
+    running step is still finished, and the next is not begun.
     """
 
     def __init__(self, clients: list[Runtime], work: Callable[[Runtime, Callable[[Told], None]], None]):
@@ -47,9 +47,9 @@ class SideBySide(Generic[Told]):
             thread.join()
 
     def told(self) -> Iterator[tuple[Runtime, Told]]:
-        """Yield what the work tells, each client's in its order, as it comes, until all of it has ended.
+        """Yield the results of the work, each client's in order, as they come, until all of it has ended.
 
-        Raises what the work for a client raised.
+        Raises the errors of the work.
         """
         working = len(self._threads)
         while working:

@@ -1,4 +1,4 @@
-"""The steps of what is done for one agent client, said as they happen."""
+"""The steps of the work for one agent client, reported as they happen."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from contextlib import contextmanager
 
 
 class Begun(str):
-    """What is being done from now on; what else is told has been done."""
+    """A step that is beginning. Any other text reports a finished one."""
 
     __slots__ = ()
 
 
 class Steps:
-    """What is done for one client: said when a step begins, and again once it is done. `done` keeps the latter."""
+    """The work for one client: reported when a step begins, and again when it is done. `done` keeps the latter."""
 
     def __init__(self, tell: Callable[[str], None] = lambda words: None):
         self.done: list[str] = []
         self._tell = tell
 
     def begin(self, doing: str) -> None:
-        """Say what is being done from now on."""
+        """Report that a step begins."""
         self._tell(Begun(doing))
 
     @contextmanager
     def step(self, doing: str, done: str) -> Iterator[None]:
-        """Say what is being done in the block, and after it that it is `done`."""
+        """Report that a step begins, and after the block that it is `done`."""
         self.begin(doing)
         yield
         self.add(done)

@@ -1,13 +1,13 @@
-"""How a plugin's PreToolUse hook asks: a command of its own, or a tool of the session's MCP server.
+"""The way in which a plugin's PreToolUse hook asks: a command of its own, or a tool of the session's MCP server.
 
-A tool starts no interpreter, but it is there only while the server is. A client whose server is
-missing or dead lets the write pass without a word, so a stand-in is wired beside it: a shell that looks
-whether the session's server lives, which costs a millisecond or two, and starts the command if not.
+A tool starts no interpreter, but needs the server. If a server is missing or dead, its client lets the write pass
+without a word. So a stand-in is wired beside it: a shell that checks in a millisecond or two that the session's server
+lives, and starts the command if not.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from swarm_mcp.errors import UsageError
 
@@ -19,7 +19,7 @@ TRANSPORTS = (COMMAND, MCP_TOOL)
 SECONDS = 5
 STAND_IN = "integrations/stand-in.sh"  # arguments: scratch folder, session id (empty: in the payload), the command
 _EVENT = "PreToolUse"
-CHECK_TOOL = "check_write"  # of the server, which asks as hooks do
+CHECK_TOOL = "check_write"  # of the server; it answers like a hook
 _ASKED = ("session_id", "cwd", "tool_name", "tool_input", "tool_use_id")
 
 
@@ -30,7 +30,7 @@ def known(name: str) -> str:
     return name
 
 
-def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
+def wired(tree: dict[str, Any], runtime: Runtime, scratch: str) -> dict[str, Any]:
     """The hooks file `tree` of `runtime` with its check asked of the server, and the command standing in.
 
     `scratch`: the runtime's folder in the state folder. Raises UsageError where the client cannot ask a server.
@@ -49,7 +49,7 @@ def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
     return {**tree, "hooks": {**tree["hooks"], _EVENT: groups}}
 
 
-def serving(tree: dict) -> dict:
+def serving(tree: dict[str, Any]) -> dict[str, Any]:
     """The server file `tree` with a server that answers hooks."""
     servers = {
         name: {**server, "args": [*server["args"], "--transport", MCP_TOOL]}

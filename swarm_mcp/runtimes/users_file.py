@@ -1,4 +1,4 @@
-"""A file of a person's, read and written whole: what goes wrong is said in a line, and a link stays a link."""
+"""A file of a user, read and written whole. Errors are one line, and a link stays a link."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file; None where there is none. Raises SwarmError."""
+    """Return the content of a file, or None if there is none. Raises SwarmError."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -22,7 +22,7 @@ def read(path: Path) -> bytes | None:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of a file, with a byte order mark it may have; None where there is no file. Raises SwarmError."""
+    """Return the text of a file, with its byte order mark, or None if there is no file. Raises SwarmError."""
     raw = read(path)
     if raw is None:
         return None
@@ -40,7 +40,7 @@ def decoded(raw: bytes | None, path: Path) -> tuple[str, bytes]:
 
 
 def encoded(text: str, path: Path) -> bytes:
-    """Return what the file at `path` is to hold. Raises SwarmError."""
+    """Return the bytes of `text` for the file at `path`. Raises SwarmError."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -48,9 +48,9 @@ def encoded(text: str, path: Path) -> bytes:
 
 
 def write_whole(path: Path, content: bytes, through_link: bool = True) -> None:
-    """Write a file so that it is there whole or not at all, with the mode it had. Raises SwarmError.
+    """Write a file so that it is there whole or not at all, with its old mode. Raises SwarmError.
 
-    A link stays one, and what it leads to is written; not `through_link`, it is replaced.
+    A link stays a link, and its target is written. With `through_link` False, the link is replaced.
     """
     path = _target(path) if through_link else path
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import math
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.mcp.schema import first_mismatch
 from swarm_mcp.server.calling_session import CallingSession, with_session
 from swarm_mcp.server.store_watcher import StoreWatcher
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to, bounded
@@ -35,7 +36,7 @@ class Calls:
         self._workers = {kind: ThreadPoolExecutor(WORKERS, thread_name_prefix=kind) for kind in (READ, WRITE, WAIT)}
         self._receipts: set[Future] = set()
         self._own = threading.local()
-        self._validators: dict = {}
+        self._background: set[asyncio.Future[Any]] = set()  # asyncio itself keeps weak references
 
     async def use(self, name: str, arguments: dict, meta: dict) -> Answer:
         """Call the tool `name`. A refusal is an ordinary answer; wrong arguments and faults are errors."""
@@ -51,14 +52,25 @@ class Calls:
         try:
             waiting = _waiting(tool, arguments)
             if waiting:
-                with self.watcher.listening():
-                    return await waiting(_Waiting(self, meta), arguments)
+                return await self._wait(waiting, arguments, meta)
             return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
         except SwarmError as error:
             return answer_to(error)
         except Exception as error:
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)
+
+    async def _wait(self, function: Callable[..., Awaitable[Answer]], arguments: dict, meta: dict) -> Answer:
+        call = _Waiting(self, meta)
+        try:
+            with self.watcher.listening():
+                return await function(call, arguments)
+        except asyncio.CancelledError:
+            for undo in call.undo:  # in the background: the client does not wait for it
+                task = asyncio.ensure_future(self.run(undo, meta, WAIT))
+                self._background.add(task)
+                task.add_done_callback(self._background.discard)
+            raise
 
     def is_waiting(self, name: object, arguments: object) -> bool:
         """Whether this is a call that waits for something to happen."""
@@ -119,22 +131,16 @@ class Calls:
         odd = "" if tool.hidden else _no_number(arguments)  # a check goes on, whatever a client has put into it
         if odd:
             return f"{tool.name}: {odd}"
-        validator = self._validators.get(tool.name)
-        if validator is None:
-            from jsonschema import Draft202012Validator
-
-            validator = self._validators[tool.name] = Draft202012Validator(tool.schema)
-        error = next(iter(sorted(validator.iter_errors(arguments), key=lambda e: len(e.path))), None)
-        if error is None:
+        wrong = first_mismatch(arguments, tool.schema)
+        if wrong is None:
             return ""
-        if error.validator == "required" and not error.path:
+        if wrong.keyword == "required" and not wrong.path:
             missing = next(name for name in tool.required if name not in arguments)
             return f"{tool.name} needs {missing}: {tool.properties[missing]['description']}"
-        if error.validator == "additionalProperties" and not error.path:
+        if wrong.keyword == "additionalProperties" and not wrong.path:
             unknown = next(name for name in arguments if name not in tool.properties)[:LONGEST_NAME]
             return f"{tool.name} has no argument {unknown}; it takes {', '.join(tool.properties) or 'none'}"
-        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).lstrip(".")
-        return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
+        return f"{tool.name}: {wrong.place()}: {wrong.message[:LONGEST_COMPLAINT]}"
 
 
 def _no_number(value: object, place: str = "") -> str:
@@ -163,6 +169,10 @@ class _Waiting(WaitingCall):
         self._calls = calls
         self._meta = meta
         self._commits = calls.watcher.commits
+        self.undo: list[Callable] = []
+
+    def when_cancelled(self, function):
+        self.undo.append(function)
 
     async def run(self, function):
         # Shielded, for once begun it goes on: what it has taken from the store by then must be put back.
@@ -177,9 +187,3 @@ class _Waiting(WaitingCall):
         found = await self._calls.watcher.wait_beyond(self._commits, seconds)
         self._commits = self._calls.watcher.commits
         return found
-
-
-def texts_of(answer: Answer) -> list[str]:
-    """An answer as the text blocks of a result."""
-    first = answer.text if answer.value is None else json.dumps(answer.value, indent=2, ensure_ascii=False)
-    return [first, *answer.notes]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 JOINED = (
     "You take part in the swarm: other sessions may edit this checkout too.\n\n"
@@ -38,8 +42,7 @@ ROLES = {
 }
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt that a person can put into a session, one user message without arguments.
 
     `name` and `title` stand in the client's menu, `text` is the message.

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+import json
 
 from swarm_mcp.answer_size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
 from swarm_mcp.domain.page import Page
@@ -14,8 +11,17 @@ from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, NamedTuple, TypeVar
+
+    Result = TypeVar("Result")
+    Arguments = dict[str, Any]
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple  # loads faster than dataclasses
+
 NOT_REGISTERED = "Not registered. Call register first."
-Result = TypeVar("Result")
 
 
 class NotRegistered(SwarmError):
@@ -25,8 +31,7 @@ class NotRegistered(SwarmError):
         super().__init__(NOT_REGISTERED)
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a tool returns: `value` as structured content and JSON text, or `text` alone; then `notes`.
 
     `on_sent(store)` runs once the answer has been written to the client, and not if that fails: what
@@ -43,6 +48,13 @@ class Answer:
     whole: bool = False
     on_sent: Callable[..., None] | None = None
     on_lost: Callable[..., None] | None = None
+
+    def texts(self) -> list[str]:
+        """Return the text blocks of the answer: its value as JSON, or its text, then the notes."""
+        first = self.text
+        if self.value is not None:
+            first = json.dumps(self.value, indent=2, ensure_ascii=False)
+        return [first, *self.notes]
 
 
 def delivering(ids: list[int]) -> dict:
@@ -90,10 +102,10 @@ def bounded(answer: Answer) -> Answer:
     if answer.whole:
         return answer
     if isinstance(answer.value, dict):
-        return replace(answer, value=fitted(answer.value, ROWS_BYTES))
+        return answer._replace(value=fitted(answer.value, ROWS_BYTES))
     if isinstance(answer.value, list) and answer.page is None and sent(answer.value) > ANSWER_BYTES:
         return of_page(page((("", row) for row in answer.value), dict, lambda: len(answer.value or ())), "ask for less")
-    return replace(answer, text=text_fitted(answer.text)) if answer.text else answer
+    return answer._replace(text=text_fitted(answer.text)) if answer.text else answer
 
 
 class Call:
@@ -133,9 +145,12 @@ class WaitingCall:
         """
         raise NotImplementedError
 
+    def when_cancelled(self, function: Callable[[Call], object]) -> None:
+        """Run `function` with a `Call`, in a worker thread, if the client cancels the call."""
+        raise NotImplementedError
 
-@dataclass(frozen=True)
-class Tool:
+
+class Tool(NamedTuple):
     """A tool's whole definition.
 
     `call(call, arguments) -> Answer` gets a `Call`, or a `WaitingCall` where it is an ``async def``;
@@ -176,16 +191,6 @@ class Tool:
         }
         shown = {"name": self.name, "description": self.description, "inputSchema": self.schema}
         return {**shown, "annotations": annotations}
-
-
-_background: set[asyncio.Future] = set()
-
-
-def in_background(work: Awaitable) -> None:
-    """See `work` through though nobody waits for it; the event loop itself would let go of it half-done."""
-    task = asyncio.ensure_future(work)
-    _background.add(task)
-    task.add_done_callback(_background.discard)
 
 
 def text(description: str, **more) -> dict:

@@ -10,7 +10,7 @@ BACKENDS: dict[str, Backend] = {"herdr": Herdr()}
 
 
 def backend(name: str) -> Backend:
-    """The backend of this name. Raises SwarmError where there is none."""
+    """Return the backend of this name. Raises SwarmError if there is none."""
     if name not in BACKENDS:
         known = ", ".join(BACKENDS)
         raise SwarmError(f'Unsupported workspace backend "{name}"; there is: {known}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
@@ -17,13 +18,13 @@ from swarm_mcp.workspace.panes import socket_of, stranger_in
 def resolve(
     store: Store, scope: str, viewer_label: str | None, handle: str, backend: str = "herdr", kind: str = "pane",
     validate: bool = True,
-) -> dict:  # fmt: skip
-    """The instance of `scope` whose pane `handle` names, among those that `viewer_label` may meet.
+) -> dict[str, Any]:  # fmt: skip
+    """Return the instance of `scope` in the pane `handle`, among those that `viewer_label` may meet.
 
-    ``{backend, handle_kind, handle, canonical_handle, instance_id, ambiguous, matches}`` with
-    ``probe_error`` where the workspace could not be asked; ``instance_id`` is None unless one instance alone
-    matches. With `validate` the workspace is asked what the pane is called now and who is in it, and what
-    instances have published is put right. Raises SwarmError for an unknown backend or kind.
+    ``{backend, handle_kind, handle, canonical_handle, instance_id, ambiguous, matches}`` with ``probe_error`` if the
+    workspace could not be asked. ``instance_id`` is None unless exactly one instance matches. With `validate` the
+    workspace is asked for the pane's present name and agent, and published panes of instances are corrected. Raises
+    SwarmError for an unknown backend or kind.
     """
     workspace = backend_named(backend)
     if kind not in workspace.kinds:
@@ -33,7 +34,7 @@ def resolve(
     if not handle:
         raise SwarmError("a blank handle names nothing")
     here = [(row, value) for row, value in _published(store, scope, viewer_label) if value["backend"] == backend]
-    answer: dict = {"backend": backend, "handle_kind": kind, "handle": handle, "canonical_handle": handle}
+    answer: dict[str, Any] = {"backend": backend, "handle_kind": kind, "handle": handle, "canonical_handle": handle}
     pane, error = None, ""
     if validate:
         try:
@@ -52,21 +53,23 @@ def resolve(
     return {**answer, "probe_error": error} if error else answer
 
 
-def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple[Session, dict]]:
+def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple[Session, dict[str, Any]]]:
     known = store.panes.all_published()  # few sessions of many publish any
     rows = [row for row in map(store.instances.live, known) if row and row.scope == scope]
     rows = sorted((row for row in rows if may_meet(viewer_label, row.label)), key=lambda row: row.registered_at)
     return [(row, known[row.id]) for row in rows]
 
 
-def _socket(here: list[tuple[Session, dict]], handle: str) -> str:
-    """Where to ask for `handle`: where the instance that published it said, else the first that said anything."""
+def _socket(here: list[tuple[Session, dict[str, Any]]], handle: str) -> str:
+    """Return the socket for `handle`: that of the instance that published it, else the first published one."""
     exact = [pair for pair in here if handle in pane_handles(pair[1])]
     return next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
 
 
-def _moved(workspace: Backend, here: list[tuple[Session, dict]], wanted: str) -> list[tuple[Session, dict]]:
-    """Instances whose published pane is by now called `wanted`. Asks about each, for 5 s in all."""
+def _moved(
+    workspace: Backend, here: list[tuple[Session, dict[str, Any]]], wanted: str
+) -> list[tuple[Session, dict[str, Any]]]:
+    """Return the instances with a published pane that is called `wanted` by now. Asks about each, for 5 s in all."""
     end = time.monotonic() + SECONDS
     found = []
     for row, value in here:
@@ -81,7 +84,7 @@ def _moved(workspace: Backend, here: list[tuple[Session, dict]], wanted: str) ->
     return found
 
 
-def _match(store: Store, row: Session, value: dict, pane: Pane | None) -> dict:
+def _match(store: Store, row: Session, value: dict[str, Any], pane: Pane | None) -> dict[str, Any]:
     repaired = False
     if pane:
         now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}

@@ -8,6 +8,7 @@ that was moved has a new id and answers to its old ones.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.spawn import run
@@ -57,17 +58,17 @@ class Herdr:
         done = run([program, "pane", *words], SECONDS, environment=settings)
         if done.code != 0:
             raise PaneUnavailable(f"herdr pane {words[0]} failed: {_reason(done)}")
-        return done.stdout
+        return str(done.stdout)
 
 
 def _checked(handle: str) -> str:
-    # Handles come from other sessions: none may pass for a flag, or for more than one word.
+    # Handles come from other sessions. None may pass for a flag, or for several words.
     if not handle.isprintable() or handle.startswith("-") or not handle.strip() or len(handle) > 200:
         raise PaneUnavailable(f"{handle[:40]!r} cannot be the name of a pane")
     return handle
 
 
-def _reason(done) -> str:
+def _reason(done: Any) -> str:
     for text in (done.stderr, done.stdout):
         try:
             known = _complaint(loads(text)) if text.strip() else ""
@@ -84,7 +85,7 @@ def _complaint(answer: object) -> str:
     return (_text(error, "message") or _text(error, "code"))[:LONGEST_ERROR]
 
 
-def _reported(pane: dict) -> str:
+def _reported(pane: dict[str, Any]) -> str:
     session = _inside(pane, "agent_session")
     for text in (_text(session, "source"), _text(session, "value"), _text(pane, "source")):
         if text.startswith(REPORTER):
@@ -92,11 +93,11 @@ def _reported(pane: dict) -> str:
     return _text(_inside(pane, "tokens"), "swarm_instance_id") or _text(pane, "swarm_instance_id")
 
 
-def _inside(value: object, key: str) -> dict:
+def _inside(value: object, key: str) -> dict[str, Any]:
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def _text(value: dict, key: str) -> str:
+def _text(value: dict[str, Any], key: str) -> str:
     found = value.get(key)
     return found if isinstance(found, str) else ""

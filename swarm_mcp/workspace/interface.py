@@ -1,8 +1,8 @@
-"""What is asked of a workspace, whichever program it is.
+"""The interface of all workspaces.
 
-A backend talks to its program as a process of its own, never for longer than `SECONDS` at a time, and
-reports every failure as `PaneUnavailable`: a message has been stored before anybody is woken, so no
-trouble here may undo or fail a command.
+A backend talks to its program as a process of its own, never for longer than `SECONDS` at a time, and reports every
+failure as `PaneUnavailable`. A message is stored before a session is woken, so no trouble here may undo or fail a
+command.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ SECONDS = 5.0
 
 
 class PaneUnavailable(SwarmError):
-    """The workspace does not know the pane, or does not answer. The text says which, in one line."""
+    """The workspace does not know the pane, or does not answer. The text says it in one line."""
 
 
 class Pane(NamedTuple):
-    """A pane as its workspace describes it now; what it does not say is empty.
+    """A pane as its workspace describes it now. Unknown fields are empty.
 
-    `handle` is the pane's present name. `agent` is the kind of agent in it (``claude``, ``codex``), `status`
-    what that is doing: idle, working, blocked, done, unknown. `instance_id` is the instance that the
-    agent itself has reported to be.
+    `handle` is the pane's present name. `agent` is the kind of agent in it (``claude``, ``codex``), `status` its state:
+    idle, working, blocked, done, unknown. `instance_id` is the instance that the agent itself has reported.
     """
 
     handle: str

@@ -1,12 +1,12 @@
-"""A session's terminal pane: finding it, looking at it, and waking whoever is in it.
+"""A session's terminal pane: to find it, look at it, and wake the agent in it.
 
-The message itself is stored first and is what counts; a pane only gets a fixed line that says so. What another session
-wrote is never typed: the pane may be at a shell by now, and would carry it out.
+The message itself is stored first. A pane only gets a fixed line about it. Text of another session is never typed: the
+pane may be at a shell by now, and would run it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import of_task, task_and_text
@@ -26,7 +26,7 @@ ELSEWHERE = "it works on another machine of the team, which wakes it where it ca
 
 
 class Unpublished(SwarmError):
-    """The instance is in no pane that anybody knows of."""
+    """The instance is in no known pane."""
 
 
 class Reached(NamedTuple):
@@ -55,8 +55,8 @@ def reach(store: Store, row: Session) -> Reached:
     return Reached(workspace, pane, socket, _repaired(store, row, known, pane))
 
 
-def facts(store: Store, row: Session, reached: Reached | None) -> dict:
-    """How answers describe an instance's pane: as `reached`, else as published; empty where it is neither."""
+def facts(store: Store, row: Session, reached: Reached | None) -> dict[str, Any]:
+    """Return the description of an instance's pane for answers: as `reached`, else as published, or empty."""
     known = store.panes.published(row.id)
     if not known:
         return {}
@@ -70,8 +70,8 @@ def facts(store: Store, row: Session, reached: Reached | None) -> dict:
     return shown
 
 
-def socket_of(row: Session, known: dict) -> str:
-    """Where the workspace of a published pane listens: as published, in the environment, in the profile."""
+def socket_of(row: Session, known: dict[str, Any]) -> str:
+    """Return the socket of a published pane's workspace: as published, in the environment, or in the profile."""
     text = known.get("socket_path")
     if isinstance(text, str) and text and "\0" not in text:
         return text
@@ -79,10 +79,10 @@ def socket_of(row: Session, known: dict) -> str:
 
 
 def stranger_in(pane: Pane, row: Session) -> str:
-    """Who is in `pane` now, in words, where that is provably not instance `row`; else empty."""
+    """Return the agent in `pane`, in words, if that is provably not instance `row`, or an empty text."""
     if pane.instance_id and pane.instance_id != row.id:
         return f"it reports to be instance {pane.instance_id}"
-    # A workspace calls an agent by its command, which is also what harnesses are called; some labels say that.
+    # A workspace calls an agent by its command. Harnesses have the same names, and some labels hold them.
     kinds = {harness_of(name) for name in NAMES}
     origin = token(row.label or "", "origin")
     kind = origin if origin in kinds else harness_of(origin)
@@ -91,7 +91,7 @@ def stranger_in(pane: Pane, row: Session) -> str:
     return ""
 
 
-def _repaired(store: Store, row: Session, known: dict, pane: Pane) -> bool:
+def _repaired(store: Store, row: Session, known: dict[str, Any], pane: Pane) -> bool:
     found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
     return store.panes.repair(row, known, found)
 
@@ -101,11 +101,13 @@ LINES = 80
 MOST_LINES = 300
 
 
-def peek(store: Store, sender: Session, recipient: Session, source: str = "recent", lines: int = LINES) -> dict:
-    """What the pane of `recipient` shows.
+def peek(
+    store: Store, sender: Session, recipient: Session, source: str = "recent", lines: int = LINES
+) -> dict[str, Any]:
+    """Return the text in the pane of `recipient`.
 
-    ``{sender, recipient, peeked, source, lines}`` with ``text``, or ``peek_skipped`` (it published no pane),
-    or ``peek_error``, and what is known of its pane.
+    ``{sender, recipient, peeked, source, lines}`` with ``text``, or ``peek_skipped`` (it published no pane), or
+    ``peek_error``, and facts about its pane.
     """
     answer = {"sender": sender.id, "recipient": recipient.id, "peeked": False, "source": source, "lines": lines}
     reached = None
@@ -120,8 +122,8 @@ def peek(store: Store, sender: Session, recipient: Session, source: str = "recen
     return {**answer, **facts(store, recipient, reached)}
 
 
-# In a working pane the line lands amid a turn; in a blocked one Enter answers a question, such as
-# whether the agent may run a command.
+# In a working pane the line lands amid a turn. In a blocked one Enter answers a question, such as that for a permission
+# to run a command.
 BUSY = {"working": "its agent is working", "blocked": "its agent waits for an answer in that pane"}
 
 
@@ -133,10 +135,10 @@ def prompt(
     task_id: str = "",
     nudge: bool = True,
     force: bool = False,
-) -> dict:
-    """Store `message` for its recipient, marked ``[task:<id>] `` where one is named, and `deliver` it.
+) -> dict[str, Any]:
+    """Store `message` for its recipient, marked ``[task:<id>] `` if a task is given, and `deliver` it.
 
-    Raises what ``store.messages.send`` raises; the rest never fails.
+    Raises the errors of ``store.messages.send``. The rest never fails.
     """
     content = of_task(task_id.strip(), message) if task_id.strip() and message.strip() else message
     store.messages.send(sender, recipient_id, content)
@@ -145,12 +147,12 @@ def prompt(
 
 def deliver(
     store: Store, sender: Session, recipient_id: str, message: str, nudge: bool = True, force: bool = False
-) -> dict:
-    """Wake the recipient of a message that has been stored; not inside a transaction.
+) -> dict[str, Any]:
+    """Wake the recipient of a stored message. Not inside a transaction.
 
-    ``{message_sent, sender, recipient, nudged}`` with ``nudge_skipped`` or ``nudge_error`` where it was not
-    woken, and what is known of its pane. Takes up to 15 s where the workspace hangs. `force` wakes also
-    a session that is at work. A session of another machine is woken by that machine.
+    ``{message_sent, sender, recipient, nudged}`` with ``nudge_skipped`` or ``nudge_error`` if it was not woken, and
+    facts about its pane. Takes up to 15 s if the workspace hangs. `force` also wakes a session that is at work. A
+    session of another machine is woken by that machine.
     """
     answer = {"message_sent": True, "sender": sender.id, "recipient": recipient_id, "nudged": False}
     if not nudge:
@@ -177,7 +179,7 @@ def deliver(
 
 
 def _line(sender: Session, message: str) -> str:
-    """What is typed: nothing of the message but the task it is about, and nothing a shell would act on."""
+    """Return the typed line. Of the message it holds the task alone, and no character that a shell would act on."""
     task_id = _harmless(task_and_text(message)[0])
     task = f" about task {task_id}" if task_id else ""
     return f"Swarm message from session {_harmless(short(sender.id))}{task}. Call poll_messages to read it."

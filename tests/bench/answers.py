@@ -17,8 +17,7 @@ from pathlib import Path
 from swarm_mcp.answer_size import ANSWER_BYTES
 from swarm_mcp.server import resources
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.calls import texts_of
-from swarm_mcp.server.sdk import _result
+from swarm_mcp.server.service import result_of
 from swarm_mcp.server.tool import Answer, Call, WaitingCall, bounded
 from swarm_mcp.server.tools import all_tools
 from swarm_mcp.store import Store
@@ -86,7 +85,7 @@ class Answers:
             for uri in (*(item["uri"] for item in resources.LISTED), f"swarm://lock?file={self.checkout}/pkg0"):
                 place = uri.partition("?")[0]
                 self._answer(
-                    place, lambda uri=uri: sum(len(text.encode()) for text in texts_of(resources.read(call, uri)))
+                    place, lambda uri=uri: sum(len(text.encode()) for text in resources.read(call, uri).texts())
                 )
         print(flush=True)
 
@@ -132,7 +131,7 @@ def _called(tool, call: Call, given: dict) -> int:
             answer = tool.call(call, arguments)
         except Exception as error:
             answer = Answer({"error": str(error)})
-    sent = _result(bounded(answer)).model_dump_json(by_alias=True, exclude_unset=True).encode()
+    sent = json.dumps(result_of(bounded(answer)), ensure_ascii=False, separators=(",", ":")).encode()
     if json.loads(sent).get("isError"):
         raise WrongAnswer(f"{tool.name}: {sent[:300]!r}")
     return len(sent)

@@ -139,7 +139,7 @@ class Server:
         return self.process.wait(time_limit(seconds))
 
 
-def loads_the_sdk(server: Server) -> bool:
-    """Read from the process's memory map, a feature of Linux; elsewhere assumed."""
-    maps = Path(f"/proc/{server.process.pid}/maps")
-    return "pydantic_core" in maps.read_text() if maps.exists() else True
+def loaded(server: Server) -> set[str]:
+    """Return the extension modules that the process has loaded, by their file names up to the first dot (Linux)."""
+    files = Path(f"/proc/{server.process.pid}/maps").read_text().split()
+    return {Path(file).name.partition(".")[0] for file in files if ".so" in file}

@@ -67,12 +67,38 @@ def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> N
 INTEGRATIONS = ROOT / "integrations"
 
 
-@pytest.mark.parametrize("script", [INTEGRATIONS / "hook.py", *sorted(INTEGRATIONS.glob("*/runtime.py"))], ids=str)
+SCRIPTS = [path for path in sorted(INTEGRATIONS.rglob("hooks/*.py")) if "hs" not in path.parts]
+STARTED_WITH = {"swarm_hook_core", "runtime", "launch", "gc", "os", "sys"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [INTEGRATIONS / "hook.py", INTEGRATIONS / "launch.py", *sorted(INTEGRATIONS.glob("*/runtime.py"))],
+    ids=str,
+)
 @requirement("P-04")
 def test_what_a_hook_starts_with_is_short_and_imports_only_the_core(script: Path) -> None:
-    tops = {name.partition(".")[0] for name in imported(script)}
-    assert tops <= {"swarm_hook_core", "runtime", "gc", "os", "sys"}
+    assert {name.partition(".")[0] for name in imported(script)} <= STARTED_WITH
     assert len(script.read_text().splitlines()) <= 90
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(INTEGRATIONS).as_posix())
+def test_a_hook_script_has_at_most_ten_lines(script: Path) -> None:
+    assert {name.partition(".")[0] for name in imported(script)} <= STARTED_WITH
+    assert len(script.read_text().splitlines()) <= 10
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_wired_event_has_a_script(runtime: str) -> None:
+    tree = json.loads((INTEGRATIONS / runtime / "hooks.json").read_text())
+    commands = [hook["command"] for groups in tree["hooks"].values() for group in groups for hook in group["hooks"]]
+    events = {command.rpartition(f" {runtime} ")[2].partition(";")[0] for command in commands}
+    assert events == {path.stem for path in (INTEGRATIONS / runtime / "hooks").glob("*.py")}
+    assert events == {path.stem for path in (INTEGRATIONS / "hooks").glob("*.py")}
+
+
+def test_the_launcher_is_short() -> None:
+    assert len((INTEGRATIONS / "hook.sh").read_text().splitlines()) <= 60
 
 
 def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:

@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _unread(config, asked, error: ValueError) -> int:
-    """What is to be done about a call whose input cannot be read. Raises `error` where it may go ahead."""
+    """Answer a call with input that cannot be read: refuse it, or raise `error` if it may go ahead."""
     from swarm_hook_core import fail_closed
 
     verdict = fail_closed.verdict(config, asked, error)

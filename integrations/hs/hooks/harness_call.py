@@ -20,7 +20,7 @@ core = HookCore(RUNTIME)
 
 
 def session_id() -> str:
-    """Return the session's id, which is the name of its folder; empty outside of one."""
+    """Return the session's id, the name of its folder. Empty outside of one."""
     return os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))
 
 
@@ -36,12 +36,12 @@ def session_folder() -> str:
 
 
 def is_sub_agent() -> bool:
-    """Return whether another session of the harness has started this one, whose environment it has inherited."""
+    """Return True if another session of the harness has started this one, and passed its environment on."""
     return bool(os.environ.get("HARNESS_PARENT_SESSION"))
 
 
 def payload(event: str, cwd: str = "", **more) -> dict:
-    """Return what a client with hooks of its own would send for `event`, in the core's words."""
+    """Return the payload of a client with hooks for `event`, in the core's words."""
     found = {"hook_event_name": event, "session_id": session_id(), "cwd": cwd or session_folder(), **more}
     return RUNTIME.dialect.read(found)
 

@@ -1,6 +1,6 @@
-"""For `swarm-mcp doctor`: puts a client's payload to the guard tools, and prints what other clients' hooks would.
+"""Answers the test of `swarm-mcp doctor`: puts a client's payload to the guard tools, and prints the answer of a hook.
 
-The guard stands in front of a tool that does nothing, in a session that nobody else sees.
+The guard stands in front of a tool that does nothing, in a session that no other sees.
 """
 
 import json

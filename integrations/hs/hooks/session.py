@@ -1,6 +1,6 @@
 """The hooks of the harness's stages. Argument: start, assemble, tool_exec or end.
 
-What a stage is given comes on standard input; only `assemble` answers, with the same and more.
+The input of a stage comes on standard input. Only `assemble` answers: with the input and more.
 """
 
 import os
@@ -10,7 +10,7 @@ GREETING = "greeting"
 
 
 def start() -> None:
-    """Register the session, and keep what it is to be told for `assemble`."""
+    """Register the session, and keep its greeting for `assemble`."""
     from harness_call import core, is_sub_agent, payload
 
     from swarm_hook_core import lifecycle
@@ -77,7 +77,7 @@ def tool_exec() -> None:
 
 
 def end() -> None:
-    """Deregister the session; what it held is free."""
+    """Deregister the session, and release its locks."""
     from harness_call import core, payload
 
     from swarm_hook_core.json_text import dumps
@@ -85,7 +85,7 @@ def end() -> None:
     try:
         os.remove(_greeting_file())
     except OSError:
-        pass  # there was none
+        pass  # there was no greeting
     core.run_session_end_hook(_Given(dumps(payload("SessionEnd", reason="other"))))
 
 
@@ -100,7 +100,7 @@ class _Given:
 
 
 def _source() -> str:
-    """Whether the session begins or goes on."""
+    """Return the kind of start: new, or resumed."""
     try:
         return "startup" if len(os.listdir(os.path.join(os.environ["HARNESS_SESSION"], "messages"))) < 2 else "resume"
     except (OSError, KeyError):
@@ -124,7 +124,7 @@ def _greeting() -> str:
 
 
 def _is_guarded(tool: str) -> bool:
-    """Whether the tool that will be called is one of our guards, which asks for itself."""
+    """Return True if the called tool is one of our guards, and so asks for itself."""
     sources = os.environ.get("HARNESS_SOURCES", "").split(":")
     found = [path for path in (os.path.join(source, "tools", tool) for source in sources) if os.access(path, os.X_OK)]
     beside = os.path.join(os.path.dirname(os.path.realpath(found[-1])), "..", "hooks", "guard.py") if found else ""

@@ -86,7 +86,8 @@ def parsed(source: str) -> ast.Module:
         raise OverflowError
     with catch_warnings():
         simplefilter("ignore")
-        return compile(source, "<code>", "exec", ast.PyCF_ONLY_AST)
+        tree: ast.Module = compile(source, "<code>", "exec", ast.PyCF_ONLY_AST)  # type: ignore[assignment]
+        return tree
 
 
 def _without_marks(source: str) -> tuple[str, dict[str, Any]]:
@@ -133,7 +134,7 @@ class Code(Expressions):
         """Follow the code to its end."""
         try:
             self.block(tree.body)
-        except Exit:
+        except Exit:  # the code ends here, by itself
             pass
         except _TOO_LONG:
             self.effects.guess_code(TOO_LONG)
@@ -160,10 +161,9 @@ class Code(Expressions):
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
+        here = self.effects.folder
         if self.file:
             here = os.path.dirname(self.file)
-        else:
-            here = self.effects.folder
         more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
         for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
             if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):

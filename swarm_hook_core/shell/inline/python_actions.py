@@ -26,6 +26,7 @@ from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from swarm_hook_core.shell.inline.python import Code
@@ -242,7 +243,7 @@ ACTIONS: dict[str, Any] = {
 # ------------------------------------------------------------------ methods
 
 
-def call_method(code: Code, owner: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+def call_method(code: Any, owner: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call method `name` of `owner`, with its effects, and return its value."""
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):
@@ -265,8 +266,18 @@ def call_method(code: Code, owner: Any, name: str, args: list[Any], keywords: di
     return ANY
 
 
-_MOVES = {"rename": _move, "replace": _move, "move": _move, "move_into": _move_into, "copy_into": _copy_into}
-_MOVES["copy"] = lambda code, a: code.effects.replace(_two(a)[1])
+def _copy(code: Code, a: Arguments) -> None:
+    code.effects.replace(_two(a)[1])
+
+
+_MOVES: dict[str, Callable[[Code, Arguments], Any]] = {
+    "copy": _copy,
+    "copy_into": _copy_into,
+    "move": _move,
+    "move_into": _move_into,
+    "rename": _move,
+    "replace": _move,
+}
 _ASKED = {"exists": "exists", "is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}
 
 

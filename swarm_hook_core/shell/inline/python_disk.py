@@ -38,7 +38,7 @@ def text_read(code: Code, path: str) -> Any:
             return ANY
         with open(whole, encoding="utf-8") as file:
             return file.read()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # gone, unreadable or no text
         return ANY
 
 
@@ -238,7 +238,7 @@ def gone_through(code: Code, files: DiskFiles, act: Any) -> Any:
     effects.loops.append(loop)
     try:
         result = act()
-    except Exit:
+    except Exit:  # the code ends inside the loop; the effects so far count
         pass
     finally:
         effects.loops.pop()
@@ -250,7 +250,8 @@ def gone_through(code: Code, files: DiskFiles, act: Any) -> Any:
         if loop.how != EDIT:
             effects.loops[-1].how = loop.how
     elif loop.writes_them or loop.writes_others:
-        effects.tree(files.root, code.replays.admits, loop.how)
+        if code.replays is not None:
+            effects.tree(files.root, code.replays.admits, loop.how)
         if loop.writes_others:  # files with names made from the names of `files`
             effects.guess_path()
     return result

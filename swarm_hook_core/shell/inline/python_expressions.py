@@ -233,14 +233,16 @@ class Expressions:
     of_Await = of_Starred
 
     def of_Dict(self, node: ast.Dict) -> Any:
-        found: dict[str, Any] = {}
+        found: dict[Any, Any] = {}
         for key, part in zip(node.keys, node.values):
             value = self.value(part)
             if key is None:
                 found.update(value if isinstance(value, dict) else {})
                 continue
             name = self.value(key)
-            found[name if isinstance(name, (str, int, tuple)) and is_plain(name) else text_of(name)] = value
+            if not isinstance(name, (str, int, tuple)) or not is_plain(name):
+                name = text_of(name)
+            found[name] = value
         return found
 
     def of_Lambda(self, node: ast.Lambda) -> Any:
@@ -338,10 +340,14 @@ class Expressions:
         return Method(owner, name)
 
     def of_Call(self, node: ast.Call) -> Any:
-        callee, args, named = self.value(node.func), self.several(node.args), {}
+        callee, args = self.value(node.func), self.several(node.args)
+        named: dict[str, Any] = {}
         for keyword in node.keywords:
             value = self.value(keyword.value)
-            named.update({keyword.arg: value} if keyword.arg is not None else value if isinstance(value, dict) else {})
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+            elif isinstance(value, dict):
+                named.update(value)
         return self.call(callee, args, named)
 
     def call(self, callee: Any, args: list[Any], named: dict[str, Any]) -> Any:
@@ -376,7 +382,7 @@ class Expressions:
                 self.enter(function, None, {})
             elif isinstance(function.of, Path):
                 self.call(function, [ANY], {})
-        except Exit:
+        except Exit:  # it leaves the code, whose later effects still count
             pass
         finally:
             self.effects.doubt -= 1
@@ -413,8 +419,9 @@ class Expressions:
         if args is not None:
             for name, default in zip(reversed(places), reversed(wanted.defaults)):
                 held[name] = self.value(default)
-            for one, default in zip(wanted.kwonlyargs, wanted.kw_defaults):
-                held[one.arg] = ANY if default is None else self.value(default)
+            for one, keyword_default in zip(wanted.kwonlyargs, wanted.kw_defaults):
+                if keyword_default is not None:
+                    held[one.arg] = self.value(keyword_default)
             held.update(zip(places, args))
             held.update({name: value for name, value in named.items() if name in every})
         if wanted.vararg is not None:
@@ -424,7 +431,7 @@ class Expressions:
         return held
 
 
-def _shared(targets: Sequence[ast.AST], value: Any) -> list[Any]:
+def _shared(targets: Sequence[ast.AST], value: Any) -> Any:
     """Return the part of `value` for each of `targets`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)

@@ -29,8 +29,6 @@ TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.shell.inline.python import Code
-
 
 _SAME = {
     "io.open": "open",
@@ -103,7 +101,7 @@ _BUILTINS = frozenset(
 HOLDERS = ("globals", "locals", "vars", "sys.modules", "__builtins__")
 
 
-def named(code: Code, dotted: str) -> Any:
+def named(code: Any, dotted: str) -> Any:
     """The value of library name `dotted`."""
     dotted = _SAME.get(dotted, dotted)
     if dotted == "sys.argv":
@@ -141,7 +139,7 @@ def is_writer(dotted: str) -> bool:
     return WRITERS.get(dotted, ("project",))[0] != "project" or is_path_method or dotted.startswith(ANYTHING)
 
 
-def call(code: Code, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+def call(code: Any, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call library function `dotted`, with its effects, and return its value."""
     dotted = _SAME.get(dotted, dotted)
     a = Arguments(args, keywords)

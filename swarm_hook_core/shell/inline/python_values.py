@@ -354,5 +354,5 @@ def formatted(value: Any, spec: str) -> str:
         return UNKNOWN
     try:
         return format(value, spec)
-    except Exception:
+    except Exception:  # the code itself would raise here
         return UNKNOWN

@@ -32,25 +32,27 @@ _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "
 def sign_at(found: list[Any], at: int) -> str | None:
     """Return the sign at `at`, or None."""
     if 0 <= at < len(found) and found[at].kind == SIGN:
-        return found[at].value
+        value: str = found[at].value
+        return value
     return None
 
 
 def name_at(found: list[Any], at: int) -> str:
     """Return the name at `at`, or an empty text."""
     if 0 <= at < len(found) and found[at].kind == NAME:
-        return found[at].value
+        value: str = found[at].value
+        return value
     return ""
 
 
-def as_list(value: str) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Return a list value, or a list of the one text."""
     if isinstance(value, list):
         return value
     return [value]
 
 
-def text_or_unknown(value: str) -> str:
+def text_or_unknown(value: Any) -> str:
     """Return a text value, or `UNKNOWN` for a list."""
     if isinstance(value, str):
         return value
@@ -138,7 +140,7 @@ class Values:
 
     # ----------------------------------------------------------------- values
 
-    def value(self, found: list[Any], start: int, stop: int) -> str:
+    def value(self, found: list[Any], start: int, stop: int) -> Any:
         """Return the value of the expression from `start` to `stop`."""
         self.tick()
         while start < stop and found[start].value in ("\n", "new", "await", "return", "\\"):
@@ -175,7 +177,7 @@ class Values:
             return UNKNOWN
         return self.text_of(token)
 
-    def either(self, values: list[Any]) -> str:
+    def either(self, values: list[Any]) -> Any:
         """Return the value for an unknown one of `values`."""
         if all(value == values[0] for value in values):
             return values[0]
@@ -184,7 +186,7 @@ class Values:
             return self.effects.call.walk.one_of(texts)
         return UNKNOWN
 
-    def each(self, value: list[str] | str) -> str:
+    def each(self, value: Any) -> str:
         """Return a text that stands for each element of a list."""
         if not isinstance(value, list) or not all(map(is_known, value)):
             return UNKNOWN
@@ -199,7 +201,7 @@ class Values:
         """Return the text of a literal, with the values of the expressions in it."""
         return self.joined([part if isinstance(part, str) else self.value(part, 0, len(part)) for part in token.value])
 
-    def named(self, found: list[Any], start: int, stop: int) -> str:
+    def named(self, found: list[Any], start: int, stop: int) -> Any:
         """Return the value of a name, an element of a list or a call."""
         name, sign = found[start].value, sign_at(found, start + 1)
         if stop - start == 1:
@@ -225,7 +227,7 @@ class Values:
             return self.value(found, start + 2, stop - 1)
         return self.result(name, found, start + 1)
 
-    def element(self, name: str, index: str) -> str:
+    def element(self, name: str, index: Any) -> Any:
         """Return the value of ``name[index]``."""
         if not isinstance(index, str) or not index.isdecimal():
             return UNKNOWN
@@ -237,7 +239,7 @@ class Values:
             return items[int(index)]
         return UNKNOWN
 
-    def result(self, name: str, found: list[Any], at: int) -> str:
+    def result(self, name: str, found: list[Any], at: int) -> Any:
         """Return the result of a call of `name`, with its arguments in the parentheses at `at`."""
         given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
         texts = list(map(text_or_unknown, given))

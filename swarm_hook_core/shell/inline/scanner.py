@@ -47,7 +47,7 @@ def scan(call: Call, name: str, code: str, argv: Sequence[str] = ()) -> None:
     until = call.walk.budget.part()
     try:
         found = tokens(code, language, until)
-        scanned = Scan(effects, language, argv, until)
+        scanned = Scan(effects, language, list(argv), until)
         if name == "javascript":
             scanned.bind_modules(found)
         scanned.read(found)

@@ -168,11 +168,12 @@ def _text(kind: str, text: str, language: Language, until: float) -> Token:
     return Token(TEXT, [*parts, _ESCAPE.sub(_escaped, inside[at:])], shell=kind == "shell")
 
 
-def _escaped(match: Any) -> str:
+def _escaped(match: re.Match[str]) -> str:
     code = match.group(1) or match.group(2) or match.group(3)
     if code:
         return chr(int(code, 16) % 0x10000)
-    return _SIMPLE.get(match.group(4), match.group(4))
+    letter: str = match.group(4)
+    return _SIMPLE.get(letter, letter)
 
 
 def _may_start(found: list[Any], language: Language) -> bool:

@@ -53,8 +53,9 @@ def _found(name: str) -> Program | None:
     return Program(lambda call: engine.follow(call, row, _function), "", "reads" in flags, runs)
 
 
-def _function(name: str) -> Callable[[str], bool | None]:
+def _function(name: str) -> Callable[..., None]:
     """The function that a row calls ``name``."""
     from swarm_hook_core.shell.programs import functions
 
-    return getattr(functions, name)
+    function: Callable[..., None] = getattr(functions, name)
+    return function

@@ -11,10 +11,11 @@ from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, BinaryIO
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.options import Options
 
 
@@ -63,12 +64,13 @@ def tar(call: Call) -> None:
         piped = call.stdin
     root = seen(call, folder or ".")
     how = edit_or_replace(keeps)
-    if piped and piped.packed and plain and strip == "0" and not options.operands and root:
+    packed = piped and piped.packed
+    if packed and plain and strip == "0" and not options.operands and root:
 
-        def arrives(path: str) -> Any:
+        def arrives(path: str) -> bool | None:
             if keeps and os.path.isfile(path):
                 return False
-            return piped.packed(below(path, root))
+            return packed(below(path, root))
 
         call.tree(folder or ".", arrives, how)
         return
@@ -82,7 +84,7 @@ def tar(call: Call) -> None:
     call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps), how)
 
 
-def _packed(call: Call, folder: str | None, options: Options) -> Callable[[str], bool | None]:
+def _packed(call: Call, folder: str | None, options: Options) -> Admits:
     """Return a predicate of paths that the new archive holds: the operands, and the files under them."""
     start = seen(call, folder or ".")
     words = [os.path.normpath(word).lstrip("/") for word in options.operands]
@@ -130,11 +132,13 @@ class Members:
     `chosen`: members that were asked for; a folder includes its content.
     """
 
-    def __init__(self, source: str | None, listing: Callable[..., Any], chosen: Sequence[str] = ()) -> None:
+    def __init__(
+        self, source: str | None, listing: Callable[[str], list[str] | None], chosen: Iterable[str] = ()
+    ) -> None:
         self.source = source
         self.listing = listing
         self.chosen = [word.strip("/").removeprefix("./") for word in chosen]
-        self.names = None
+        self.names: list[str] | None = None
         self.read = False
 
     def known(self) -> list[str] | None:
@@ -151,7 +155,7 @@ class Members:
                 self.names = [os.path.normpath(name).lstrip("/") for name in self.names]
         return self.names
 
-    def landing(self, root: str, strip: int = 0, keeps: bool = False) -> Callable[[str], bool | None]:
+    def landing(self, root: str | None, strip: int = 0, keeps: bool = False) -> Admits:
         """Return the predicate: a member is unpacked to a path under absolute `root`."""
         places: set[str] = set()
 
@@ -169,7 +173,7 @@ class Members:
 
         return admits
 
-    def places(self, names: list[str], strip: int) -> Iterator[Any]:
+    def places(self, names: Iterable[str], strip: int) -> Iterator[str]:
         yield "."
         for name in names:
             if self.chosen and not any(
@@ -192,7 +196,7 @@ def _fits(name: str, pattern: str) -> bool:
 class _InTime:
     """A file for `tarfile` to read from, that raises TimeoutError when the time is up."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         import time
 
         self.file = file
@@ -205,7 +209,7 @@ class _InTime:
         return self.file.read(size)
 
 
-def tar_names(path: str) -> list[str]:
+def tar_names(path: str) -> list[str] | None:
     import tarfile
 
     names: list[Any] = []
@@ -218,7 +222,7 @@ def tar_names(path: str) -> list[str]:
     return names
 
 
-def zip_names(path: str) -> list[str]:
+def zip_names(path: str) -> list[str] | None:
     import zipfile
 
     with open(path, "rb") as file:

@@ -26,7 +26,7 @@ class Asked:
         self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
         self.left = SECONDS_TO_ASK
 
-    def __call__(self, path: str) -> bool:
+    def __call__(self, path: str) -> bool | None:
         import time
 
         from swarm_hook_core.spawn import run

@@ -9,6 +9,7 @@ from swarm_hook_core.shell.programs.sed import LONGEST, read
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
@@ -64,7 +65,7 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.replace("::", "_").isidentifier()
 
 
-def actions(program: str, values: dict[str, str] = ()) -> list[tuple[str, str]]:
+def actions(program: str, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """Return the effects of an awk program besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
     A computed one is `UNKNOWN`. `values`: variables given on the command line.
@@ -73,7 +74,7 @@ def actions(program: str, values: dict[str, str] = ()) -> list[tuple[str, str]]:
         return []
     found: list[Any] = []
     tokens = _tokens(program[:LONGEST])
-    values = {**dict(values), **_constants(tokens)}
+    values = {**(values or {}), **_constants(tokens)}
     printing, depth = False, 0
     for at, (kind, text) in enumerate(tokens):
         if kind == "name" and text in ("print", "printf"):
@@ -101,7 +102,7 @@ def actions(program: str, values: dict[str, str] = ()) -> list[tuple[str, str]]:
     return [one for one in dict.fromkeys(found) if one not in ((">", "-"), (">>", "-"), ("sh", ""))]
 
 
-def _constants(tokens: list[tuple[str, str]]) -> dict[str, Any]:
+def _constants(tokens: list[tuple[str, str]]) -> dict[str, str]:
     """Variables that are given one string in the program, and nothing else."""
     given: dict[str, Any] = {}
     for at, (kind, text) in enumerate(tokens[:-1]):
@@ -112,7 +113,7 @@ def _constants(tokens: list[tuple[str, str]]) -> dict[str, Any]:
     return given
 
 
-def _value(tokens: list[tuple[str, str]], at: int, values: dict[str, str]) -> str:
+def _value(tokens: list[tuple[str, str]], at: int, values: Mapping[str, str]) -> str:
     """The text of the strings, and variables of known value, from place `at` on."""
     parts = []
     if tokens[at : at + 1] == [("op", "(")]:

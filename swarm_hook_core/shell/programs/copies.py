@@ -22,10 +22,8 @@ from swarm_hook_core.shell.programs.places import (
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.model import Stream
+    from swarm_hook_core.shell.model import Admits, Stream
     from swarm_hook_core.shell.options import Options
 
 
@@ -71,15 +69,17 @@ class _Transfer:
 
     def made(self, source: str) -> Stream | None:
         """Return the Stream of the file `source` if this script has made it; else None."""
-        return self.call.walk.files.contents.get(absolute(self.call.folder, source))
+        return self.call.walk.files.contents.get(absolute(self.call.folder, source) or "")
 
     def put(self, source: str, spared: bool = False, how: str = REPLACE, made: Stream | None = None) -> list[str]:
         """Write `source`, a file, to where it goes; the targets that were named. `made`: as `made` has it."""
         call = self.call
         made = made or self.made(source)
         named = put(call, source, self.dest, self.inside, spared, how)
-        for path in [absolute(call.folder, word) for word in named] if made is not None else ():
-            call.walk.effects.copied[path] = made
+        for word in named:
+            path = absolute(call.folder, word)
+            if made is not None and path is not None:
+                call.walk.effects.copied[path] = made
         _back_up(call, self.options, named)
         return named
 
@@ -154,10 +154,12 @@ def ln(call: Call) -> None:
 def _linked(call: Call, source: str, named: list[str], symbolic: bool) -> None:
     """Note that later writes to `named` go to `source`."""
     for word in named:
-        path = seen(call, word)
-        target = None
-        if path:
-            target = absolute(os.path.dirname(path) if symbolic else call.folder, source)
+        path, folder = seen(call, word), call.folder
+        if not path:
+            continue
+        if symbolic:
+            folder = os.path.dirname(path)
+        target = absolute(folder, source)
         if target:
             call.walk.files.links[path] = target
 
@@ -187,8 +189,9 @@ _RSYNC_TAKES = (
 
 def rsync(call: Call) -> None:
     options = split(call.words, "efBTM", _RSYNC_TAKES)
-    if options.value("--log-file"):
-        call.write(options.value("--log-file"))
+    log = options.value("--log-file")
+    if log:
+        call.write(log)
     if options.has("-n", "--dry-run", "--list-only", "--help", "--version") or len(options.operands) < 2:
         return
     *sources, dest = options.operands
@@ -199,8 +202,9 @@ def rsync(call: Call) -> None:
                 call.tree(source, how=REMOVE)
     if is_remote(dest):
         return
-    if options.value("--backup-dir"):
-        call.tree(options.value("--backup-dir"), cannot_tell)
+    backups = options.value("--backup-dir")
+    if backups:
+        call.tree(backups, cannot_tell)
     for source in sources:
         _sync(call, options, source, dest, len(sources) > 1)
 
@@ -249,7 +253,7 @@ _OTHER_FILTERS = (
 ).split()
 
 
-def _let_through(options: Options) -> Callable[[str], bool | None] | None:
+def _let_through(options: Options) -> Admits | None:
     """Return the files that ``--exclude`` leaves, as `allowed` of `places.lay_over`; None for all."""
     patterns = options.values("--exclude")
     if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
@@ -273,10 +277,10 @@ def _let_through(options: Options) -> Callable[[str], bool | None] | None:
     return allowed
 
 
-def _or_removed(root: str, allowed: Callable[[str], bool | None] | None) -> Callable[[str], bool | None]:
+def _or_removed(root: str | None, allowed: Admits | None) -> Admits:
     """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         rest = ""
         if root and path.startswith(root):
             rest = path[len(root) :].strip("/")

@@ -33,15 +33,13 @@ TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from swarm_hook_core.shell.programs.engine import Functions
-
 
 _HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
-def follow(call: Call, row: Case, functions: Functions) -> None:
+def follow(call: Call, row: Case, functions: Callable[[str], Callable[..., None]] | None) -> None:
     """Report the effects of `call` by its `row`; `functions(name)` is the function for a ``do name``."""
     found = Reading(call, row, functions)
     if "--" in found.own:
@@ -91,7 +89,13 @@ class Reading:
     replaced  True if an option names the output in place of all other effects
     """
 
-    def __init__(self, call: Call, row: Case, functions: Functions, words: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        call: Call,
+        row: Case,
+        functions: Callable[[str], Callable[..., None]] | None,
+        words: list[str] | None = None,
+    ) -> None:
         self.call = call
         if words is None:
             words = call.words
@@ -281,7 +285,7 @@ class Reading:
                 stream = self.call.stdin
                 if stream is not None and stream.found is not None and not self.options.operands:
                     self.call.output = Stream(None, stream.found)
-            elif verb == "do":
+            elif verb == "do" and self.functions is not None:
                 self.functions(targets[0])(self.call, self, *targets[1:])
             elif verb == "run":
                 self.run([word for target in targets for word in words_of(self, target)])
@@ -354,8 +358,9 @@ class Reading:
             call.tree(os.path.dirname(word) or ".", cannot_tell, how)
         elif verb in ("write", "replace", "remove"):
             call.write(word, how)
-            if how == REPLACE and call.walk.scope.line:
-                call.walk.files.made_of[seen(call, word)] = call.walk.scope.line
+            path, line = seen(call, word), call.walk.scope.line
+            if how == REPLACE and line and path is not None:
+                call.walk.files.made_of[path] = line
         elif verb == "mark":
             call.write(word, keeps_text=True)
         elif verb in ("tree", "remove-all"):

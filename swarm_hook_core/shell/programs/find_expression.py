@@ -6,13 +6,14 @@ import os
 import stat
 import time
 
-from swarm_hook_core.shell.globs import match
+from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.walk import Walk
 
 
@@ -74,12 +75,12 @@ class Expression:
             self.root = ("and", self.root, self._act("-print", []))
         self.prunes = any(action.kind == "-prune" for action in self.actions) and not self.depth_first
 
-    def reaches(self, action: Action, operand: str, root: str) -> Callable[[str], bool | None]:
+    def reaches(self, action: Action, operand: str, root: str) -> Admits:
         """Return a predicate of absolute paths at or under `root`, which the command spells `operand` (see
         ``model.Tree``).
         """
 
-        def admits(path: str) -> bool:
+        def admits(path: str) -> bool | None:
             if self.broken:
                 return None
             if path != root and not path.startswith(root.rstrip("/") + "/"):
@@ -108,10 +109,10 @@ class Expression:
         if self.broken or any(one.kind == "-quit" for one in self.actions):
             return None
 
-        def look(names: list[str]) -> tuple[bool, bool]:
+        def look(names: list[str]) -> tuple[bool | None, bool | None]:
             hits, depth = self._hits(operand, root, names), len(names)
             goes_on = self.deepest is None or depth < self.deepest
-            cut = False
+            cut: bool | None = False
             if self.prunes:
                 cut = hits.get("-prune", False)
             path = os.path.join(root, *names)
@@ -122,20 +123,18 @@ class Expression:
 
         return names_below(walk, root, operand, look)
 
-    def _hits(self, operand: str, root: str, names: list[str]) -> dict[str, Any]:
+    def _hits(self, operand: str, root: str, names: list[str]) -> dict[int | str, bool | None]:
         """Return number of an action, or ``-prune``, -> True or None, for the actions that reach the path of
         `names`.
         """
         spelled = operand
         if names:
             spelled = "/".join([operand.rstrip("/") or "/", *names])
-        hits: dict[str, Any] = {}
+        hits: dict[int | str, bool | None] = {}
         self._ask(self.root, spelled, os.path.join(root, *names), True, hits)
         return hits
 
-    def _ask(
-        self, node: tuple[str, Any, Any], spelled: str, whole: str, sure: bool, hits: dict[int, bool]
-    ) -> bool | None:
+    def _ask(self, node: Any, spelled: str, whole: str, sure: bool, hits: dict[int | str, bool | None]) -> bool | None:
         """Return True if `node` holds for a path, None if unknown; `sure`: it is certainly evaluated."""
         kind, left, right = node
         if kind == "is":
@@ -175,7 +174,7 @@ class Expression:
             return self.words[self.at - 1]
         return ""
 
-    def _either(self, depth: int) -> tuple[str, Any, Any]:
+    def _either(self, depth: int) -> tuple[Any, ...]:
         left = self._both(depth)
         while self._peek() in ("-o", "-or", ","):
             kind = "or"
@@ -184,7 +183,7 @@ class Expression:
             left = (kind, left, self._both(depth))
         return left
 
-    def _both(self, depth: int) -> tuple[str, Any, Any]:
+    def _both(self, depth: int) -> tuple[Any, ...]:
         left = self._one(depth)
         while self.at < len(self.words) and self._peek() not in ("-o", "-or", ",", ")"):
             if self._peek() in ("-a", "-and"):
@@ -192,7 +191,7 @@ class Expression:
             left = ("and", left, self._one(depth))
         return left
 
-    def _one(self, depth: int) -> tuple[str, Action | str | tuple[str, str, str], str | None]:
+    def _one(self, depth: int) -> tuple[Any, ...]:
         word = self._take()
         if word in ("!", "-not") and depth < DEEPEST:
             return ("not", self._one(depth + 1), None)
@@ -233,13 +232,13 @@ class Expression:
         else:
             self.shallowest = int(value)
 
-    def _act(self, kind: str, words: list[str]) -> tuple[str, Action, None]:
+    def _act(self, kind: str, words: list[str]) -> tuple[Any, ...]:
         self.actions.append(Action(kind, words, len(self.actions)))
         return ("act", self.actions[-1], None)
 
     # Tests
 
-    def _holds(self, test: str, value: str, spelled: str, whole: str) -> bool:
+    def _holds(self, test: str, value: str, spelled: str, whole: str) -> bool | None:
         """Return True, False, or None if unknown."""
         if "\0" in value:
             return None
@@ -253,10 +252,10 @@ class Expression:
             return match(spelled, value)
         try:
             return self._of_file(test, value, whole)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the file is gone, or the value is no number
             return None
 
-    def _of_file(self, test: str, value: str, whole: str) -> bool:
+    def _of_file(self, test: str, value: str, whole: str) -> bool | None:
         if self.follows:
             found = os.stat(whole)
         else:
@@ -290,7 +289,9 @@ def _compared(number: int, value: str) -> bool:
     return number == int(value)
 
 
-def names_below(walk: Walk, root: str, spelled: str, look: Callable[..., Any]) -> list[str] | None:
+def names_below(
+    walk: Walk, root: str, spelled: str, look: Callable[[list[str]], tuple[bool | None, bool | None]]
+) -> list[str] | None:
     """Return the names found at and under absolute `root`, in no order, spelled as they are below `spelled`.
 
     ``look(names)`` returns two answers about the path that `names` lead to from `root`: True if it is found (None:
@@ -309,7 +310,9 @@ def names_below(walk: Walk, root: str, spelled: str, look: Callable[..., Any]) -
         walk.end += spent
 
 
-def _names(root: str, spelled: str, look: Callable[..., Any], end: float) -> list[str]:
+def _names(
+    root: str, spelled: str, look: Callable[[list[str]], tuple[bool | None, bool | None]], end: float
+) -> list[str] | None:
     found: list[str] = []
     waiting: list[Any] = []
     if os.path.lexists(root):
@@ -329,7 +332,7 @@ def _names(root: str, spelled: str, look: Callable[..., Any], end: float) -> lis
             try:
                 with os.scandir(path) as entries:
                     below = [(entry.path, [*names, entry.name]) for entry in entries]
-            except OSError:
+            except OSError:  # the folder is gone or unreadable, as for find itself
                 continue
             if len(below) > MOST_LOOKED_AT:
                 return None

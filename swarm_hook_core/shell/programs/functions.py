@@ -57,7 +57,8 @@ def pieces(call: Call, reading: Reading) -> None:
     if length.isdigit() and len(length) < 3:
         size = int(length)
     if cuts:
-        prefix, ending = options.value("-f", "--prefix") or "xx", ""
+        prefix = options.value("-f", "--prefix") or "xx"
+        ending: str | None = ""
         if options.has("-b", "--suffix-format"):
             ending = None
         words = options.operands[1:]
@@ -80,11 +81,11 @@ def pieces(call: Call, reading: Reading) -> None:
     if not is_known(prefix):
         call.guess("a computed path")
         return
-    sure = ()
+    sure: frozenset[str] = frozenset()
     if ending is not None:
         sure = frozenset(name + (ending or "") for name in names)
 
-    def admits(name: str) -> bool:
+    def admits(name: str) -> bool | None:
         if not name.startswith(start) or (ending and not name.endswith(ending)):
             return False
         if name[len(start) :] in sure:
@@ -377,9 +378,10 @@ def sqlite(call: Call, reading: Reading) -> None:
     sql = reading.options.values("-cmd") + sql
     if not database:
         return
+    is_unknown = False
     if not sql and call.stdin is not None:
-        sql = [call.stdin.text]
-    if None in sql or sum(map(len, sql)) > LONGEST_SQL:
+        is_unknown, sql = call.stdin.text is None, [call.stdin.text or ""]
+    if is_unknown or sum(map(len, sql)) > LONGEST_SQL:
         call.tree(database, cannot_tell)
         return
     file = database.removeprefix("file:").split("?")[0]

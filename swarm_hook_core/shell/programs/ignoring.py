@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.wildmatch import PatternUnreadable, covers, parsed
+from swarm_hook_core.wildcards import PatternUnreadable, match
+from swarm_hook_core.wildmatch import covers, parsed
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 
@@ -64,7 +65,7 @@ class IgnoreRules:
     """
 
     def __init__(
-        self, root: str, folder: str | None, files: list[str] = (".rgignore", ".ignore", ".gitignore"), hidden: bool = False, globs: Sequence[str] | tuple[Any, ...] = (), types: Sequence[Any] = (), without: Sequence[Any] = (),
+        self, root: str, folder: str | None, files: Sequence[str] = (".rgignore", ".ignore", ".gitignore"), hidden: bool = False, globs: Iterable[str] = (), types: Sequence[str] = (), without: Sequence[str] = (),
         home: str = "", config: str = "", follows: bool = False, fold: bool = False, finds_links: bool = False, roots: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.root, self.folder, self.files = root, folder, files
@@ -75,11 +76,11 @@ class IgnoreRules:
         self.wants_globs = any(not rule.wants for rule in self.globs)
         self.types, self.without = types, without
         self.home, self.config = home, config
-        self._of: dict[str, Any] = {}  # (folder, name of an ignore file) -> its Rules
-        self._inside: dict[str, Any] = {}  # folder -> top of its repository, or empty
-        self._everywhere: "list | None" = None  # noqa: UP037 - Python 3.9
+        self._of: dict[tuple[str, str], list[Rule]] = {}  # (folder, name of an ignore file) -> its Rules
+        self._inside: dict[str, str] = {}  # folder -> top of its repository, or empty
+        self._everywhere: list[Rule] | None = None
 
-    def admits(self, path: str) -> bool:
+    def admits(self, path: str) -> bool | None:
         """Return True if the search reads the file at `path`, at or under the root; None if unknown."""
         if path == self.root:
             return True
@@ -102,7 +103,7 @@ class IgnoreRules:
             return answer
         return None
 
-    def _admits_entry(self, path: str, name: str, is_folder: bool) -> bool:
+    def _admits_entry(self, path: str, name: str, is_folder: bool) -> bool | None:
         """Return True if one file or folder is entered, apart from its folders."""
         if self.globs:
             told = self._matched(self.globs, path, self.folder or "/", is_folder)
@@ -125,7 +126,7 @@ class IgnoreRules:
             return None
         return True
 
-    def _of_type(self, name: str) -> Any:
+    def _of_type(self, name: str) -> bool | str:
         """Return True, False or ``unknown`` for a name: is it of a type that is searched?"""
         left_out, chosen = (
             [self._fits(name, one) for one in self.without],
@@ -137,14 +138,13 @@ class IgnoreRules:
             return True
         return "unknown"
 
-    def _fits(self, name: str, kind: str) -> Any:
-        from swarm_hook_core.shell.globs import match
+    def _fits(self, name: str, kind: str) -> bool | None:
 
         if kind in TYPES:
             return any(match(name, glob) for glob in TYPES[kind].split())
         return None
 
-    def _ignored(self, path: str, is_folder: bool) -> bool | None:
+    def _ignored(self, path: str, is_folder: bool) -> bool | str | None:
         """Return True if ignore files leave `path` out, False if they want it, None if no rule matches.
 
         ``unknown`` if releases differ.
@@ -184,7 +184,7 @@ class IgnoreRules:
             self._inside[folder] = top
         return self._inside[folder]
 
-    def _global(self) -> list[Any]:
+    def _global(self) -> list[Rule]:
         """Return the rules of ``core.excludesFile``; it lies in the home folder unless git's settings move it."""
         if self._everywhere is None:
             file = os.path.join(self.config or os.path.join(self.home, ".config"), "git", "ignore")
@@ -198,16 +198,16 @@ class IgnoreRules:
                 self._everywhere = self._file(*os.path.split(file))
         return self._everywhere
 
-    def _file(self, folder: str, name: str) -> list[Any]:
+    def _file(self, folder: str, name: str) -> list[Rule]:
         key = (folder, name)
         if key not in self._of:
             text = _text(os.path.join(folder, name))
             if text is None:
                 self.is_followed = False
-            self._of[key] = self._rules((text or "").splitlines()) if text else []
+            self._of[key] = self._rules((text or "").splitlines())
         return self._of[key]
 
-    def _rules(self, lines: list[str] | tuple[Any, ...], fold: bool = False) -> list[Any]:
+    def _rules(self, lines: Iterable[str], fold: bool = False) -> list[Rule]:
         found: list[Any] = []
         for line in lines:
             line = line.rstrip("\r\n")
@@ -232,7 +232,7 @@ class IgnoreRules:
                 break
         return found
 
-    def _matched_from(self, folder: str, rules: list[Any], path: str, is_folder: bool) -> bool | None:
+    def _matched_from(self, folder: str, rules: list[Rule], path: str, is_folder: bool) -> bool | str | None:
         """Return the answer of `folder`'s rules on `path`; ``unknown`` if the folder is above the root and releases
         differ.
         """
@@ -245,7 +245,7 @@ class IgnoreRules:
             return told
         return "unknown"
 
-    def _matched(self, rules: list[Any], path: str, base: str, is_folder: bool) -> bool | None:
+    def _matched(self, rules: list[Rule], path: str, base: str, is_folder: bool) -> bool | None:
         """Return True if the last of `rules` that matches `path` leaves it out, False if it wants it, else None."""
         inside = base.rstrip("/") + "/"
         if not rules or not path.startswith(inside):
@@ -257,7 +257,7 @@ class IgnoreRules:
         return None
 
 
-def _alternatives(pattern: str) -> list[Any]:
+def _alternatives(pattern: str) -> list[str]:
     """Return the patterns that one with ``{a,b}`` in it stands for."""
     before, brace, rest = pattern.partition("{")
     inside, closing, after = rest.partition("}")
@@ -267,14 +267,14 @@ def _alternatives(pattern: str) -> list[Any]:
     return found[:MOST_ALTERNATIVES]
 
 
-def _text(file: str) -> str:
+def _text(file: str) -> str | None:
     """Return the text of an ignore file, empty if it does not exist, None if it cannot be read."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as lines:
             text = lines.read(MOST_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # there is no such file, so no rules
         return ""
-    except OSError:
+    except OSError:  # unreadable: its rules are unknown
         return None
     if len(text) <= MOST_BYTES:
         return text

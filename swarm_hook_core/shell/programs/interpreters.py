@@ -13,7 +13,7 @@ from swarm_hook_core.shell.options import split
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import KeysView
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
@@ -69,7 +69,7 @@ SCANNED = {
 }
 
 
-def _given(words: list[str], line: CommandLine) -> tuple[list[str], list[str], Iterable[str]]:
+def _given(words: list[str], line: CommandLine) -> tuple[list[str], list[str], KeysView[str]]:
     """Split an interpreter's arguments into the codes given to its options, the rest, and all options given."""
     options = split(words, line.code + line.values, line.long_code, stop_early=True)
     codes, rest = options.values(*(f"-{letter}" for letter in line.code), *line.long_code), options.operands

@@ -13,7 +13,8 @@ from swarm_hook_core.shell.word_reader import ansi
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+
+    from swarm_hook_core.shell.model import Admits
 
 
 MOST_NAMES = 256  # that `ls` lists
@@ -56,7 +57,7 @@ def printf(call: Call) -> None:
         call.walk.scope.variables[name] = text
 
 
-def _formatted(form: str, arguments: list[str]) -> str:
+def _formatted(form: str, arguments: list[str]) -> str | None:
     """Return the output of printf, with NUL as a newline; None if it is too long."""
     form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
     out: list[str] = []
@@ -112,7 +113,7 @@ def _converted(flags: str, letter: str, word: str) -> str:
     if letter in "di" and is_known(word) and len(flags) < LONGEST_FLAGS:  # a width of millions is not made
         try:
             return ("%" + flags + "d") % int(word or "0")
-        except (ValueError, TypeError):
+        except (ValueError, TypeError):  # no number, or no valid format
             return UNKNOWN
     return UNKNOWN
 
@@ -139,18 +140,16 @@ def ls(call: Call) -> None:
         return
     if not all(map(is_known, operands)) or call.folder is None:
         return
-    folders = [path for path in (absolute(call.folder, word) for word in operands or ["."]) if os.path.isdir(path)]
-    if folders:
-        where = folders[0]
-    else:
-        where = call.folder
+    places = (absolute(call.folder, word) for word in operands or ["."])
+    folders = [path for path in places if path is not None and os.path.isdir(path)]
+    where = next(iter(folders), call.folder)
     names = operands or ["."]
     if folders and not options.has("-d"):
         if len(operands) > 1:
             return
         try:
             names = sorted(name for name in os.listdir(where) if name[0] != "." or options.has("-a", "-A"))
-        except OSError:
+        except OSError:  # the folder is unreadable, so its names are unknown
             return
     if len(names) > MOST_NAMES:
         call.says(None, Found(where, lambda path: os.path.dirname(path) == where))
@@ -167,13 +166,13 @@ def cat(call: Call) -> None:
     if len(streams) == 1 and not options.given:
         call.output = streams[0]
         return
-    unread = [stream for stream in streams if stream is None or stream.text is None]
-    if unread:
+    texts = [stream.text for stream in streams if stream is not None and stream.text is not None]
+    if len(texts) < len(streams):
         call.output = None
         if len(streams) == 1:
-            call.output = unread[0]
-    elif sum(len(stream.text) for stream in streams) <= 4 * LONGEST_TEXT:
-        call.says("".join(stream.text for stream in streams))
+            call.output = streams[0]
+    elif sum(map(len, texts)) <= 4 * LONGEST_TEXT:
+        call.says("".join(texts))
 
 
 def head(call: Call) -> None:
@@ -218,23 +217,24 @@ def head(call: Call) -> None:
     call.says("".join(kept))
 
 
-def _all_of(found: Found, count: str) -> Callable[[str], bool | None] | None:
+def _all_of(found: Found, count: str) -> Callable[[], list[str] | None] | None:
     """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is
     unknown.
     """
-    if found.names is None or not count.isdecimal():
+    list_names = found.names
+    if list_names is None or not count.isdecimal():
         return None
 
-    def names() -> list[str]:
-        held = found.names()
-        if held is not None and len(held) <= int(count):
-            return held
+    def names() -> list[str] | None:
+        every = list_names()
+        if every is not None and len(every) <= int(count):
+            return every
         return None
 
     return names
 
 
-def _perhaps(admits: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
+def _perhaps(admits: Admits) -> Admits:
     return lambda path: False if admits(path) is False else None
 
 
@@ -260,7 +260,7 @@ def dirname(call: Call) -> None:
     call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
 
 
-def _of_name(call: Call, word: str, change: Callable[..., Any]) -> str:
+def _of_name(call: Call, word: str, change: Callable[[str], str]) -> str:
     if call.walk.has_found(word):
         return call.walk.renamed(word, change, "", "")
     return change(word)
@@ -286,7 +286,7 @@ def realpath(call: Call) -> None:
         else:
             try:
                 lines.append(os.readlink(path))
-            except OSError:
+            except OSError:  # not a link: readlink prints nothing
                 continue
     call.says("".join(line + "\n" for line in lines))
 

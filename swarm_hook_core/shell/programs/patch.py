@@ -114,7 +114,7 @@ def codex(call: Call) -> None:
 
 def files_in(
     text: str, strip: int | None = None, directory: str = "", prefix: str = "", reverse: bool = False
-) -> Iterator[Any]:
+) -> Iterator[tuple[str, bool, str]]:
     """Yield each file of `text` once, as git takes it: (path, True if relative to the work tree's top, how).
 
     `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only a file that is as the text
@@ -122,7 +122,7 @@ def files_in(
     leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder of the command,
     relative to the top, with which a plain diff's names may begin.
     """
-    seen: set[str] = set()
+    seen: set[tuple[str, bool]] = set()
     for kind, of_git, names in _headers(text[:LONGEST]):
         names = [name for name in names[:2] if name != "/dev/null"]
         if kind == "files" and strip is None and not of_git:
@@ -143,7 +143,7 @@ def files_in(
                     yield (*found, how)
 
 
-def targets(text: str, folder: str | None, strip: int, reverse: bool = False) -> dict[str, str]:
+def targets(text: str, folder: str | None, strip: int | None, reverse: bool = False) -> dict[str, str]:
     """Return the names of the files that `text` changes, makes or removes, as GNU patch takes it, with the fate of
     each.
 
@@ -179,7 +179,7 @@ def _how(kind: str, reverse: bool) -> str:
     return EDIT
 
 
-def _headers(text: str) -> Iterator[Any]:
+def _headers(text: str) -> Iterator[tuple[str, bool, list[str]]]:
     """Yield ``(kind, True if git made it, names)`` of the header before each change.
 
     ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the name of a ``diff
@@ -245,14 +245,15 @@ def unquoted(name: str) -> str:
 
 def _sizes(line: str) -> tuple[int, int]:
     """(old, new) number of lines of the hunk that ``@@ -1,2 +3,4 @@`` begins."""
-    sizes = []
-    for part in line.split(" ")[1:3]:
+    sizes = [0, 0]
+    for place, part in enumerate(line.split(" ")[1:3]):
         number = part.partition(",")[2] or "1"
-        sizes.append(int(number) if number.isdigit() else 0)
-    return (*sizes, 0, 0)[:2]
+        if number.isdigit():
+            sizes[place] = int(number)
+    return sizes[0], sizes[1]
 
 
-def _same_names(rest: str) -> list[Any]:
+def _same_names(rest: str) -> list[str]:
     """The name in ``a/x b/x``, where both are one file; renames say theirs on lines of their own."""
     if rest.startswith('"'):
         first = rest[: rest.find('" ', 1) + 1]
@@ -268,7 +269,7 @@ def _same_names(rest: str) -> list[Any]:
 
 def _guessed(names: list[str], prefix: str) -> int | None:
     """Return the number of parts that git takes off the names of a plain diff without -p, or None for the usual one."""
-    guesses: set[str] = set()
+    guesses: set[int | None] = set()
     for name in names:
         start = prefix + "/"
         if "/" not in name:
@@ -284,7 +285,7 @@ def _guessed(names: list[str], prefix: str) -> int | None:
     return None
 
 
-def _stripped(name: str, strip: int) -> str:
+def _stripped(name: str, strip: int | None) -> str:
     parts = [part for part in name.split("/") if part]
     if strip is None:
         if parts:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
-from swarm_hook_core.shell.globs import admits
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
 
 
 def cannot_tell(_path: str) -> None:
@@ -121,7 +120,7 @@ def exists(call: Call, word: str) -> bool:
     return path is not None and os.path.lexists(path)
 
 
-def _beside(call: Call, source: str, dest: str) -> Callable[[str], bool | None]:
+def _beside(call: Call, source: str, dest: str) -> Admits:
     """Return a predicate: a file directly in `dest` gets its content from one of the files of `source`, a word with
     marks.
     """
@@ -150,7 +149,7 @@ def lay_over(
     dest: str,
     inside: bool | None = None,
     spared: bool = False,
-    allowed: Callable[[str], bool | None] | None = None,
+    allowed: Admits | None = None,
 ) -> list[str]:
     """Lay the folder `source` over the folder at, or in, `dest`: only files with a counterpart are written.
 
@@ -168,7 +167,7 @@ def lay_over(
     return named
 
 
-def made_before(call: Call) -> Callable[[str], bool | None]:
+def made_before(call: Call) -> Admits:
     """Return ``made(path)``, like `admits`: an earlier part of the command line has written the file at absolute
     `path`.
     """
@@ -176,9 +175,9 @@ def made_before(call: Call) -> Callable[[str], bool | None]:
     writes, trees = len(effects.writes), len(effects.trees)
     known: set[str] = set()
 
-    def made(path: str) -> bool:
+    def made(path: str) -> bool | None:
         if writes and not known:
-            known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
+            known.update(absolute(write.folder, write.path) or "" for write in effects.writes[:writes])
         if path in known:
             return True
         answer: bool | None = False
@@ -204,11 +203,11 @@ class Counterpart:
 
     def __init__(
         self,
-        source: str,
-        root: str,
+        source: str | None,
+        root: str | None,
         spared: bool = False,
-        allowed: Callable[[str], bool | None] | None = None,
-        made: Callable[[str], bool | None] = None,
+        allowed: Admits | None = None,
+        made: Admits | None = None,
     ) -> None:
         self.source = source
         self.root = root
@@ -216,18 +215,18 @@ class Counterpart:
         self.allowed = allowed
         self.made = made
 
-    def __call__(self, path: str) -> bool:
+    def __call__(self, path: str) -> bool | None:
         return self.answer(path, self.made)
 
-    def on_disk(self, path: str) -> Any:
+    def on_disk(self, path: str) -> bool | None:
         """The same, going by the disk alone."""
         return self.answer(path, None)
 
-    def arrives(self) -> Any:
+    def arrives(self) -> Iterator[str]:
         """The paths that the files below `source` get."""
         return arrivals(self.source, self.root)
 
-    def answer(self, path: str, made: Callable[[str], bool | None]) -> bool:
+    def answer(self, path: str, made: Admits | None) -> bool | None:
         if self.source is None or self.root is None:
             return None
         rest = below(path, self.root)
@@ -238,7 +237,7 @@ class Counterpart:
         else:
             beginning = self.source
         if not os.path.lexists(beginning):
-            there = False
+            there: bool | None = False
             if made is not None:
                 there = made(beginning)
             if not there:
@@ -250,11 +249,11 @@ class Counterpart:
         return self.allowed(rest)
 
 
-def arrivals(source: str, root: str) -> Iterator[Any]:
+def arrivals(source: str | None, root: str | None) -> Iterator[str]:
     """Yield the new paths of the files below `source` when it is laid over `root`, both absolute or None."""
-    waiting = []
-    if source and root:
-        waiting = [source]
+    if not source or not root:
+        return
+    waiting = [source]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
@@ -262,7 +261,7 @@ def arrivals(source: str, root: str) -> Iterator[Any]:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     yield root + entry.path[len(source.rstrip("/")) :]
-        except OSError:
+        except OSError:  # the folder is gone or unreadable: no file arrives from it
             continue
 
 
@@ -273,10 +272,10 @@ def below(path: str, root: str) -> str:
     return ""
 
 
-def directly_in(root: str, admits_name: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
+def directly_in(root: str | None, admits_name: Admits) -> Admits:
     """The predicate: ``admits_name(name)`` of files right in the absolute folder `root`; others are not."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         folder, name = os.path.split(path)
         if folder == root:
             return admits_name(name)
@@ -286,13 +285,13 @@ def directly_in(root: str, admits_name: Callable[[str], bool | None]) -> Callabl
 
 
 def with_endings(
-    endings: tuple[str, ...],
-    unsure_in: tuple[str, ...] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
-) -> Callable[[str], bool | None]:
+    endings: Iterable[str],
+    unsure_in: Sequence[str] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
+) -> Admits:
     """Return the predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools skip."""
     endings = tuple(endings)
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         if not path.endswith(endings):
             return False
         parts = path.split("/")
@@ -303,14 +302,16 @@ def with_endings(
     return admits
 
 
-def matching(pattern: str, folder: str) -> Callable[[str], bool | None]:
+def matching(pattern: str, folder: str) -> Admits:
     """Return the predicate of a pattern that the program expands itself: ``**``, ``*``, ``?``, ``[a]``, ``{a,b}``.
 
     `folder`: the absolute folder of a relative pattern.
     """
+    from swarm_hook_core.shell.globs import admits
+
     choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
 
-    def matches(path: str) -> bool:
+    def matches(path: str) -> bool | None:
         answers = [choice(path) for choice in choices]
         if True in answers:
             return True

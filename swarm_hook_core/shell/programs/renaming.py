@@ -11,7 +11,7 @@ from swarm_hook_core.shell.programs.places import seen
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
@@ -38,11 +38,11 @@ def is_perl(code: str) -> bool:
     )
 
 
-def in_words(words: list[str], options: Options) -> Callable[[str], bool | None]:
+def in_words(words: Sequence[str], options: Options) -> Callable[[str], str | None]:
     """A function of a name, as util-linux takes ``rename from to``: the first in the last part, or as `options` say."""
     taken, given = (*words, "", "")[:2]
 
-    def new_name(word: str) -> str:
+    def new_name(word: str) -> str | None:
         if "\0" in taken + given or not taken:
             return None
         folder, name = ("", word) if "/" in taken else os.path.split(word)
@@ -53,11 +53,11 @@ def in_words(words: list[str], options: Options) -> Callable[[str], bool | None]
     return new_name
 
 
-def in_perl(codes: list[str], options: Options) -> Callable[[str], bool | None]:
+def in_perl(codes: Iterable[str], options: Options) -> Callable[[str], str | None]:
     """Return a function from a name to its new name by perl's `codes`, or to None if unknown."""
     steps = [step for code in codes for step in _steps(code)]
 
-    def new_name(word: str) -> str:
+    def new_name(word: str) -> str | None:
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
@@ -72,7 +72,7 @@ def in_perl(codes: list[str], options: Options) -> Callable[[str], bool | None]:
     return new_name
 
 
-def _steps(code: str) -> list[Any]:
+def _steps(code: str) -> list[Callable[[str], str | None] | None]:
     """Return functions of a name, one for each ``s/a/b/`` in `code`; None for an unsupported step."""
     import re
 
@@ -95,7 +95,7 @@ def _steps(code: str) -> list[Any]:
     return [None]
 
 
-def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str], bool | None]:
+def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str], str | None] | None:
     import re
 
     made = _replacement(replacement)
@@ -106,22 +106,22 @@ def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str],
     repeats = sum(pattern.count(one) for one in "*+{")
     try:
         wanted = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError):  # not a pattern for Python
         return None
 
-    def step(name: str) -> str:
+    def step(name: str) -> str | None:
         try:
             tries = len(name) ** repeats
             if tries <= MOST_TRIES:
                 return wanted.sub(made, name, count=int("g" not in flags))
             return None
-        except (re.error, IndexError):
+        except (re.error, IndexError):  # the replacement names a missing group
             return None
 
     return step
 
 
-def _replacement(text: str) -> str:
+def _replacement(text: str) -> str | None:
     """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` for `re`; None if perl would do more with it."""
     out, at = [], 0
     while at < len(text):

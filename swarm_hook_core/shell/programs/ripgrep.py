@@ -14,10 +14,10 @@ from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.options import Options
 
 
@@ -52,7 +52,7 @@ def lists(call: Call, options: Options) -> bool:
     return options.has(*names) or (call.name != "rg" and options.has("-L", *_LIST_NAMES[call.name]))
 
 
-def found(call: Call, options: Options, operands: list[str], pattern: str | None) -> list[Found]:
+def found(call: Call, options: Options, operands: list[str], pattern: str | None) -> list[Found] | None:
     """Return the Founds of the listed files; None if the places are unknown."""
     search = _Search(call, options, operands, pattern)
     founds = []
@@ -68,10 +68,10 @@ def found(call: Call, options: Options, operands: list[str], pattern: str | None
     return founds
 
 
-def _all(tests: tuple[Callable[..., Any], Callable[..., Any]]) -> Callable[[str], bool | None]:
+def _all(tests: Sequence[Admits]) -> Admits:
     """Return a function of a path: True if all `tests` say so, False if one denies it, else None."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         answer: bool | None = True
         for test in tests:
             told = test(path)
@@ -104,12 +104,14 @@ class _Search:
         self.can = self.can and not (has("-f") and call.name != "ack")  # patterns that stand in a file
         self.without = has("--files-without-match", "--files-without-matches") or not self.is_rg and has("-L")
         self.inverts = has("-v", "--invert-match")
-        self.tests = None  # of one line; made when the first file is asked about
+        self.tests: list[Callable[[str], bool | None] | None] | None = (
+            None  # of one line; made when the first file is asked about
+        )
         self.ask = Asked(call, operands, known)
 
     # Places
 
-    def place(self, root: str) -> Callable[[str], bool | None]:
+    def place(self, root: str) -> Admits:
         """Return a function of a path: the search under `root` visits it."""
         has, values, call = self.options.has, self.options.values, self.call
         unrestricted = len(self.options.given.get("-u", ())) + len(self.options.given.get("--unrestricted", ()))
@@ -135,7 +137,7 @@ class _Search:
         unsure = call.name == "ack" or has(*ways)
         deepest = self.options.value("-d", "--max-depth") or ""
 
-        def admits(path: str) -> bool:
+        def admits(path: str) -> bool | None:
             if deepest and path != root:
                 if not deepest.isdecimal():
                     return None
@@ -156,7 +158,7 @@ class _Search:
 
     # Contents
 
-    def content(self, path: str) -> bool:
+    def content(self, path: str) -> bool | None:
         """Return True if the file at `path` is listed, wherever it lies; None if unknown."""
         if not os.path.isfile(path):
             return False
@@ -173,11 +175,11 @@ class _Search:
             return self.ask(path)
         return told
 
-    def _read(self, path: str) -> bool:
+    def _read(self, path: str) -> bool | None:
         try:
             with open(path, "rb") as file:
                 data = file.read(MOST_BYTES + 1)
-        except OSError:
+        except OSError:  # unreadable: the search's answer is unknown
             return None
         if len(data) > MOST_BYTES or b"\0" in data:
             return None
@@ -194,7 +196,7 @@ class _Search:
                 break
         return bool(answers) != self.without
 
-    def _line_holds(self, line: str) -> bool:
+    def _line_holds(self, line: str) -> bool | None:
         """Return True if one line matches a pattern; None if unknown."""
         if self.tests is None:
             self.tests = self._made_tests()
@@ -206,7 +208,7 @@ class _Search:
                 return told
         return False
 
-    def _made_tests(self) -> list[Any]:
+    def _made_tests(self) -> list[Callable[[str], bool | None] | None]:
         has = self.options.has
         return [
             _line_test(
@@ -232,7 +234,9 @@ _SLOW = ("+)*", "*)*", "+)+", "*)+", "})*", "})+", "*){", "+){")
 _MAGIC = frozenset("\\*[].+?(){}|^$")
 
 
-def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool) -> Callable[[str], bool | None]:
+def _line_test(
+    pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool
+) -> Callable[[str], bool | None] | None:
     """Return a function of a line: `pattern` matches it; None for an unsupported pattern."""
     if not by_word and not whole and (literally or not _MAGIC.intersection(pattern)):
         wanted = pattern
@@ -249,7 +253,7 @@ def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole:
         text = rf"(?<!\w)(?:{text})(?!\w)"
     try:
         found = re.compile(text, re.IGNORECASE if folds else 0)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError):  # not a pattern for Python
         return None
     if whole:
         test = found.fullmatch

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.options import Options
 
 
@@ -77,7 +78,7 @@ def grep(call: Call) -> None:
     call.says(None, founds)
 
 
-def _reached(root: str, recursive: bool, options: Options) -> Callable[[str], bool | None]:
+def _reached(root: str, recursive: bool, options: Options) -> Admits:
     """Return a predicate: the search for files under `root` visits a path."""
 
     def admits(path: str) -> bool:
@@ -86,7 +87,7 @@ def _reached(root: str, recursive: bool, options: Options) -> Callable[[str], bo
         if not recursive or not path.startswith(root.rstrip("/") + "/"):
             return False
         names = path[len(root.rstrip("/")) + 1 :].split("/")
-        from swarm_hook_core.shell.globs import match
+        from swarm_hook_core.wildcards import match
 
         without = options.values("--exclude-dir")
         return not any(match(name, one.rstrip("/")) for name in names[:-1] for one in without)
@@ -94,10 +95,8 @@ def _reached(root: str, recursive: bool, options: Options) -> Callable[[str], bo
     return admits
 
 
-def _both(
-    one: Callable[[str], bool | None], other: Asked | Callable[[str], bool | None]
-) -> Callable[[str], bool | None]:
-    def admits(path: str) -> bool:
+def _both(one: Admits, other: Admits) -> Admits:
+    def admits(path: str) -> bool | None:
         first = one(path)
         if first is False:
             return False
@@ -114,7 +113,7 @@ def _both(
 _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}
 
 
-def _filter(call: Call, options: Options, pattern: str) -> None:
+def _filter(call: Call, options: Options, pattern: str | None) -> None:
     """grep of its input: the names or lines that match."""
     if set(options.given) - _FILTERS:
         return
@@ -128,15 +127,18 @@ def _filter(call: Call, options: Options, pattern: str) -> None:
     extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
     literally = call.name == "fgrep" or options.has("-F")
     keeps = _line_test(patterns, extended, literally, options)
-    if call.stdin.text is not None:
-        lines = call.stdin.text.splitlines()
+    stream = call.stdin
+    if stream is None:
+        return
+    if stream.text is not None:
+        lines = stream.text.splitlines()
         answers = [keeps(line) for line in lines]
         if None not in answers:
             call.says("".join(line + "\n" for line, answer in zip(lines, answers) if answer))
-    elif call.stdin.found is not None:
+    elif stream.found is not None:
         folder = call.folder
 
-        def named(path: str) -> Any:
+        def named(path: str) -> bool | None:
             inside = path
             if folder is not None:
                 inside = os.path.relpath(path, folder)
@@ -146,28 +148,29 @@ def _filter(call: Call, options: Options, pattern: str) -> None:
                 return answers.pop()
             return None
 
-        founds = call.stdin.found
-        call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
+        founds = [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in stream.found]
+        call.says(None, founds)
 
 
-def _kept_names(found: Found, keeps: Callable[[str], bool | None]) -> Callable[[str], bool | None] | None:
+def _kept_names(found: Found, keeps: Admits) -> Callable[[], list[str] | None] | None:
     """The names of `found` that are kept, as ``Found.names``."""
-    if found.names is None:
+    list_names = found.names
+    if list_names is None:
         return None
 
-    def names() -> list[str]:
-        held = found.names()
-        answers = None
-        if held is not None:
-            answers = [keeps(name) for name in held]
-        if answers is None or None in answers:
+    def names() -> list[str] | None:
+        every = list_names()
+        if every is None:
             return None
-        return [one for one, kept in zip(held, answers) if kept]
+        answers = [keeps(name) for name in every]
+        if None in answers:
+            return None
+        return [one for one, kept in zip(every, answers) if kept]
 
     return names
 
 
-def _line_test(patterns: list[str], extended: bool, literally: bool, options: Options) -> Callable[[str], bool | None]:
+def _line_test(patterns: list[str], extended: bool, literally: bool, options: Options) -> Admits:
     """Return a function of a line: grep keeps it; None if unknown."""
     inverts = options.has("-v", "--invert-match")
     plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
@@ -176,7 +179,7 @@ def _line_test(patterns: list[str], extended: bool, literally: bool, options: Op
     if literally and plain:
         return lambda line: any(one in line for one in patterns) != inverts if is_known(line) else None
 
-    def keeps(line: str) -> bool:
+    def keeps(line: str) -> bool | None:
         if not is_known(line) or not all(map(is_known, patterns)):
             return None
         if plain:
@@ -195,7 +198,7 @@ def _line_test(patterns: list[str], extended: bool, literally: bool, options: Op
             if options.has("-w"):
                 wanted = rf"\b(?:{wanted})\b"
             found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
-        except (re.error, OverflowError, RecursionError):
+        except (re.error, OverflowError, RecursionError):  # not a pattern for Python
             return None
         return bool(found) != inverts
 

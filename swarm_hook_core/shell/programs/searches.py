@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.find_expression import RUNS, Expression, names_below
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
+from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.options import Options
     from swarm_hook_core.shell.programs.find_expression import Action
     from swarm_hook_core.shell.programs.ignoring import IgnoreRules
@@ -50,7 +51,7 @@ def find(call: Call) -> None:
     call.output = joined(printed)
 
 
-def _founds(call: Call, expression: Expression, action: Action, roots: list[str]) -> list[Found]:
+def _founds(call: Call, expression: Expression, action: Action, roots: list[str]) -> list[Found] | None:
     """Return the files of `action` as a list of Founds; None if a root is unknown."""
     founds: list[Any] = []
     for operand in filter(None, roots):  # there is no file of an empty name
@@ -61,13 +62,18 @@ def _founds(call: Call, expression: Expression, action: Action, roots: list[str]
                 return None
             founds += [Found(one.root, lambda _path: None) for one in inner]
             continue
-        given = (action, operand, root)
-        admits = expression.reaches(*given)
-        founds.append(Found(root, admits, lambda given=given: expression.names(*given, call.walk)))
+        founds.append(_found(call, expression, action, operand, root))
     return founds
 
 
-def _names_of(founds: list[Found]) -> list[str] | None:
+def _found(call: Call, expression: Expression, action: Action, operand: str, root: str) -> Found:
+    def names() -> list[str] | None:
+        return expression.names(action, operand, root, call.walk)
+
+    return Found(root, expression.reaches(action, operand, root), names)
+
+
+def _names_of(founds: list[Found] | None) -> list[str] | None:
     """Return the names in `founds`, None if they cannot be listed."""
     text = None
     if founds is not None:
@@ -77,7 +83,7 @@ def _names_of(founds: list[Found]) -> list[str] | None:
     return text.splitlines()
 
 
-def _delete(call: Call, roots: list[str], founds: list[Found]) -> None:
+def _delete(call: Call, roots: list[str], founds: list[Found] | None) -> None:
     names = _names_of(founds)
     for name in roots if founds is None else names or ():
         if names:
@@ -88,7 +94,7 @@ def _delete(call: Call, roots: list[str], founds: list[Found]) -> None:
         call.tree(one.root, one.admits, REMOVE)
 
 
-def _run_on(call: Call, action: Action, founds: list[Found]) -> Stream | None:
+def _run_on(call: Call, action: Action, founds: list[Found] | None) -> Stream | None:
     """Run an ``-exec``, and return its output."""
     together = action.words[-1:] == ["+"]
     if together or action.words[-1:] == [";"]:
@@ -157,26 +163,29 @@ def fd(call: Call) -> None:
         call.run([placed(word, name) for word in command])
 
 
-def _fd_listed(call: Call, root: str, operand: str, admits: _FdAdmits) -> Callable[[str], bool | None]:
-    def look(names: list[str]) -> tuple[bool, bool]:
+def _fd_listed(call: Call, root: str, operand: str, admits: _FdAdmits) -> Callable[[], list[str] | None]:
+    def look(names: list[str]) -> tuple[bool | None, bool | None]:
         path = os.path.join(root, *names)
-        goes_on = os.path.isdir(path) and (not names or not os.path.islink(path))
-        told = True
-        if names and goes_on:
-            told = admits.rules.admits(path)
-        return admits(path) if names else False, goes_on and told
+        is_folder = os.path.isdir(path)
+        if not names:
+            return False, is_folder
+        if not is_folder or os.path.islink(path):
+            return admits(path), False
+        return admits(path), admits.rules.admits(path)
 
-    return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
+    if operand == ".":
+        operand = ""
+    return lambda: names_below(call.walk, root, operand, look)
 
 
 class _FdAdmits:
     """The files that fd finds: a function of a path, and the `rules` for ignored and hidden files."""
 
-    def __init__(self, rules: IgnoreRules, matches: Callable[[str], bool | None]) -> None:
+    def __init__(self, rules: IgnoreRules, matches: Admits) -> None:
         self.rules = rules
         self.matches = matches
 
-    def __call__(self, path: str) -> bool:
+    def __call__(self, path: str) -> bool | None:
         told = self.matches(path)
         if told is False:
             return False
@@ -222,7 +231,7 @@ def _fd_admits(call: Call, root: str, wanted: str, options: Options, roots: list
     unsure = options.has("--size", "-S", "--changed-within", "--changed-before", "--owner", "-o", "-p", "--full-path")
     unsure = unsure or not set(types) <= {"f", "file"}
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         names = path[len(inside) :].split("/")
         if (
             not path.startswith(inside)
@@ -232,7 +241,7 @@ def _fd_admits(call: Call, root: str, wanted: str, options: Options, roots: list
             or (depth.isdecimal() and len(names) > int(depth))
         ):
             return False
-        matched = True
+        matched: bool | None = True
         if wanted not in ("", "."):
             matched = _fd_matches(names[-1], wanted, options)
         if unsure and matched is not False:
@@ -246,7 +255,7 @@ def _is_plain(path: str) -> bool:
     return not os.path.isdir(path) and not os.path.islink(path)
 
 
-def _fd_matches(name: str, wanted: str, options: Options) -> bool:
+def _fd_matches(name: str, wanted: str, options: Options) -> bool | None:
     if not is_known(wanted) or len(wanted) > LONGEST_REGEX:
         return None
     if options.has("-i", "--ignore-case") or (wanted == wanted.lower() and not options.has("-s", "--case-sensitive")):
@@ -263,5 +272,5 @@ def _fd_matches(name: str, wanted: str, options: Options) -> bool:
 
     try:
         return bool(re.search(wanted, name, re.IGNORECASE if options.has("-i", "--ignore-case") else 0))
-    except re.error:
+    except re.error:  # not a pattern for Python
         return None

@@ -49,7 +49,9 @@ def name_outputs(call: Call, words: list[str] | None = None, declared: dict[str,
             continue
         kind = _kind(name)
         if not kind and word.startswith("-o") and "-o" not in declared:
-            kind, value, equals = "file", value if name == "-o" else word[2:], name != "-o" or equals
+            kind = "file"
+            if name != "-o":
+                value, equals = word[2:], "="
         if not kind:
             continue
         if not equals:

@@ -27,7 +27,7 @@ def some_of(call: Call, names: list[Any]) -> list[Any]:
     return [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
 
 
-def run_each(call: Call, items: list[Any], words_for: Callable[..., Any]) -> None:
+def run_each(call: Call, items: list[Any], words_for: Callable[[Any], list[str]]) -> None:
     """Run the words of `words_for(item)` for each item."""
     printed: list[Any] = []
     for one in some_of(call, items):
@@ -36,7 +36,7 @@ def run_each(call: Call, items: list[Any], words_for: Callable[..., Any]) -> Non
     call.output = joined(printed)
 
 
-def placed(word: str, name: str, quoted: Callable[..., Any] | type = str) -> str:
+def placed(word: str, name: str, quoted: Callable[[str], str] = str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
     parts = {
@@ -80,23 +80,27 @@ def _names(call: Call, stream: Stream | None, by_line: bool, delimiter: str | No
     """The words that come in: known ones, or a mark."""
     if stream is None or (stream.text is None and stream.found is None):
         return [UNKNOWN]
-    if text_of(stream) is None:
-        return [call.walk.mark(stream.found if by_line else [_whole(call, one) for one in stream.found])]
+    text = text_of(stream)
+    if text is None:
+        founds = stream.found or []
+        if not by_line:
+            founds = [_whole(call, one) for one in founds]
+        return [call.walk.mark(founds)]
     if delimiter and delimiter not in ("\\n", "\n", "\\0"):
-        names = stream.text.rstrip("\n").split(delimiter)
+        names = text.rstrip("\n").split(delimiter)
     elif by_line:
-        names = stream.text.split("\n")
+        names = text.split("\n")
     else:
-        names, breaks_off = _as_xargs(stream.text)
+        names, breaks_off = _as_xargs(text)
         if breaks_off and stream.found is not None:  # some of them were used before, in the order of the disk
-            return [call.walk.some_of([*names, *stream.text.split()])]
+            return [call.walk.some_of([*names, *text.split()])]
     return [name for name in names if name]
 
 
 def _whole(call: Call, found: Found) -> Found:
     """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
-    def admits(path: str) -> bool:
+    def admits(path: str) -> bool | None:
         name = path
         if call.folder and path.startswith(call.folder):
             name = path[len(call.folder) :]
@@ -155,8 +159,9 @@ def parallel(call: Call) -> None:
         names = _names(call, call.walk.files.text_of(source, call.folder) if source else call.stdin, by_line=True)
     if words and not any("{" in word for word in words):
         words = [*words, link]
-    if options.value("--joblog"):
-        call.write(options.value("--joblog"))
+    log = options.value("--joblog")
+    if log:
+        call.write(log)
     text = " ".join(words or ["{}"]).replace(link, "{}")
     for name in some_of(call, names):
         if words:

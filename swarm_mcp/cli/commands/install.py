@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,7 @@ from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
-from swarm_mcp.server.handshake_cache import forget_records
-from swarm_mcp.server.priming import prime_all
+from swarm_mcp.server.old_records import forget_records
 from swarm_mcp.store import Store
 
 CLIENT = Option(
@@ -42,7 +40,6 @@ CLIENT = Option(
 )
 
 _ON = {True: "on", False: "off"}
-ANSWERS = "first answers of the clients' MCP servers"
 
 
 @verb(
@@ -107,15 +104,8 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         servers = server_name.other_names(clients, folder)
         changed = write_bundle(folder, local=True, transports=transports, servers=servers)
         progress.end(("already current", "written")[changed], place)
-        progress.begin("preparing", ANSWERS)
-        with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and no client needs the result
-            prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
-            results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
-            failures = prepared.result()
-        progress.end("prepared", ANSWERS)
+        results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
     for result in results:
-        if result["ok"]:
-            result["steps"] += failures[result["client"]]
         result["transport"] = transports.get(result["client"], COMMAND)
     earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
 from swarm_mcp.mail import with_mail
-from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, in_background, number
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
 from swarm_mcp.session_summary import beside, sessions_page, status_summary
 
 SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
@@ -88,23 +87,21 @@ async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
     seconds = min(arguments.get("timeout_seconds", 0), LONGEST_SECONDS)
     end = time.monotonic() + seconds if seconds else None
     watch = _Watch()
-    try:
-        answer = await waiting.run(watch.begin)
-        swept = time.monotonic()
-        while answer is None:
-            left = SWEEP_SECONDS if end is None else end - time.monotonic()
-            if await waiting.changed(max(0.0, min(left, SWEEP_SECONDS))):
-                answer = await waiting.run(watch.look)
-            elif end is not None and time.monotonic() >= end:
-                return await waiting.run(watch.look) or Answer(NOTHING)
-            if answer is None and time.monotonic() - swept >= SWEEP_SECONDS:
-                await waiting.run(watch.sweep)
-                swept = time.monotonic()
-        return answer
-    except asyncio.CancelledError:
-        # In the background: the client has no use for anything that this call still does.
-        in_background(waiting.run(watch.give_up))
-        raise
+    waiting.when_cancelled(watch.give_up)
+    answer = await waiting.run(watch.begin)
+    swept = time.monotonic()
+    while answer is None:
+        left = SWEEP_SECONDS
+        if end is not None:
+            left = min(left, end - time.monotonic())
+        if await waiting.changed(max(0.0, left)):
+            answer = await waiting.run(watch.look)
+        elif end is not None and time.monotonic() >= end:
+            return await waiting.run(watch.look) or Answer(NOTHING)
+        if answer is None and time.monotonic() - swept >= SWEEP_SECONDS:
+            await waiting.run(watch.sweep)
+            swept = time.monotonic()
+    return answer
 
 
 def _status(call: Call, _arguments: dict) -> Answer:

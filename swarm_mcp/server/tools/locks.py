@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from dataclasses import replace
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
@@ -21,7 +19,7 @@ from swarm_mcp.lock_acquisition import (
     steal,
     take,
 )
-from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, in_background, number, text, texts
+from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 from swarm_mcp.team.telling import tell_team
@@ -50,16 +48,12 @@ def _lock(call: Call, arguments: dict) -> Answer:
 
 async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
     wait = _Wait(arguments)
-    try:
-        answer = await waiting.run(wait.begin)
-        while answer is None:
-            await waiting.changed(wait.left())
-            answer = await waiting.run(wait.look)
-        return answer
-    except asyncio.CancelledError:
-        # In the background: the client has no use for anything that this call still does.
-        in_background(waiting.run(wait.give_up))
-        raise
+    waiting.when_cancelled(wait.give_up)
+    answer = await waiting.run(wait.begin)
+    while answer is None:
+        await waiting.changed(wait.left())
+        answer = await waiting.run(wait.look)
+    return answer
 
 
 class _Wait:
@@ -91,7 +85,7 @@ class _Wait:
         if taken is None:
             return None
         answer = _granted(taken, self._arguments)
-        return replace(answer, on_lost=lambda store: wait.put_back(store, taken))
+        return answer._replace(on_lost=lambda store: wait.put_back(store, taken))
 
     def left(self) -> float:
         """Seconds until the next look, at the latest."""

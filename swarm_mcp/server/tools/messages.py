@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.mail import mail_page
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
@@ -40,7 +38,7 @@ def _poll(call: Call, arguments: dict) -> Answer:
         message = mail.get(me, arguments["message_id"])
         return Answer([message] if message else [], whole=True)
     found = mail_page(call.store, me, mail.take(me, arguments["limit"]), arguments["limit"])
-    return replace(of_page(found, "call again"), **delivering([message["id"] for message in found.rows]))
+    return of_page(found, "call again")._replace(**delivering([message["id"] for message in found.rows]))
 
 
 def _prompt(call: Call, arguments: dict) -> Answer:

@@ -140,14 +140,20 @@ def request(method: str, number: int | None = 1, **params: object) -> dict:
     return {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
 
 
+CLIENT = {"capabilities": {}, "clientInfo": {"name": "a client", "version": "1"}}
+
+
 def test_a_session_as_the_clients_hold_it(tools: ToolServer) -> None:
     assert tools.server.url.startswith("http://127.0.0.1:")
     status, probed = ask(tools, request("server/discover", 7))  # Claude Code tries a newer protocol first
     assert status == 200 and probed["error"]["code"] == -32601 and probed["id"] == 7
-    status, opened = ask(tools, request("initialize", 0, protocolVersion="2025-11-25"))
+    status, opened = ask(tools, request("initialize", 0, protocolVersion="2025-11-25", **CLIENT))
     assert status == 200 and opened["result"]["protocolVersion"] == "2025-11-25"
     assert opened["result"]["capabilities"] == {"tools": {}}
-    assert ask(tools, request("initialize", 0, protocolVersion="1999"))[1]["result"]["protocolVersion"] == "2025-06-18"
+    assert (
+        ask(tools, request("initialize", 0, protocolVersion="1999", **CLIENT))[1]["result"]["protocolVersion"]
+        == "2025-06-18"
+    )
     assert ask(tools, request("notifications/initialized", None)) == (202, None)
     assert ask(tools, "", "GET") == (405, None) and ask(tools, "", "DELETE") == (200, None)
     _, listed = ask(tools, request("tools/list"))

@@ -23,17 +23,14 @@ from support.sessions import (
     write_payload,
 )
 
-from swarm_hook_core.mcp_writers.table import _KIND_OF
-from swarm_hook_core.settings import fail
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.base import CLOSED
 
 pytestmark = pytest.mark.slow
 
 REAL = interpreter()
-TOOLS = ("sh", "cat", "mkdir", "mv", "dd")  # what the launcher itself needs
+TOOLS = ("sh", "cat", "mkdir", "mv")  # what the launcher itself needs
 
 
 both = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -258,49 +255,28 @@ def test_without_any_interpreter_a_write_is_denied_where_a_person_wants_it(machi
     ("settings", "denied"),
     [
         ({"fail": "closed"}, True), ({"fail": "open"}, False), ({"auto": "off"}, False),
-        ({"checkouts": {}, "fail": "closed"}, True), ({"checkouts": {"HERE": {"fail": "closed"}}}, True),
-        ({"fail": "closed", "checkouts": {"HERE": {"auto": "turn", "fail": "open"}}}, False),
-        ({"fail": "closed", "checkouts": {"HERE": {"auto": "turn"}}}, True),
-        ({"checkouts": {"/elsewhere": {"fail": "closed"}, "HERE": {}}}, False),
-        ({"checkouts": {"UNDER": {"fail": "closed"}, "OVER": {"fail": "closed"}}}, False),
-        ({"checkouts": {"OVER": {"fail": "closed"}}, "writers": [{"tool": "t", "paths": ["fail"]}]}, False),
+        ({"checkouts": {"HERE": {"fail": "closed"}}}, True), ({"checkouts": {"/elsewhere": {"fail": "closed"}}}, True),
     ],
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("indent", [None, 2])
-def test_the_launcher_reads_the_settings_as_the_hooks_do(
+def test_without_any_interpreter_a_wish_for_denials_counts_anywhere_in_the_settings(
     settings: dict[str, Any], denied: bool, indent: int | None, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = machine.folder / "a checkout"
     (here / ".git").mkdir(parents=True)
-    text = json.dumps(settings, indent=indent).replace("OVER", str(machine.folder)).replace("UNDER", str(here / "x"))
-    text = text.replace("HERE", str(here))
     path = Path(config_path())
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(json.dumps(settings, indent=indent).replace("HERE", str(here)))
     monkeypatch.chdir(here)
     said = machine.write("codex", new_session())
     assert bool(said) is denied and (not denied or "config.json" in reason(said))
-    assert (fail("CODEX", str(here)).value == "closed") is denied, "as Python has it"
-
-
-def test_the_launcher_knows_by_name_every_tool_that_may_write(machine: Machine) -> None:
-    script = '. "$0"; while read -r tool; do may_write "$tool" && echo "$tool"; done; exit 0'
-    closed = machine.folder / "plugin" / CLOSED
-
-    def of(names: list[str]) -> list[str]:
-        words, text = ["/bin/sh", "-c", script, str(closed)], "".join(f"{name}\n" for name in names)
-        return subprocess.run(words, input=text, capture_output=True, text=True, check=True).stdout.split()
-
-    tools = [f"mcp__some__{name}" for name in (*_KIND_OF, "git_commit", "writeFile", "execute-command")]
-    others = ["Write", "Edit", "Bash", "apply_patch", "PowerShell", "bash"]
-    assert of([*tools, *others]) == [*tools, *others]
-    assert of(["mcp__fs__read_file", "mcp__fs__list_directory", "mcp__db__query", "mcp__swarm__lock_file"]) == []
-    assert of(["mcp__plugin_swarm_swarm__update_task"]) == []
+    machine.env["SWARM_FAIL"] = "open"
+    assert machine.write("codex", new_session()) == ""
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
-@pytest.mark.parametrize("broken", ["hook.py is gone", "a module is gone", "a module is broken", "python is gone"])
+@pytest.mark.parametrize("broken", ["hook.py", "launch.py", "the script", "a module", "a broken module", "python"])
 @both
 def test_a_broken_plugin_denies_where_a_person_wants_it(
     runtime: str, broken: str, local: bool, machine: Machine
@@ -310,23 +286,27 @@ def test_a_broken_plugin_denies_where_a_person_wants_it(
     if local:
         bundle.write(folder, local=True, force=True)
     module = folder / "swarm_hook_core" / "core.py"
-    if broken == "hook.py is gone":
-        (folder / bundle.ENTRY).unlink()
-    elif broken == "a module is gone":
+    if broken.endswith(".py"):
+        (folder / "integrations" / broken).unlink()
+    elif broken == "the script":
+        (folder / "integrations" / runtime / "hooks" / "pre_tool_use.py").unlink()
+        (folder / bundle.SCRIPTS / "pre_tool_use.py").unlink()
+    elif broken == "a module":
         module.unlink()
-    elif broken == "a module is broken":
+    elif broken == "a broken module":
         module.write_text("def (")
     elif local:
         naming = folder / "integrations" / runtime / "hooks.json"
         naming.write_text(naming.read_text().replace(REAL, "/nowhere/python"))
     else:
         (machine.folder / "bin" / "python3").unlink()
-    shutil.rmtree(folder / "swarm_hook_core" / "__pycache__", ignore_errors=True)
+    for compiled in folder.rglob("__pycache__"):
+        shutil.rmtree(compiled)
     assert machine.write(runtime, new_session()) == ""
     machine.env["SWARM_FAIL"] = "closed"
     told = reason(machine.write(runtime, new_session()))
-    assert ("no Python" in told) is (broken == "python is gone")
-    assert ("swarm-mcp install" in told) is (local or broken != "python is gone")
+    assert ("Python" in told) is (broken == "python") and ("files of the plugin" in told) is (broken != "python")
+    assert ("swarm-mcp install" in told) is (local or broken != "python")
     machine.env["SWARM_FAIL"] = ""
     assert machine.write(runtime, new_session()) == ""
 

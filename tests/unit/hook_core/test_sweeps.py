@@ -93,7 +93,7 @@ def state(tmp_path, checks_have_time, monkeypatch):
 
 @pytest.fixture
 def beside(checkout, state):
-    """The checkout `dirty`: peer has written b.txt, staged.txt, u.txt and i.log, and this session a.txt and mine.txt."""
+    """The checkout `dirty`: peer has written b.txt, staged.txt, u.txt, i.log; this session a.txt and mine.txt."""
 
     def made(level: str = "keep") -> Beside:
         here = checkout("dirty")
@@ -303,7 +303,7 @@ def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, monkeypa
         elif command in SAID_BY_GIT_ALONE or (level == "keep" and command in rows(TAKES)):
             assert " may " in here.told(command), command
         else:
-            assert "peer" in (said := here.denied(command)) and "Git did not say in time" in said, command
+            assert "peer" in (said := here.denied(command)) and "Git was too slow" in said, command
     for command in rows(NEITHER):
         assert here.asked(command)[0] == "" or command in ("git clean -fd src",), command
     assert here.told("git add a.txt") == "" and here.told("git fetch") == ""
@@ -462,7 +462,7 @@ def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, monkeypatch
         "git diff b.txt | git apply --cached",
     ):
         said = here.denied(command) if level == "turn" else here.told(command)
-        assert "b.txt (by codex peer" in said and ("stage what" in said or "stages what" in said), command
+        assert "b.txt (by codex peer" in said and ("stage others" in said or "stages others" in said), command
     assert here.told("git apply --cached own.patch") == ""
 
 

@@ -294,8 +294,7 @@ def test_python_is_started_only_while_something_is_watched(setting: str, tmp_pat
         below = "Library/Application Support/swarm-mcp"
         (tmp_path / "Library").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", setting: str(tmp_path)}
-    for name in ("hook.sh", "state.sh"):
-        shutil.copy(ROOT / "integrations" / name, tmp_path)
+    shutil.copy(ROOT / "integrations" / "hook.sh", tmp_path)
     (tmp_path / "hook.py").write_text("import sys; print(len(sys.stdin.read()))")
     script = ["/bin/sh", str(tmp_path / "hook.sh"), "any-client", "post_tool_use", sys.executable]
 

@@ -170,7 +170,7 @@ def test_whatever_runs_beside_the_installed_plugin_stands_back(
 
 
 def test_the_variables_that_tell_guests_are_the_same_everywhere():
-    for name in ("hook.sh", "hook.py"):
+    for name in ("hook.sh", "launch.py"):
         text = (ROOT / "integrations" / name).read_text()
         assert [variable for variable in HOSTS if variable not in text] == [], name
 

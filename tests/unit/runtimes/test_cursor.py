@@ -222,9 +222,12 @@ def test_files_that_are_not_as_they_should_be_are_left(home: Path, plugin: Path)
 
 
 def test_where_no_hook_can_run_the_answers_are_its_own(tmp_path: Path):
-    """As hook.sh fills them in: words with a denial, with a greeting those for the user and those for the model."""
-    answers = ROOT / "integrations" / "cursor" / "answers.sh"
-    script = f'. "{answers}"; printf "$denial_form\\n" why; printf "$greeting_form\\n" user model'
-    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
-    denied, greeted = map(json.loads, done.stdout.splitlines())
-    assert denied == {"permission": "deny", "user_message": "why"} and greeted == {"additional_context": "model"}
+    """The greeting holds the words for the model alone, because Cursor shows users nothing."""
+    script = 'event=$1; shift; printf "$(sed -n "s/^$event //p" "$0")" "$@"'
+
+    def filled_in(*words: str) -> Any:
+        answers = str(ROOT / "integrations" / "cursor" / "answers.txt")
+        return json.loads(subprocess.check_output(["/bin/sh", "-c", script, answers, *words], text=True))
+
+    assert filled_in("pre_tool_use", "why") == {"permission": "deny", "user_message": "why"}
+    assert filled_in("session_start", "user", "model") == {"additional_context": "model"}

@@ -153,7 +153,6 @@ def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled_once: None
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
-    monkeypatch.setattr("swarm_mcp.server.priming._answers", lambda command, questions: len(questions))
     made = Clients(folder)
     made.put("claude", CLAUDE)
     made.put("codex", CODEX)

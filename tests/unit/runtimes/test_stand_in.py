@@ -15,7 +15,7 @@ from support.sessions import ROOT, captured, hooks_by_tool, new_session, ready_s
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
-from swarm_mcp.runtimes.base import CLOSED
+from swarm_mcp.runtimes.base import UNCHECKED
 
 SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 
@@ -28,7 +28,7 @@ class StandIn:
         script = root / transport.STAND_IN
         script.parent.mkdir(parents=True)
         (script.parent / runtime).mkdir()
-        for name in (transport.STAND_IN, bundle.STATE, bundle.HOOK, CLOSED, f"integrations/{runtime}/runtime.py"):
+        for name in (transport.STAND_IN, bundle.HOOK, UNCHECKED, f"integrations/{runtime}/runtime.py"):
             shutil.copy(ROOT / name, root / name)
         (hook,) = [hook for hook in hooks_by_tool(runtime) if hook["type"] == "command"]
         before, _, _ = str(hook["command"]).partition(' /bin/sh "${CLAUDE_PLUGIN_ROOT}/integrations/hook.sh"')

@@ -136,6 +136,28 @@ def test_a_listener_of_the_new_era_hears_of_changes(ground: Ground):
     assert asyncio.run(work()) < 3
 
 
+@pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
+def test_a_subscriber_of_the_old_era_hears_of_changes(ground: Ground):
+    peer = ground.session("peer", "peer")
+    uri = "swarm://lock?file=f"
+
+    async def work() -> None:
+        changed = asyncio.Event()
+
+        async def hear(message: object) -> None:
+            if getattr(getattr(message, "params", None), "uri", None) == uri:
+                changed.set()
+
+        async with client(ground, "legacy", message_handler=hear) as server:
+            await server.call_tool("register", {"directory": ground.scope})
+            await server.subscribe_resource(uri)
+            await asyncio.to_thread(ground.lock, peer, "f")
+            await asyncio.wait_for(changed.wait(), 30)
+            await server.unsubscribe_resource(uri)
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 def test_a_cancelled_wait_ends_in_the_server_too(ground: Ground, mode: str):
     async def work() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground, Sleeper, time_limit
 from support.requirement import requirement
-from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loads_the_sdk, one_shot
+from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loaded, one_shot
 
 import swarm_mcp
 from swarm_hook_core.process import start_time
@@ -324,57 +324,16 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground
 # -- the opening --------------------------------------------------------------------------------------
 
 
-def opening_answers(server: Server) -> list[dict]:
-    """The answers to what a client asks first."""
-    methods = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
-    return [server.welcome, *(server.ask(method) for method in methods)]
-
-
-def first_opening(ground: Ground) -> list[dict]:
-    """The same of an installation's first server, which has written them down when it ends."""
-    with Server(ground) as first:
-        spoken = opening_answers(first)
-        assert loads_the_sdk(first)
-        first.close_input()
-        assert first.ended_within(5) == 0
-    return spoken
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what a process has loaded by /proc (Linux)")
-def test_the_first_answers_are_the_sdks_own_and_later_servers_give_them_without_it(ground: Ground):
-    spoken = first_opening(ground)
-    with Server(ground) as second:
-        assert opening_answers(second) == spoken
-        assert not loads_the_sdk(second)
-        row = second.value("register", {"directory": ground.scope})
-        assert loads_the_sdk(second)
-        assert second.value("whoami")["id"] == row["id"]
-        assert opening_answers(second)[1:] == spoken[1:], "and so does the SDK, once it is there"
-
-
-def test_a_client_of_another_protocol_version_is_not_answered_from_the_wrong_record(ground: Ground, monkeypatch):
-    from support import serving
-
-    first_opening(ground)
-    for version in ("2024-11-05", "1999-01-01"):
-        monkeypatch.setitem(serving.ABOUT, "protocolVersion", version)
-        answers = []
-        for _ in range(2):
-            with Server(ground) as server:
-                answers.append(opening_answers(server))
-        assert answers[0] == answers[1]
-        if version != "1999-01-01":
-            assert answers[0][0]["protocolVersion"] == version
-
-
-def test_a_spoilt_record_is_done_without(ground: Ground):
-    spoken = first_opening(ground)
-    (record,) = Path(os.environ["SWARM_STATE_DIR"], "server").glob("opening-*.json")
-    for spoilt in (b"{", b'{"initialize 2025-06-18": 7}', b"\xff\xfe"):
-        record.write_bytes(spoilt)
-        with Server(ground) as server:
-            assert opening_answers(server) == spoken, spoilt
-        assert json.loads(record.read_bytes()), spoilt
+def test_first_questions_are_answered_before_the_event_loop_is_loaded(ground: Ground) -> None:
+    with Server(ground) as server:
+        for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping"):
+            assert "error" not in server.ask(method)
+        if Path("/proc/self/maps").exists():
+            assert "_asyncio" not in loaded(server)
+        assert "Not registered" in server.text("whoami")
+        if Path("/proc/self/maps").exists():
+            assert "_asyncio" in loaded(server)
+            assert not {"pydantic_core", "rpds"} & loaded(server)
 
 
 def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):

@@ -13,10 +13,10 @@ import pytest
 from support.fixtures import time_limit
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import Effects, is_known
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.shell.words import fields
+from swarm_hook_core.wildcards import match
 
 FILES = {
     "a.py": "foo a.py\n",

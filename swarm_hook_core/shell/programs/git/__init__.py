@@ -21,8 +21,7 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from swarm_hook_core.shell.programs.engine import Reading
 
@@ -68,8 +67,7 @@ def git(call: Call) -> None:
     after = any(_moves(earlier.words, words) for earlier in effects.git)
     if any((one.folder, one.words, one.after) == (folder, words, after) for one in effects.git):
         return  # a loop; it would only be asked again
-    found = {word: call.found(word) for word in words if not is_known(word)}
-    found = {word: founds for word, founds in found.items() if founds}
+    found = {word: founds for word in words if not is_known(word) and (founds := call.found(word))}
     made = GitCall(folder, words, call.by, top, _environment(call, folder), found, after)
     if words[0] == "apply":
         from swarm_hook_core.shell.programs.git.named_files import patched
@@ -89,7 +87,7 @@ def _moves(earlier: list[str], words: list[str]) -> bool:
     return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 
-def _made(call: Call, reading: Reading, top: list[Any]) -> None:
+def _made(call: Call, reading: Reading | None, top: list[str]) -> None:
     """Report the files that its words name, and its output."""
     from swarm_hook_core.shell.programs.git import listings
 
@@ -100,10 +98,11 @@ def _made(call: Call, reading: Reading, top: list[Any]) -> None:
         tell(call, top)
 
 
-def _function(name: str) -> Callable[[str], bool | None]:
+def _function(name: str) -> Callable[..., None]:
     from swarm_hook_core.shell.programs.git import named_files
 
-    return getattr(named_files, name)
+    function: Callable[..., None] = getattr(named_files, name)
+    return function
 
 
 def _is_elsewhere(words: list[str]) -> bool:
@@ -113,7 +112,7 @@ def _is_elsewhere(words: list[str]) -> bool:
     return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
 
 
-def _seen_from(folder: str | None, top: list[Any]) -> list[Any]:
+def _seen_from(folder: str | None, top: Sequence[str]) -> list[str]:
     """Global options, with the paths in them absolute."""
     absolute_ones = []
     for word in top:
@@ -124,7 +123,7 @@ def _seen_from(folder: str | None, top: list[Any]) -> list[Any]:
     return absolute_ones
 
 
-def _environment(call: Call, folder: str | None) -> dict[str, Any]:
+def _environment(call: Call, folder: str) -> dict[str, str]:
     """Return the repository's and the hooks' variables that the command sets, with absolute paths."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:

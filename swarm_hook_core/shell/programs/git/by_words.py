@@ -14,10 +14,7 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.inline.python_values import DiskFiles
+    from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.options import Options
 
 
@@ -26,7 +23,7 @@ _WITH_AUTOSTASH = ("rebase", "merge", "pull")
 _WITH_GIVING_UP = (*_WITH_AUTOSTASH, "cherry-pick", "revert", "am")
 
 
-def swept(call: Call, words: list[str], files: DiskFiles) -> Any:
+def swept(call: GitCall, words: list[str], files: list[str]) -> tuple[list[str], list[str]]:
     """Return ``(lost, taken)``: the `files` that ``git <words>`` loses, or takes along, as far as its words say.
 
     `call`: the GitCall, with aliases replaced in `words`; `files`: absolute paths of changed files.
@@ -35,14 +32,15 @@ def swept(call: Call, words: list[str], files: DiskFiles) -> Any:
     return lost, [file for file in _chosen(call, files, _taking(words)) if file not in lost]
 
 
-def losing(call: Call, words: list[str]) -> Any:
+def losing(call: GitCall, words: list[str]) -> list[str] | None:
     """Return the pathspecs of the files whose changes ``git <words>`` loses; [] for all files; None for no file."""
     verb, options = words[0], options_of(words)
     if options.has("-p", "--patch"):
         return None
     find = _LOSING.get(verb)
     if find is not None:
-        return find(call, words, options)
+        found: list[str] | None = find(call, words, options)
+        return found
     if verb in _WITH_GIVING_UP and options.has(*_GIVE_UP):
         return []
     if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash"):
@@ -50,7 +48,7 @@ def losing(call: Call, words: list[str]) -> Any:
     return None
 
 
-def _checkout(call: Call, words: list[str], options: Options) -> Any:
+def _checkout(call: GitCall, words: list[str], options: Options) -> list[str] | None:
     _before, after = cut(words[1:])
     force = options.has("-f", "--force")
     if options.has("-b", "-B", "--orphan") or after == []:
@@ -63,17 +61,17 @@ def _checkout(call: Call, words: list[str], options: Options) -> Any:
     return after or ["\0"]
 
 
-def _names_files(call: Call, word: str) -> bool:
+def _names_files(call: GitCall, word: str) -> bool:
     return os.path.exists(os.path.join(call.folder, word)) or word in call.found or any(sign in word for sign in ":*?[")
 
 
-def _restore(_call: Any, _words: Any, options: Options) -> Any:
+def _restore(_call: GitCall, _words: list[str], options: Options) -> list[str] | None:
     if options.has("-S", "--staged") and not options.has("-W", "--worktree"):
         return None
     return options.operands or (["\0"] if options.has("--pathspec-from-file") else None)
 
 
-def _stash(_call: Any, words: list[str], options: Options) -> Any:
+def _stash(_call: GitCall, words: list[str], options: Options) -> list[str] | None:
     _before, after = cut(words[1:])
     verb = "push"
     if len(words) > 1 and words[1][:1] != "-":
@@ -90,7 +88,7 @@ def _stash(_call: Any, words: list[str], options: Options) -> Any:
     return None
 
 
-def _checkout_index(_call: Any, _words: Any, options: Options) -> Any:
+def _checkout_index(_call: GitCall, _words: list[str], options: Options) -> list[str] | None:
     if not options.has("-f", "--force") or options.has("--prefix", "--temp"):
         return None
     if options.has("-a", "--all"):
@@ -114,7 +112,7 @@ _LOSING = {
 }
 
 
-def _taking(words: list[str]) -> Any:
+def _taking(words: list[str]) -> list[str] | None:
     """Return the pathspecs of the files whose changes ``git <words>`` stages, commits or moves; [] for all; None for no
     file.
     """
@@ -133,7 +131,7 @@ def _taking(words: list[str]) -> Any:
     return None
 
 
-def _chosen(call: Call, files: DiskFiles, words: list[str]) -> list[Any]:
+def _chosen(call: GitCall, files: list[str], words: list[str] | None) -> list[str]:
     """Return the `files` that pathspecs certainly match."""
     top = tree_of(call)
     if words is None or top is None:

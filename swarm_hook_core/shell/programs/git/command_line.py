@@ -6,6 +6,7 @@ import os
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from swarm_hook_core.shell.model import GitCall
@@ -17,7 +18,7 @@ TOP_WITH_VALUE = frozenset(
 _KEPT = ("-c", "--git-dir", "--work-tree", "--config-env")
 
 
-def without_global_options(words: list[str]) -> tuple[list[str], list[Any], list[str]]:
+def without_global_options(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Split git's arguments into (folders of ``-C``, global options to keep, the subcommand and its arguments)."""
     folders: list[Any] = []
     kept: list[Any] = []
@@ -44,7 +45,7 @@ def without_global_options(words: list[str]) -> tuple[list[str], list[Any], list
     return folders, kept, list(words[at:])
 
 
-def cut(words: list[str]) -> tuple[list[str], list[str] | None]:
+def cut(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
     """Split a subcommand's arguments into (before ``--``, after it or None)."""
     if "--" not in words:
         return list(words), None
@@ -52,7 +53,7 @@ def cut(words: list[str]) -> tuple[list[str], list[str] | None]:
     return list(words[:at]), list(words[at + 1 :])
 
 
-def work_tree(folder: str | None) -> str:
+def work_tree(folder: str) -> str | None:
     """Return the resolved top of the work tree around absolute `folder`, or None. Linked trees and submodules count."""
     probe = os.path.realpath(folder)
     while True:
@@ -73,7 +74,7 @@ def inside(folder: str, top: str) -> str:
     return relative
 
 
-def tree_of(call: GitCall) -> str:
+def tree_of(call: GitCall) -> str | None:
     """Return the work tree of a GitCall, or None: as `work_tree`, unless options or variables name another."""
     named = git_dir = None
     for word in call.top:

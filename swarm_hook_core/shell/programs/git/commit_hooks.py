@@ -60,7 +60,7 @@ def _hooks_folder(repository: Repository) -> str:
     """Return the folder of this repository's hooks; empty if unknown."""
     try:
         named = repository.setting("core.hooksPath")
-    except Refused:
+    except Refused:  # not a repository that git accepts
         return ""
     if named:
         return os.path.join(repository.top, os.path.expanduser(named))

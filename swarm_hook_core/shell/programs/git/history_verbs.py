@@ -107,7 +107,7 @@ def pull(question: Question) -> None:
             _rebase(question, [theirs], False)
         else:
             _merge(question, theirs)
-    except Refused:
+    except Refused:  # there is no upstream yet, and the fetched commits are unknown anyway
         return
 
 

@@ -11,6 +11,7 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
@@ -36,23 +37,24 @@ class Patch(Stream):
 class _Listing:
     """The files that ``git <words>`` prints, asked at the first question. `from_top`: names are relative to the top."""
 
-    def __init__(self, call: Call, top: list[Any], words: list[str], root: str, from_top: bool) -> None:
-        self._folder, self._top, self._words, self._root = call.folder, top, words, root
+    def __init__(self, folder: str, top: Sequence[str], words: Sequence[str], root: str, from_top: bool) -> None:
+        self._folder, self._top, self._words, self._root = folder, top, words, root
         self._base = root
         if not from_top:
-            self._base = os.path.realpath(call.folder)
-        self._names = None
+            self._base = os.path.realpath(folder)
+        self._asked = False
+        self._names: set[str] | None = None
 
-    def admits(self, path: str) -> bool:
+    def admits(self, path: str) -> bool | None:
         """Return True if it prints `path`, or something under it; None if git gives no answer."""
+        if not self._asked:
+            self._asked, self._names = True, self._ask()
         if self._names is None:
-            self._names = self._asked()
-        if self._names is False:
             return None
         real = os.path.realpath(path)
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
-    def _asked(self) -> set[str]:
+    def _ask(self) -> set[str] | None:
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
@@ -64,18 +66,18 @@ class _Listing:
         except Refused as refusal:
             if refusal.code == 1:
                 return set()  # nothing found
-            return False
-        except NoAnswer:
-            return False
+            return None
+        except NoAnswer:  # git was too slow: the files are unknown
+            return None
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
-def _found(call: Call, top: list[Any], words: list[str], from_top: bool) -> Found:
+def _found(call: Call, top: Sequence[str], words: Sequence[str], from_top: bool) -> Found | None:
     """Return a Found of the files that ``git <words>`` prints, or None if git cannot be asked."""
-    root = work_tree(call.folder)
-    if root is None or not all(is_known(word) for word in words):
+    root = work_tree(call.folder or "/")
+    if root is None or call.folder is None or not all(is_known(word) for word in words):
         return None
-    return Found(root, _Listing(call, top, words, root, from_top).admits)
+    return Found(root, _Listing(call.folder, top, words, root, from_top).admits)
 
 
 def _with(words: list[str], *options: str) -> list[str]:
@@ -83,12 +85,12 @@ def _with(words: list[str], *options: str) -> list[str]:
     return [words[0], *options, *words[1:]]
 
 
-def _rev_parse(call: Call, _top: list[Any]) -> None:
-    root = work_tree(call.folder)
-    wanted = call.words[1:]
+def _rev_parse(call: Call, _top: Sequence[str]) -> None:
+    folder = call.folder or "/"
+    root, wanted = work_tree(folder), call.words[1:]
     if root is None or len(wanted) != 1:
         return
-    inside = os.path.relpath(os.path.realpath(call.folder), root)
+    inside = os.path.relpath(os.path.realpath(folder), root)
     prefix = ""
     if inside != ".":
         prefix = inside + "/"
@@ -157,7 +159,7 @@ def _is_of_work_tree(call: Call, before: list[str]) -> bool:
     if not call.words[0].startswith("diff") or call.words[0] == "diff-tree":
         return False
     named = [word for word in before[1:] if word[:1] != "-"]
-    revisions = [word for word in named if not os.path.lexists(os.path.join(call.folder, word))]
+    revisions = [word for word in named if not os.path.lexists(os.path.join(call.folder or "/", word))]
     staged = any(word in ("--cached", "--staged") for word in before)
     return not staged and len(revisions) < 2 and not any(".." in word for word in revisions)
 
@@ -174,7 +176,7 @@ def _picked(words: list[str]) -> list[str]:
     return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
 
 
-def _patch_about(found: Found) -> Patch:
+def _patch_about(found: Found | None) -> Patch | None:
     if found is not None:
         return Patch(found)
     return None

@@ -13,7 +13,6 @@ from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from swarm_hook_core.shell.model import Found
     from swarm_hook_core.shell.options import Options
@@ -86,7 +85,7 @@ def report(call: Call, reading: Reading) -> None:
     _made_in_folder(call, reading, lambda name: name.startswith("git-"))
 
 
-def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], bool | None]) -> None:
+def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], bool]) -> None:
     folder = reading.options.value("-o", "--output-directory") or "."
     root = absolute(call.folder, folder)
     call.tree(
@@ -126,19 +125,17 @@ def patched(call: Call, options: Options) -> tuple[list[str], list[Found]] | Non
     return [os.path.normpath(os.path.join(here, path)) for path, _how in named], [about for about, _how in founds]
 
 
-def _patched(call: Call, options: Options) -> tuple[Any, ...]:
+def _patched(call: Call, options: Options) -> tuple[list[tuple[str, str]], list[tuple[Found, str]], bool]:
     """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
-    named: list[Any] = []
-    founds: list[Any] = []
+    named: list[tuple[str, str]] = []
+    founds: list[tuple[Found, str]] = []
     is_whole = True
-    top = None
+    top, here = None, ""
     if call.folder:
         top = work_tree(call.folder)
-    strip, under = options.value("-p"), options.value("--directory") or ""
-    here = ""
-    if top:
         here = os.path.realpath(call.folder)
+    strip, under = options.value("-p"), options.value("--directory") or ""
     prefix = ""
     if top and here != top:
         prefix = os.path.relpath(here, top)
@@ -149,7 +146,7 @@ def _patched(call: Call, options: Options) -> tuple[Any, ...]:
             if source == "-":
                 about = getattr(call.stdin, "about", None)
             if about is not None:
-                loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
+                loses = options.has("-R", "--reverse") and getattr(call.stdin, "of_work_tree", False)
                 founds.append((about, edit_or_replace(not loses)))
             else:
                 is_whole = False
@@ -196,7 +193,7 @@ def _text(call: Call, source: str) -> str | None:
             return None
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(LONGEST)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # unreadable, so the patch is unknown
         return None
 
 
@@ -224,7 +221,7 @@ def show_changes(call: Call, reading: Reading) -> None:
     call.shows([*files, *after], (), since)
 
 
-def _cut_at_dashes(words: list[str]) -> tuple[Any, ...]:
+def _cut_at_dashes(words: list[str]) -> tuple[list[str], bool, list[str]]:
     before = words
     if "--" in words:
         before = words[: words.index("--")]

@@ -10,16 +10,14 @@ from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, option
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import GitCall
 
 
 MOST_NAMED = 8
 _BY_PATHSPEC = frozenset("add stage restore rm".split())
 
 
-def places(call: Call, top: str) -> list[Any]:
+def places(call: GitCall, top: str) -> list[str]:
     """Return absolute paths that contain every file that GitCall `call` may touch in the work tree `top`; [] if
     unknown.
 

@@ -8,7 +8,8 @@ from swarm_hook_core.shell.model import is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from re import Pattern
     from typing import Any
 
     from swarm_hook_core.shell.model import Found
@@ -26,10 +27,12 @@ class Pathspec:
 
     __slots__ = ("_items", "_top", "_folders", "is_unsure", "is_empty")
 
-    def __init__(self, words: list[str], prefix: str, top: str, found: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, words: Iterable[str], prefix: str, top: str, found: Mapping[str, list[Found]] | None = None
+    ) -> None:
         self._items: list[Any] = []  # (exclude, path or None, pattern or None, founds or None)
         self._top = top
-        self._folders: dict[str, Any] = {}  # path -> True if a folder is there
+        self._folders: dict[str, bool] = {}  # path -> True if a folder is there
         self.is_unsure = False
         self.is_empty = not words
         for word in words:
@@ -67,7 +70,7 @@ class Pathspec:
         """Return True if the file `path` (relative to the top) matches, None if unknown."""
         if self.is_empty:
             return True
-        answer = False
+        answer: bool | None = False
         if self.is_unsure:
             answer = None
         for exclude, *item in self._items:
@@ -97,19 +100,19 @@ class Pathspec:
                 return True
         return False
 
-    def literals(self) -> list[Any]:
+    def literals(self) -> list[str]:
         """The files that words say by name, where they are no folders."""
         own = [path for exclude, path, pattern, _founds in self._items if path and pattern is None and not exclude]
         return [path for path in own if not self._is_folder(path) and self.matches(path)]
 
-    def plain_paths(self) -> list[Any]:
+    def plain_paths(self) -> list[str]:
         """Return the files and folders that the words spell out; [] if a word is anything else."""
         plain = not self.is_unsure and all(not item[0] and item[1] is not None and not item[2] for item in self._items)
         if plain:
             return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items))
         return []
 
-    def narrowed(self, paths: Iterable[Any] | list[str]) -> list[str]:
+    def narrowed(self, paths: Iterable[str]) -> list[str]:
         """Return the parts of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:
             return list(paths)
@@ -148,19 +151,21 @@ class Pathspec:
             self._folders[path] = os.path.isdir(os.path.join(self._top, path))
         return self._folders[path]
 
-    def _told(self, path: str, own: str, pattern: Any, founds: list[Found]) -> bool:
+    def _told(
+        self, path: str, own: str | None, pattern: Pattern[str] | None, founds: list[Found] | None
+    ) -> bool | None:
         if founds:
             return self._is_found(path, founds)
-        if own == "" or path == own or path.startswith(own + "/"):
+        if own == "" or path == own or (own is not None and path.startswith(own + "/")):
             return True
         return bool(pattern and pattern.fullmatch(path))
 
-    def _is_found(self, path: str, founds: list[Found]) -> Any:
+    def _is_found(self, path: str, founds: list[Found]) -> bool | None:
         whole = os.path.join(self._top, path)
-        answer: object = False
+        answer: bool | None = False
         for one in founds:
             root = os.path.realpath(one.root)
-            told = False
+            told: bool | None = False
             if whole == root or whole.startswith(root.rstrip("/") + "/"):
                 told = one.admits(whole)
             if told:
@@ -170,7 +175,7 @@ class Pathspec:
         return answer
 
 
-def _magic_of(word: str) -> tuple[set[Any], str]:
+def _magic_of(word: str) -> tuple[set[str] | None, str]:
     """Return (set of magic words, the rest) of a pathspec; (None, "") for unsupported magic."""
     if not word.startswith(":") or word == ":":
         return set(), word.removeprefix(":")
@@ -188,7 +193,7 @@ def _magic_of(word: str) -> tuple[set[Any], str]:
     return magic, word[at:].removeprefix(":")
 
 
-def _relative(path: str, prefix: str, top: str) -> str:
+def _relative(path: str, prefix: str, top: str) -> str | None:
     """Return `path`, written in `prefix`, relative to `top` (empty: all of it), or None if it is outside."""
     if os.path.isabs(path):
         folder, name = os.path.split(os.path.normpath(path))

@@ -11,17 +11,15 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Mapping, Sequence
 
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.inline.tokens import Token
-    from swarm_hook_core.shell.model import GitCall
+    from swarm_hook_core.shell.model import Found, GitCall
 
 
 MOST = 200  # submodules of one repository that are looked at
 
 
-def removed_trees(call: GitCall) -> list[Any]:
+def removed_trees(call: GitCall) -> list[str]:
     """Return the tops, without links, of the work trees that GitCall `call` removes, changed or not.
 
     Empty for other calls, and where git refuses to remove a changed one. A computed name may be that of any of them.
@@ -42,7 +40,9 @@ def removed_trees(call: GitCall) -> list[Any]:
     return [os.path.realpath(one) for one in folders if one is not None and os.path.isfile(os.path.join(one, ".git"))]
 
 
-def submodules(folder: str, top: str, words: list[str], found: list[Token] | None = None) -> list[Any]:
+def submodules(
+    folder: str, top: str, words: Sequence[str], found: Mapping[str, list[Found]] | None = None
+) -> list[str]:
     """Return the tops of the checked out submodules in work tree `top` that `words`, said in `folder`, mean.
 
     No words mean all, as ``--all`` does.
@@ -52,7 +52,7 @@ def submodules(folder: str, top: str, words: list[str], found: list[Token] | Non
     return [tree for tree in trees if not words or any(_means(word, tree, folder, found or {}) for word in words)]
 
 
-def _means(word: str, tree: str, folder: str, found: list[Token]) -> bool:
+def _means(word: str, tree: str, folder: str, found: Mapping[str, list[Found]]) -> bool:
     if not is_known(word):
         if word in found:
             return any(one.admits(tree) is not False for one in found[word])
@@ -61,20 +61,20 @@ def _means(word: str, tree: str, folder: str, found: list[Token]) -> bool:
     return (tree + "/").startswith(named.rstrip("/") + "/") or any(sign in word for sign in ":*?[")
 
 
-def _listed(path: str) -> list[Any]:
+def _listed(path: str) -> list[str]:
     """The paths in a ``.gitmodules``, relative to the top."""
     try:
         if not os.path.isfile(path):
             return []
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read(SMALL).split("\n")
-    except OSError:
+    except OSError:  # unreadable: no submodule is known
         return []
     pairs = [line.partition("=") for line in lines]
     return [value.strip().strip('"') for name, equals, value in pairs if equals and name.strip() == "path"][:MOST]
 
 
-def _linked(call: Call, word: str, top: str) -> list[Any]:
+def _linked(call: GitCall, word: str, top: str) -> list[str]:
     """The linked work trees of the repository that `word` stands for."""
     folder = None
     if is_known(word):

@@ -15,7 +15,7 @@ from swarm_hook_core import git
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
 
@@ -43,7 +43,7 @@ class Repository:
     """
 
     def __init__(
-        self, top: str, seconds: float, settings: Sequence[Any] = (), environment: dict[str, Any] | None = None
+        self, top: str, seconds: float, settings: Iterable[str] = (), environment: Mapping[str, str] | None = None
     ) -> None:
         self.top = top
         self._settings = list(settings)
@@ -65,24 +65,25 @@ class Repository:
             raise NoAnswer(result.stderr)
         if result.code != 0:
             raise Refused(result.stderr, result.code)
-        return result.stdout
+        text: str = result.stdout
+        return text
 
-    def names(self, *words: str, paths: list[str]) -> list[Any]:
+    def names(self, *words: str, paths: Collection[str]) -> list[str]:
         """Return the NUL-separated names that git prints about `paths`; [] without paths."""
         if paths:
             return _split(self.ask(*words, *self._limits(paths)))
         return []
 
-    def differing(self, old: str, new: str, paths: list[str]) -> list[Any]:
+    def differing(self, old: str, new: str, paths: Collection[str]) -> list[Any]:
         """Files that differ between two trees."""
         return self.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, paths=paths)
 
-    def since_fork(self, ours: str, theirs: str, paths: list[str]) -> list[Any]:
+    def since_fork(self, ours: str, theirs: str, paths: Collection[str]) -> list[Any]:
         """Files that `theirs` changed since it and `ours` parted."""
         options = ("--name-only", "-z", "--no-renames", *git.NO_PROGRAMS)
         return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
 
-    def changed_in(self, revisions: list[str], paths: list[str], mainline: bool = False) -> list[Any]:
+    def changed_in(self, revisions: Sequence[str], paths: Collection[str], mainline: bool = False) -> list[Any]:
         """Files that these commits change; a range says all its commits."""
         walk = []
         if not any(".." in one or one.startswith("^") for one in revisions):
@@ -92,7 +93,7 @@ class Repository:
             options.append("-m")
         return self.names("log", *options, *walk, *revisions, paths=paths)
 
-    def authored(self, paths: list[str], since: int) -> dict[str, Any]:
+    def authored(self, paths: Collection[str], since: int) -> dict[str, Any]:
         """Return the time (Unix seconds) of the newest commit of HEAD to each of these files, among the commits since
         then.
 
@@ -109,7 +110,7 @@ class Repository:
                 found.update((name, max(int(time_), found.get(name, 0))) for name in _split(names.lstrip("\n")))
         return found
 
-    def unpushed(self, paths: list[str], since: int) -> list[Any]:
+    def unpushed(self, paths: Collection[str], since: int) -> list[str]:
         """Return the files changed by commits of HEAD that are on no remote's branch, among the commits since then.
 
         `since` is in Unix seconds.
@@ -117,29 +118,29 @@ class Repository:
         options = ("--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", f"--since={since}")
         return self.names("log", *options, "HEAD", "--not", "--remotes", paths=paths)
 
-    def staged(self, paths: list[str], tree: str = "HEAD") -> list[Any]:
+    def staged(self, paths: Collection[str], tree: str = "HEAD") -> list[str]:
         """Return the files whose entry in the index differs from `tree`."""
         try:
             return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", tree, paths=paths)
         except Refused:
             return self.tracked(paths)  # no commit yet
 
-    def tracked(self, paths: list[str]) -> list[Any]:
+    def tracked(self, paths: Collection[str]) -> list[str]:
         """Files in the index."""
         return self.names("ls-files", "-z", "-c", "--full-name", paths=paths)
 
-    def untracked(self, paths: list[str], with_ignored: bool = False) -> list[Any]:
+    def untracked(self, paths: Collection[str], with_ignored: bool = False) -> list[str]:
         """Files that are not in the index."""
         ignored = []
         if not with_ignored:
             ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
 
-    def modified(self, paths: list[str]) -> list[Any]:
+    def modified(self, paths: Collection[str]) -> list[str]:
         """Return the files of the index whose content in the work tree differs or is gone."""
         return self.by_content(_rows(self.names("diff-files", *_RAW, paths=paths)))
 
-    def against(self, tree: str, paths: list[str], additions: bool = True) -> list[Any]:
+    def against(self, tree: str, paths: Collection[str], additions: bool = True) -> list[str]:
         """Files of the index or of `tree` that are not in the work tree as `tree` has them.
 
         Without `additions`, not those that `tree` lacks.
@@ -147,7 +148,7 @@ class Repository:
         rows = _rows(self.names("diff-index", *_RAW, tree, paths=paths))
         return self.by_content([row for row in rows if additions or row[3] != "A"])
 
-    def shown(self, folder: str, *words: str) -> list[Any]:
+    def shown(self, folder: str, *words: str) -> list[str]:
         """Return the files that ``git <words>``, a diff, finds different, asked in `folder`."""
         return self.by_content(_rows(_split(self.ask("-C", folder, words[0], *_RAW, *words[1:]))))
 
@@ -155,7 +156,7 @@ class Repository:
         """Return True if `new` has `old` in its history."""
         try:
             self.ask("merge-base", "--is-ancestor", old, new)
-        except Refused:
+        except Refused:  # exit code 1 is git's no
             return False
         return True
 
@@ -163,7 +164,7 @@ class Repository:
         """Return the last value of a setting, or empty."""
         try:
             return self.ask("config", "--get", name).rstrip("\n")
-        except Refused:
+        except Refused:  # the setting is not set
             return ""
 
     def note(self, name: str) -> str:
@@ -172,19 +173,19 @@ class Repository:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read(65536).strip()
-        except OSError:
+        except OSError:  # git has no such note
             return ""
 
     # -------------------------------------------------------------- innards
 
-    def by_content(self, rows: list[tuple[str, ...]]) -> list[Any]:
+    def by_content(self, rows: list[tuple[str, str, str, str, str, str]]) -> list[str]:
         """The paths of `rows` (see `_rows`), without files that are only younger than the index knows."""
         doubtful = {
             row[0]: row[1]
             for row in rows
             if row[3] == "M" and not row[2].strip("0") and row[4] == row[5] and row[4] in _REGULAR
         }
-        same = ()
+        same: set[str] = set()
         if doubtful:
             same = self._same(doubtful)
         return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))
@@ -203,11 +204,11 @@ class Repository:
             return set()
         try:
             hashes = self.ask("hash-object", "--", *plain).split("\n")
-        except Refused:
+        except Refused:  # a file has vanished: none counts as the same
             return set()
         return {path for path, made in zip(plain, hashes) if made == objects[path]}
 
-    def _limits(self, paths: list[str]) -> list[Any]:
+    def _limits(self, paths: Collection[str]) -> list[str]:
         if len(paths) > MOST_PATHS:
             return ["--"]
         magic = ":(top,literal)"
@@ -216,11 +217,11 @@ class Repository:
         return ["--", *(magic + path for path in paths)]
 
 
-def _split(text: str) -> list[Any]:
+def _split(text: str) -> list[str]:
     return [part for part in text.split("\0") if part]
 
 
-def _rows(parts: list[str]) -> list[Any]:
+def _rows(parts: list[str]) -> list[tuple[str, str, str, str, str, str]]:
     """(path, old object, new object, status, old mode, new mode) of each file in a raw diff."""
     rows = []
     for head, path in zip(parts[::2], parts[1::2]):

@@ -20,7 +20,7 @@ from swarm_hook_core.shell.programs.rows import Case, row_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.programs.engine import Functions
+    from collections.abc import Callable
 
 
 ROWS = """
@@ -186,7 +186,7 @@ def _row(name: str) -> Case | None:
     return _rows[name]
 
 
-def reading_of(call: Call, words: list[str], functions: Functions) -> Reading | None:
+def reading_of(call: Call, words: list[str], functions: Callable[[str], Callable[..., None]] | None) -> Reading | None:
     """Return ``git <words>`` as its row reads it, or None if it has no row."""
     row = _row(words[0])
     if row is None:
@@ -232,4 +232,4 @@ def asks(words: list[str]) -> str:
 
 
 def _alone(words: list[str]) -> Reading | None:
-    return reading_of(Call(None, "git", words, None), words, None)
+    return reading_of(Call(None, "git", words, None), words, None)  # type: ignore[arg-type]  # it only reads words

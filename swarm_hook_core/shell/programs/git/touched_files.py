@@ -13,10 +13,10 @@ from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_r
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.pattern_match import Cover
     from swarm_hook_core.shell.model import GitCall
 
 
@@ -48,7 +48,7 @@ class Touch:
         self.changes_repository = False
 
 
-def touched(call: GitCall, locked: list[str], seconds: float = SECONDS, covers: tuple[Any, ...] = ()) -> Touch:
+def touched(call: GitCall, locked: Sequence[str], seconds: float = SECONDS, covers: Sequence[Cover] = ()) -> Touch:
     """Return the effects of GitCall `call` on `locked`: absolute paths of files or folders, by any of their names.
 
     Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. Changes nothing. Takes at most about
@@ -76,14 +76,16 @@ def touched(call: GitCall, locked: list[str], seconds: float = SECONDS, covers: 
     return touch
 
 
-def without_aliases(call: Call, seconds: float = SECONDS) -> Any:
+def without_aliases(call: GitCall, seconds: float = SECONDS) -> list[str] | None:
     """Return the words of a GitCall with aliases replaced, None if unknown."""
     if is_subcommand(call.words[0]):
         return call.words
     top = tree_of(call)
     try:
-        return top and _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
-    except (NoAnswer, Refused):
+        if top is not None:
+            return _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
+        return None
+    except (NoAnswer, Refused):  # git gives no answer: the alias is unknown
         return None
 
 
@@ -99,7 +101,7 @@ def _ask(name: str, question: Question) -> None:
     function(question)
 
 
-def _without_aliases(words: list[str], repository: Repository) -> list[str]:
+def _without_aliases(words: list[str], repository: Repository) -> list[str] | None:
     """Return `words` with aliases replaced; None for those that run a shell, and for commands git does not have."""
     for _ in range(MOST_ALIASES):
         name = words[0]
@@ -114,7 +116,7 @@ def _without_aliases(words: list[str], repository: Repository) -> list[str]:
 
         try:
             words = [*shlex.split(value), *words[1:]]
-        except ValueError:
+        except ValueError:  # quotes that are not closed
             return None
     return None
 
@@ -132,22 +134,22 @@ class Question:
         call: GitCall,
         words: list[str],
         repository: Repository,
-        locked: list[str],
+        locked: Sequence[str],
         touch: Touch,
-        covers: tuple[Any, ...] = (),
+        covers: Sequence[Cover] = (),
     ) -> None:
         self.call = call
         self.words = words
         self.options = options_of(words)
         self.repository = repository
         self.touch = touch
-        self._fold = str
+        self._fold: Callable[[str], str] = str
         if repository.ignores_case:
             self._fold = str.casefold
         self._held = self._by_name(locked)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
-        self._folded: dict[str, Any] = {}  # name as git compares it -> names
+        self._folded: dict[str, list[str]] = {}  # name as git compares it -> names
         for name in self._held:
             self._folded.setdefault(self._fold(name), []).append(name)
         self._sorted = sorted(self._folded)
@@ -157,7 +159,7 @@ class Question:
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
         self.prefix = inside(call.folder, repository.top)
 
-    def _by_name(self, locked: list[str]) -> dict[str, Any]:
+    def _by_name(self, locked: Sequence[str]) -> dict[str, list[str]]:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
         from swarm_hook_core.paths import contains, real_paths
 
@@ -174,7 +176,7 @@ class Question:
                     held.setdefault(real[len(start) :], []).append(path)
         return {path: there for path, there in held.items() if path != ".git" and not path.startswith(".git/")}
 
-    def _folders(self) -> list[Any]:
+    def _folders(self) -> list[str]:
         """The folders, relative to the top, that the covers' files are in."""
         from swarm_hook_core.paths import NO_CASE, contains
 
@@ -189,7 +191,7 @@ class Question:
                 found.append(os.path.relpath(folder, self._fold(top)))
         return found
 
-    def _is_nested(self, folder: str, known: dict[str, Any]) -> bool:
+    def _is_nested(self, folder: str, known: dict[str, bool]) -> bool:
         if folder not in known:
             there = bool(folder) and os.path.lexists(os.path.join(self.repository.top, folder, ".git"))
             known[folder] = there or bool(folder) and self._is_nested(os.path.dirname(folder), known)
@@ -197,7 +199,7 @@ class Question:
 
     # ------------------------------------------------------------- answers
 
-    def hit(self, paths: Iterable[Any] | list[str] | set[str]) -> list[Any]:
+    def hit(self, paths: Iterable[str]) -> list[str]:
         """Note that it touches these files or folders (relative); return the locked paths on, under and above them.
 
         Alone it means that git refuses to overwrite uncommitted changes; otherwise see the next two.
@@ -212,15 +214,15 @@ class Question:
         self.touch.certain = list(dict.fromkeys([*self.touch.certain, *met]))
         return list(met)
 
-    def loses(self, paths: Iterable[Any] | list[str]) -> None:
+    def loses(self, paths: Iterable[str]) -> None:
         """Note that it touches these, and that their uncommitted changes are gone, or put aside."""
         self.touch.lost = list(dict.fromkeys([*self.touch.lost, *self.hit(paths)]))
 
-    def takes(self, paths: Iterable[Any] | list[str]) -> None:
+    def takes(self, paths: Iterable[str]) -> None:
         """Note that it touches these, and takes their uncommitted changes along: staged, committed, moved."""
         self.touch.taken = list(dict.fromkeys([*self.touch.taken, *self.hit(paths)]))
 
-    def maybe(self, paths: list[str]) -> None:
+    def maybe(self, paths: Iterable[str]) -> None:
         """It may touch these."""
         for path in paths:
             whole = path.rstrip("/")
@@ -242,7 +244,7 @@ class Question:
             self.loses(self.repository.against("HEAD", self.locked))
         self.loses(self.repository.against(self.known(revision), self.locked))
 
-    def staged(self, tree: str = "HEAD") -> list[Any]:
+    def staged(self, tree: str = "HEAD") -> list[str]:
         """Return the locked files whose entry in the index differs from `tree`."""
         return self.repository.staged(self.locked, tree)
 
@@ -258,14 +260,14 @@ class Question:
             return "@{-1}"
         return revision
 
-    def specs(self, words: list[str]) -> Pathspec:
+    def specs(self, words: Iterable[str]) -> Pathspec:
         """These words as pathspecs, with those from ``--pathspec-from-file``."""
         specs = Pathspec([*words, *self._listed()], self.prefix, self.repository.top, self.call.found)
         if specs.is_unsure:
             self.cannot_tell()
         return specs
 
-    def _listed(self) -> list[Any]:
+    def _listed(self) -> list[str]:
         file = self.options.value("--pathspec-from-file")
         if file is None:
             return []
@@ -281,7 +283,7 @@ class Question:
             return ["\0"]  # unknown words
         return [line for line in text.split("\0" if self.options.has("--pathspec-file-nul") else "\n") if line]
 
-    def chosen(self, specs: Pathspec, ask: Callable[..., Any] | type) -> list[Any]:
+    def chosen(self, specs: Pathspec, ask: Callable[[list[str]], Iterable[str]]) -> list[str]:
         """Return the answers of ``ask(paths)`` for the locked files that `specs` may match, if they do match."""
         told = []
         for path in ask(specs.narrowed(self.locked)):
@@ -292,11 +294,11 @@ class Question:
                 self.maybe([path])
         return told
 
-    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list[Any]:
+    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list[str]:
         """The locked files that `specs` may mean and that are not as `tree` has them (see ``Repository.against``)."""
         return self.chosen(specs, lambda paths: self.repository.against(tree, paths, additions))
 
-    def named(self, specs: Pathspec) -> list[Any]:
+    def named(self, specs: Pathspec) -> list[str]:
         """The locked files that `specs` says by name."""
         named = [path for path in self.locked if path in self._held and specs.names(path)]
         return named + [path for path in specs.literals() if self.covers and self._covered(path)]
@@ -309,7 +311,7 @@ class Question:
         """Return True if there is such a file or folder, relative to `prefix` of the work tree."""
         return os.path.lexists(os.path.join(self.repository.top, prefix, path))
 
-    def _covered(self, path: str) -> list[Any]:
+    def _covered(self, path: str) -> list[tuple[str, Cover]]:
         """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
         there.
         """
@@ -332,7 +334,7 @@ class Question:
             self.touch.unsure = True  # more than could be looked through
         return []
 
-    def _met_by(self, path: str) -> list[Any]:
+    def _met_by(self, path: str) -> list[str]:
         """Return the locked names that `_meet` this path, in their order."""
         whole = self._fold(path)
         above = [whole[:at] for at, letter in enumerate(whole) if letter == "/"]

@@ -17,14 +17,12 @@ from swarm_hook_core.shell.programs.git.touched_files import touched
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.inline.python_values import DiskFiles
+    from swarm_hook_core.shell.model import GitCall
 
 
-def swept(call: Call, files: DiskFiles, seconds: float) -> Any:
+def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str], list[str]]:
     """Return ``(lost, taken)``: the `files` whose changes GitCall `call` would lose, or take along.
 
     `files`: absolute paths of files with uncommitted changes. Changes nothing, takes at most about `seconds`. Raises
@@ -44,8 +42,12 @@ def swept(call: Call, files: DiskFiles, seconds: float) -> Any:
 
 
 def changes(
-    top: str, files: DiskFiles, seconds: float, settings: Sequence[Any] = (), environment: dict[str, str] | None = None
-) -> Any:
+    top: str,
+    files: Iterable[str],
+    seconds: float,
+    settings: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> tuple[list[str], list[str]]:
     """``(changed, untracked)``: those of `files` that git knows and are not as it has them, and those it knows not."""
     repository = Repository(top, seconds, settings, environment)
     named = {}
@@ -60,12 +62,12 @@ def changes(
             changed = repository.against("HEAD", named)
         except Refused:
             changed = repository.tracked(named)  # no commit yet
-    except (NoAnswer, Refused):
+    except (NoAnswer, Refused):  # git gives no answer: no change is known
         return [], []
     return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
 
-def changed_in(top: str, folder: str, seconds: float) -> Any:
+def changed_in(top: str, folder: str, seconds: float) -> list[str] | None:
     """Return the files at and below `folder` in work tree `top` with uncommitted changes, as a list.
 
     Without ignored files. Returns None if git does not answer in time.
@@ -74,14 +76,14 @@ def changed_in(top: str, folder: str, seconds: float) -> Any:
     below = ["" if inside == "." else inside]
     try:
         found = [*repository.untracked(below), *repository.against("HEAD", below)]
-    except NoAnswer:
+    except NoAnswer:  # git was too slow
         return None
-    except Refused:
+    except Refused:  # not a work tree that git accepts: nothing to protect
         return []
     return [os.path.join(top, name) for name in found]
 
 
-def moved_to(call: Call) -> list[Any]:
+def moved_to(call: GitCall) -> list[str]:
     """Return absolute paths that ``git mv`` moves files to, with their uncommitted changes; [] for other calls."""
     if call.words[0] != "mv":
         return []
@@ -96,7 +98,7 @@ def moved_to(call: Call) -> list[Any]:
     return []
 
 
-def roots(call: Call, seconds: float) -> list[Any]:
+def roots(call: GitCall, seconds: float) -> list[str]:
     """Return the files and folders, without links, that contain all the call may lose or take along."""
     removed = removed_trees(call)
     if removed and call.words[0] != "rm":

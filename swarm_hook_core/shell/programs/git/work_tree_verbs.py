@@ -16,7 +16,7 @@ from swarm_hook_core.shell.programs.git.repository import Refused
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from swarm_hook_core.shell.programs.git.touched_files import Question
@@ -112,7 +112,7 @@ def _switch_to_remote(question: Question, name: str, force: bool) -> bool:
     return True
 
 
-def _files(question: Question, tree: str | None, words: list[str], removes: bool = False) -> None:
+def _files(question: Question, tree: str | None, words: Sequence[str], removes: bool = False) -> None:
     """Files out of `tree` (None: the index). Named files are written even if nothing changes."""
     specs = question.specs(words)
     question.loses(question.named(specs))
@@ -324,7 +324,7 @@ def push(question: Question) -> None:
         _leave_to_hooks(question, "pre-push")
 
 
-def _leave_to_hooks(question: Question, hook: str, named: Sequence[Any] = ()) -> None:
+def _leave_to_hooks(question: Question, hook: str, named: Sequence[str] = ()) -> None:
     """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
     from swarm_hook_core.shell.programs.git import commit_hooks
 
@@ -338,10 +338,9 @@ def unlink(question: Question) -> None:
     options = question.options
     specs = question.specs(options.operands)
     forced = options.has("-f", "--force") and not options.has("--cached")
+    say: Callable[[Iterable[str]], object] = question.hit
     if forced:
         say = question.loses
-    else:
-        say = question.hit
     if not specs.is_empty:
         say(question.named(specs))
         say(question.chosen(specs, question.repository.tracked))
@@ -369,7 +368,7 @@ def move(question: Question) -> None:
                 _rename(question, old, _seen_from_top(question, new) if is_known(target) else None)
 
 
-def _rename(question: Question, old: str, new: str) -> None:
+def _rename(question: Question, old: str, new: str | None) -> None:
     """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
     say = _moving(question)
     say(path for path in (old, new) if path is not None and path in question.locked)
@@ -387,14 +386,14 @@ def _rename(question: Question, old: str, new: str) -> None:
                 say([folder])
 
 
-def _moving(question: Question) -> Callable[[str], bool | None]:
+def _moving(question: Question) -> Callable[[Iterable[str]], object]:
     """Return the effect of a move: changes go along; with -f it also overwrites existing files."""
     if question.options.has("-f", "--force"):
         return question.loses
     return question.takes
 
 
-def _seen_from_top(question: Question, word: str) -> str:
+def _seen_from_top(question: Question, word: str) -> str | None:
     """Return `word` relative to the top of the work tree, None if it is outside."""
     relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
     if relative == "." or relative.startswith("../"):

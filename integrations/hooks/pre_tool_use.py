@@ -1,0 +1,9 @@
+"""A client is about to call a tool: deny a write to a file that another session has locked. JSON on standard input."""
+
+import sys
+
+from launch import end
+from runtime import RUNTIME
+from swarm_hook_core.core import HookCore
+
+end(HookCore(RUNTIME).run_pre_tool_use_hook(sys.stdin))
