@@ -37,12 +37,12 @@ PARTS = {
     "hooks": Part(
         "Checks, and a session's life",
         "A check costs about two bare interpreters, at any number of locks.",
-        r"^ +median|^PreToolUse claude-code (allow|deny) +(0|1,000,000) |^(Sess|User|Post|Stop).*claude-code +1,000,000 ",
+        r"^ +median|^PreToolUse claude-code (allow|deny) +(0|1,000,000) |^(SessionStart startup|User|Stop).*claude-code +1,000,000 ",
     ),
     "shell": Part(
         "Checks of shell commands",
         "Beside locks of other sessions the command is read.",
-        r"^median|^plain .*claude-code +100,000 |^shell .*claude-code +100,000 (ls|cd|echo|python3) .*\d$",
+        r"^median|^plain .*claude-code +100,000 |^shell .*claude-code +100,000 (ls|python3) .*\d$",
     ),
     "traces": Part(
         "Checks beside uncommitted work", "Ten other sessions with 10,000 traces.", r"^median|claude-code beside"
