@@ -1,4 +1,4 @@
-"""The table of programs: it is whole, its language does what its head says, and the page about it is true."""
+"""The table of programs: it is whole, its language works as its head says, and the page about it is true."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_rows_say_what_the_engine_knows() -> None:
                 assert verb != "language" or callable(programs.program(name).does), name
 
 
-# Rows, and behind each `$` a command with what it does: `?` possibly, `~` a guess, `@` runs the project.
+# Rows, and behind each `$` a command with its effects: `?` possibly, `~` a guess, `@` runs the project.
 LANGUAGE = """
 frob: write {}
   $ frob a b/c -x -- -y: a b/c -y
@@ -176,7 +176,7 @@ def rows_and_commands() -> list[tuple[str, str, str]]:
 
 
 def told(row: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What `command` is said to do in `folder` once `row` is in the table."""
+    """Return the effects of `command` in `folder` once `row` is in the table."""
     monkeypatch.setattr(programs, "ROWS", f"\n{row}\n{table.ROWS}")
     monkeypatch.setattr(programs, "_met", {})
     for name in ("there", "Pipfile", "d/x", "d/x.py", "d/sub/y.py"):
