@@ -38,7 +38,10 @@ def run(items: list[str]) -> int:
                 "swarm-mcp: no command, and standard input is not a terminal: serving MCP on standard input and output,"
                 " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
-        code = _run(verb, items[1:])
+        if alone:
+            code = _front_page()
+        else:
+            code = _run(verb, items[1:])
         flush()
         return code
     except SwarmError as error:
@@ -62,8 +65,6 @@ def _verb(word: str) -> str:
 
 
 def _run(verb: str, items: list[str]) -> int:
-    if not verb:
-        return _front_page()
     if verb in ("help", "--help", "-h"):
         return _help(items)
     if verb in ("--version", "-v", "-V", "version"):
