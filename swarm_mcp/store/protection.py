@@ -1,4 +1,4 @@
-"""Attempts to weaken the protection of others, and what has been weakened: events for people, words for sessions."""
+"""Attempts to weaken the protection of others, and weakened protection: events for people, words for sessions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONGEST = 300  # characters of a command in an event
 
 
 def attempted(db: Database, scope: str, actor: str | None, deed: str, path: str = "", tool: str = "") -> bool:
-    """Write down that session `actor` (None: not known) tried `deed`, on `path` with `tool` where it named one.
+    """Write down that session `actor` (None: not known) tried `deed`, on `path` with `tool` if it named one.
 
-    Return False where the same was written down within the last minute.
+    Return False if the same was written down within the last minute.
     """
     deed = deed[:LONGEST]
     with db.writing() as tx:
@@ -35,7 +35,7 @@ def attempted(db: Database, scope: str, actor: str | None, deed: str, path: str 
 def lowered(tx: Transaction, scope: str, actor: str | None, what: str, words: str) -> None:
     """Write down that `what` protects the sessions of `scope` less than before, and tell them so in `words`.
 
-    `actor`: the session that did it; None for a person, and where that is not known.
+    `actor` is the session behind it; None for a person, or if it is not known.
     """
     from swarm_mcp.store import notices
 

@@ -1,6 +1,6 @@
-"""What one change makes others do: each reaction by name, in order, inside the transaction of the change itself.
+"""Reactions: the effects of one change on others, each by name, in order, in the transaction of the change itself.
 
-Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first whether the
+Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first if the
 tables of a part hold anything for it, and loads the module of that part only then.
 """
 
@@ -47,7 +47,7 @@ def turn_ended(tx: Transaction, session: Session, over_ns: int) -> None:
 
 def session_settled(tx: Transaction, session: Session, before: Session | None) -> None:
     """A session has joined, or was renewed; `before` is its row until then. It may take the plan, or leave it."""
-    # Most sessions never plan, and need not load what planning is.
+    # Most sessions never plan, and need not load the planner.
     if "role:planner" in f"{session.label} {before.label if before else ''}":
         from swarm_mcp.store import known_values
 
@@ -115,7 +115,7 @@ def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
 
 
 def locks_granted(tx: Transaction, session: Session, locks: list[Lock]) -> None:
-    """A session was given these locks: note it with former holders whose leases on the same files lapsed."""
+    """A session was given these locks: note it with former holders, if their leases on the same files lapsed."""
     if locks and tx.has("swarm_lapses"):
         from swarm_mcp.store import leases
 
@@ -172,7 +172,7 @@ def locks_ended(tx: Transaction, locks: list[Lock], reason: str) -> None:
 
 
 def lapse_locks(tx: Transaction, lapsed: list[Lock]) -> None:
-    """End these locks, whose leases are over, and tell their holders."""
+    """End these locks, since their leases are over, and tell their holders."""
     if lapsed:
         end_locks(tx, lapsed, "lapsed")
         locks_lapsed(tx, lapsed)
@@ -193,7 +193,7 @@ def place_left(tx: Transaction) -> None:
 
 
 def dismiss(tx: Transaction, ids: Iterable[str]) -> None:
-    """Remove those of these sessions that are there for their locks alone, and have none left."""
+    """Remove those of these sessions that are there for their locks alone, and have no lock left."""
     for instance_id in ids:
         sql = (
             "SELECT 1 FROM swarm_sessions s WHERE s.instance_id = ? AND s.runtime = ?"

@@ -1,4 +1,4 @@
-"""Sessions: who takes part, since when, and when they have gone."""
+"""Sessions: registered, adopted, moved and ended."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT
 
 
 class Registration:
-    """What a session says of itself when it registers. Empty values count as not given.
+    """The facts that a session registers with. Empty values count as not given.
 
-    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
-    the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it;
-    `turn_over` when a turn of its has ended, or the next one begins (ns), 0 where that is not why it registers; `by`
-    which agent's shell registers it for somebody else (``agents_shell.mark_of_shell``).
+    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of the terminal in
+    front of it, if the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it; `turn_over` the moment
+    (ns) at which a turn ended or the next one begins, 0 for another reason to register; `by` the agent whose shell
+    registers it for another session (``agents_shell.mark_of_shell``).
     """
 
     __slots__ = (
@@ -91,10 +91,10 @@ def register(db: Database, request: Registration) -> Session:
 
 
 def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
-    """Make the session of instance `row` instance `instance_id` instead; its row.
+    """Make the session of instance `row` instance `instance_id` instead; return its row.
 
-    What it held until now moves along. None where that instance is not there to be taken: it works in
-    another scope or folder, or belongs to another session.
+    All that it held moves along. None if that instance is not free: it works in another scope or folder, or belongs to
+    another session.
     """
     with db.writing() as tx:
         reserved = session_table.get(tx, instance_id)
@@ -126,7 +126,9 @@ def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
 
 
 def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
-    """Remove an instance and whatever it holds; whether it was there. `by`: who does it, to tell its peers."""
+    """Remove an instance with all that it holds; return True if it was there. `by` is named to its peers as the
+    remover.
+    """
     with db.writing() as tx:
         row = session_table.get(tx, instance_id)
         if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)):
@@ -141,7 +143,8 @@ def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Ses
 
 
 def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) -> bool:
-    """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; whether it was."""
+    """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; return True if it was.
+    """
     return bool(
         tx.change(
             "UPDATE swarm_sessions SET session_id = ? WHERE instance_id = ? AND runtime = ? AND session_id = ?",
@@ -151,9 +154,9 @@ def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) 
 
 
 def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -> bool:
-    """Note that the session of instance `row` has ended in `client`, or everywhere; return whether that has gone.
+    """Note that the session of instance `row` has ended in `client`, or everywhere; return True if it has gone.
 
-    It stays where another client has the session open, and where it is a run's.
+    It stays if another client has the session open, and if it is a run's.
     """
     with db.writing() as tx:
         session = tx.row(
@@ -161,7 +164,7 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
             (row.id,),
         )
         clients = session_table.clients_of(session) if session else []
-        # Hooks end every session here; few are of runs, and need the module that knows what those are.
+        # Hooks end every session here; few are of runs, and need the module of runs.
         of_run = tx.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
         if session and client[0] and (client in clients or not of_run):
             left = living(session.host, [other for other in clients if other != client], tx.here)
@@ -183,7 +186,7 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
 def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
     """These are the clients of a session from now on."""
     (pid, started), *others = clients
-    # The terminal was that of the client which spoke last.
+    # The terminal belonged to the client that spoke last.
     tx.change(
         "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
         " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
@@ -213,7 +216,7 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
         # A hook whose client was killed under it finds no client; the session is still that client's, and over.
         request.client = (known.client_pid, known.client_start)
     if run:
-        # The supervisor answers for the instance, whatever becomes of its child.
+        # The supervisor answers for the instance, however its child ends.
         request.client = (run.supervisor_pid, run.supervisor_start)
         given = session_table.get(tx, run.instance_id) or Session()
         request.label = bounded(merged(given.label or "", request.label or ""))
@@ -285,7 +288,7 @@ def _joined_by_server(tx: Transaction, request: Registration) -> Record | None:
 
 
 def _run_of(tx: Transaction, request: Registration) -> Run | None:
-    """Return the run whose child this session is; None for others. Costs nothing where none is named."""
+    """Return the run whose child this session is, or None. Costs nothing unless the request names an instance."""
     if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
         return None
     from swarm_mcp.store import runs
@@ -304,7 +307,7 @@ def _adopt_run(tx: Transaction, request: Registration, run: Run) -> Record | Non
 
 
 def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list[Any]:
-    """Return the clients beside `client` that have a session open which is `known` already.
+    """Return the clients beside `client` that have a `known` session open.
 
     Of clients that cannot be looked at from here, the one that spoke last is the session's.
     """
@@ -317,8 +320,8 @@ def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> l
 def _move(tx: Transaction, row: Session, request: Registration, known: Record | None) -> None:
     """Session `row` works in another scope from now on. Its unread mail comes along.
 
-    A client that lives has only changed its folder, and goes on with what it holds. Where the session was
-    started anew elsewhere and no other client has it open, it has left: what it held in the old scope is free.
+    A client that lives has only changed its folder, and keeps its locks. If the session was started anew elsewhere and
+    no other client has it open, it has left: its locks in the old scope are free.
     """
     tx.change(
         "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
@@ -331,7 +334,7 @@ def _move(tx: Transaction, row: Session, request: Registration, known: Record | 
 
 
 def _reserved(tx: Transaction, request: Registration) -> Session | None:
-    """Return the row that is waiting for this session, if it is nobody's yet."""
+    """Return the row that waits for this session, if no session has it yet."""
     row = _adoptable(tx, request) if request.preassigned_id or request.adopt_id else None
     return None if row and session_table.is_session(tx, row.id) else row
 
@@ -348,7 +351,7 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
     lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
     before = _adoptable(tx, request)
     if before and session_table.is_session(tx, before.id):
-        # Of hooks, and named by its own id: a sign of life, and its lease stays what they made it.
+        # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
         label = request.label or before.label
         tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
         from swarm_mcp.store import session_life
@@ -415,5 +418,5 @@ def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "")
 
 
 def _listed(clients: list[Any]) -> str | None:
-    """Return clients as ``swarm_sessions`` has those that did not speak last; None for none."""
+    """Return clients as ``swarm_sessions`` has those that did not speak last; None without clients."""
     return " ".join(f"{pid}:{started}" for pid, started in clients) or None

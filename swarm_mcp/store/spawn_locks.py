@@ -1,8 +1,8 @@
 """One spawn at a time: an exclusive lock for each role and dispatch key of a scope.
 
 It is a lock like others, on ``/__swarm/spawn/<role>/<16 hex digits of the key's SHA-256>``, so that other
-implementations on the same file honour it. What it holds as its note says how far the spawn has come, so
-that one whose dispatcher was killed, or whose worker never came up, does not block the next for ever.
+implementations on the same file honour it. Its note says how far the spawn has come. So a spawn whose dispatcher was
+killed, or whose worker never came up, does not block the next for ever.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ STARTING, STARTED = "starting", "started"
 
 
 def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id: str) -> Lock | None:
-    """Return the lock, now this process's to spawn under; None where a spawn is under way.
+    """Return the lock, now this process's to spawn under; None if a spawn is under way.
 
-    `worker_id` is the id that is reserved for the session of whoever is started. Raises SwarmError where
-    `instance`, which has it started, has gone.
+    `worker_id` is the id reserved for the started worker. Raises SwarmError if `instance`, the session that dispatches,
+    has gone.
     """
     session_life.require(tx, instance.id)
     held = holder(tx, instance.scope, name)
@@ -76,7 +76,7 @@ def _release(tx: Transaction, row: Lock, reason: str) -> None:
 
 
 def holder(tx: Transaction, scope: str, name: str) -> Lock | None:
-    """Return the lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
+    """Return the lock of this scope as ``locks.on`` gives it, None without a live holder."""
     return next((row for row in lock_finder.on(tx, name) if row.scope == scope), None)
 
 
@@ -87,7 +87,7 @@ def worker_of(tx: Transaction, row: Lock) -> Session | None:
 
 
 def is_void(tx: Transaction, row: Lock) -> bool:
-    """Tell whether the spawn under a lock is provably over without a worker."""
+    """Return True if the spawn under a lock is provably over without a worker."""
     task = tx.row("SELECT status FROM tasks WHERE id = ?", (row.task_id,))
     if task is None or task.status in TERMINAL:
         return True
@@ -118,7 +118,7 @@ def _delete(tx: Transaction, scope: str, name: str, reason: str) -> None:
 
 
 def _is_gone(tx: Transaction, process: object) -> bool:
-    """Tell whether a process ``[host, pid, start time]`` has provably ended."""
+    """Return True if a process ``[host, pid, start time]`` has provably ended."""
     if not isinstance(process, list) or [type(part) for part in process] != [str, int, str]:
         return False
     host, pid, started = process
@@ -132,7 +132,7 @@ def name_of(role: str, key: str) -> str:
 
 
 def reserved_in(row: Lock) -> str:
-    """Return the instance id that is reserved for the worker started under a lock; empty where none is noted."""
+    """Return the instance id that is reserved for the worker started under a lock; empty without one."""
     reserved = _read(row).get("instance_id")
     return reserved if isinstance(reserved, str) else ""
 
