@@ -40,8 +40,10 @@ def schemas(loop: Run) -> list[dict[str, Any]]:
             continue
         if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
             continue
-        shown: dict[str, Any] | None = tools.schema(name)
-        if not is_ours(loop, name, path):
+        shown: dict[str, Any] | None
+        if is_ours(loop, name, path):
+            shown = tools.schema(name)
+        else:
             shown = _asked(loop, str(path))
         if shown:
             listed.append(shown)
