@@ -114,7 +114,7 @@ class EarlyCalls:
         self._loop.early[made.id] = (text, error)  # in case the file cannot be written
         try:
             self._loop.session.put_result(made.id, text, error)
-        except OSError:
+        except OSError:  # `early` has the result
             return
 
 
@@ -139,7 +139,7 @@ def _asked(loop: Run, path: str) -> dict[str, Any] | None:
     """Return an executable's description of itself; it is asked once for each version of the file."""
     try:
         status = os.stat(path)
-    except OSError:
+    except OSError:  # removed meanwhile
         return None
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _schemas:
