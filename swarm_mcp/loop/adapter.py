@@ -16,6 +16,7 @@ from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.hs.adapter import harness_skills
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import Query, as_string, parse_object
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop.providers.choice import built_in, missing
 from swarm_mcp.loop.session import PATTERN
 from swarm_mcp.loop.settings import CONFIG_VARIABLE
@@ -56,8 +57,6 @@ reviewer, planner, ...; none), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
 HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
 
     def launch(self, query: Query, folder: Path) -> Launch:
-        from swarm_mcp.installation import coordinator_command
-
         argv = [*(query.command or coordinator_command()), "loop", "agent", "--json"]
         argv += ["--resume", query.resume_session_id] if query.resume_session_id else []
         env = {CONFIG_VARIABLE: str(_written(folder / "loop.json", query))}

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
-from swarm_mcp.loop import agent_variants, prompts, session, sources, stages
+from swarm_mcp.loop import agent_variants, calls, conversation, prompts, session, sources, stages, tools
 from swarm_mcp.loop.mcp_servers import Servers
+from swarm_mcp.loop.providers import choice
 from swarm_mcp.loop.providers.choice import Provider
 from swarm_mcp.loop.report import JsonReport, Report
 from swarm_mcp.loop.session import Session
@@ -92,7 +93,7 @@ class LoopRun:
                 else:
                     with open(self.settings.log, "a", encoding="utf-8", errors="replace") as file:
                         file.write(text)
-            except (OSError, ValueError):
+            except (OSError, ValueError):  # a log that cannot be written must not end the run
                 return
 
     def follow(self) -> Ended:
@@ -159,8 +160,6 @@ def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str 
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         if not words[_is_session(words) :] and not as_json and _is_a_person_there():
-            from swarm_mcp.loop import conversation
-
             return conversation.hold(partial(_answer, wishes), resume or "".join(words))
         report: Report = Report()
         if as_json:
@@ -274,24 +273,18 @@ def _resolve(loop: LoopRun, known: session.Session | None) -> None:
     found = loop.stage("resolve", asked)
     settings.provider, settings.model = str(found.get("provider") or ""), str(found.get("model") or "")
     if loop.provider is None or loop.provider.name != settings.provider:
-        from swarm_mcp.loop.providers import choice
-
         loop.provider = choice.resolve(settings.provider, loop.sources, loop.environment("resolve"))
 
 
 def _is_ready(loop: LoopRun, name: str) -> bool:
-    from swarm_mcp.loop.providers import choice
-
     try:
         found = choice.resolve(name, loop.sources, loop.environment("resolve"))
-    except LoopFailure:
+    except LoopFailure:  # the environment names no usable provider
         return False
     return bool(found.path) or not found.protocol.missing({**loop.environment("resolve"), **found.more})
 
 
 def _tools(loop: LoopRun) -> list[str]:
-    from swarm_mcp.loop import calls, tools
-
     names = {*calls.found(loop), *tools.NAMES}
     return sorted(names & tools.READERS if loop.settings.read_only else names)
 

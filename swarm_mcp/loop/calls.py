@@ -40,8 +40,10 @@ def schemas(loop: Run) -> list[dict[str, Any]]:
             continue
         if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
             continue
-        shown: dict[str, Any] | None = tools.schema(name)
-        if not is_ours(loop, name, path):
+        shown: dict[str, Any] | None
+        if is_ours(loop, name, path):
+            shown = tools.schema(name)
+        else:
             shown = _asked(loop, str(path))
         if shown:
             listed.append(shown)
@@ -112,7 +114,7 @@ class EarlyCalls:
         self._loop.early[made.id] = (text, error)  # in case the file cannot be written
         try:
             self._loop.session.put_result(made.id, text, error)
-        except OSError:
+        except OSError:  # `early` has the result
             return
 
 
@@ -137,7 +139,7 @@ def _asked(loop: Run, path: str) -> dict[str, Any] | None:
     """Return an executable's description of itself; it is asked once for each version of the file."""
     try:
         status = os.stat(path)
-    except OSError:
+    except OSError:  # removed meanwhile
         return None
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _schemas:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from getpass import getpass
 from typing import Any, NoReturn, cast
 
 from swarm_mcp.errors import UsageError
+from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
 from swarm_mcp.loop.agent import LoopRun
+from swarm_mcp.loop.providers import choice, http
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import model_call
 from swarm_mcp.loop.settings import LoopFailure, LoopSettings
@@ -82,8 +85,6 @@ def show_hooks(loop: LoopRun) -> list[str]:
 
 def show_help(loop: LoopRun) -> list[str]:
     """Return the lines of the help: commands, providers, variables."""
-    from swarm_mcp.loop.providers import choice
-
     environ = loop.environment()
     lines = ["usage: swarm-mcp loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
     for name in sorted({*DESCRIBED, *sources.executables(loop.sources, "commands")}):
@@ -122,8 +123,6 @@ def show_help(loop: LoopRun) -> list[str]:
 
 def auth(words: list[str], loop: LoopRun) -> list[str]:
     """Carry out ``auth list | set PROVIDER | remove PROVIDER``; a key is read at the terminal, else standard input."""
-    from swarm_mcp.loop.providers import choice
-
     verb, name = (words + ["list"])[0], (words + ["", ""])[1]
     environ = loop.environment()
     if verb == "list" and not name:
@@ -138,8 +137,6 @@ def auth(words: list[str], loop: LoopRun) -> list[str]:
     if name not in known:
         raise UsageError(f"there is no provider {name[:60]!r}; there are {', '.join(sorted(known))}")
     if sys.stdin is not None and sys.stdin.isatty():
-        from getpass import getpass
-
         key = getpass(f"key for {name}: ")
     else:
         if sys.stdin is not None:
@@ -173,8 +170,6 @@ def tool(words: list[str]) -> int:
 
 def provider(words: list[str]) -> int:
     """Run ``provider NAME [--describe | --ready | --defaults | --env | --stream]``, one of ours as an executable."""
-    from swarm_mcp.loop.providers import choice, http
-
     name, flag = (words + ["", ""])[:2]
     if name not in sources.BUILT_IN_PROVIDERS:
         raise UsageError(f"no such provider: {name[:60]!r}")
@@ -197,8 +192,6 @@ def provider(words: list[str]) -> int:
 
 
 def _execute(name: str) -> int:
-    from swarm_mcp.harness.reaper import Reaper
-
     class StandaloneRun:
         """The environment as a run, for a built-in tool that is started alone."""
 
@@ -243,5 +236,5 @@ def _session_folder(path: str) -> str:
         return ""
     try:
         return session.find(os.path.dirname(path), os.path.basename(path)).cwd
-    except LoopFailure:
+    except LoopFailure:  # the session is gone; the present folder serves
         return ""

@@ -65,7 +65,7 @@ def _tree(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             tree = json.load(file)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # no keys are kept
         return {}
     if isinstance(tree, dict):
         return tree

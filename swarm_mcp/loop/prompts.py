@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from swarm_mcp.harness.query import parse_json
 from swarm_mcp.harness.requirements import mismatch
+from swarm_mcp.installation import plugin_source
 from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.settings import LoopSettings
 
@@ -54,7 +55,7 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LONGEST_SECTION + 1)
-    except OSError:
+    except OSError:  # this source has no such file
         return ""
     if len(text) <= LONGEST_SECTION:
         return text
@@ -175,8 +176,6 @@ def with_skill(loop: Run, prompt: str) -> str:
 
 
 def _skill_folders(loop: Run) -> list[str]:
-    from swarm_mcp.installation import plugin_source
-
     places = [str(plugin_source() / "skills")]
     inside = [source for source in loop.sources if os.path.basename(source) != ".harness"]
     places += [os.path.join(source, "skills") for source in inside if source != loop.settings.home]
@@ -205,7 +204,7 @@ def _skill_in(folder: str) -> Skill | None:
     try:
         with open(os.path.join(folder, "SKILL.md"), encoding="utf-8", errors="replace") as file:
             head = _frontmatter(file.read(LONGEST_HEAD))[0]
-    except OSError:
+    except OSError:  # a folder without a SKILL.md
         return None
     name, description = head.get("name", ""), head.get("description", "")
     if name and description:

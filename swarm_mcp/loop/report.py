@@ -12,6 +12,7 @@ from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost, Price
+from swarm_mcp.loop.prompts import structured
 from swarm_mcp.loop.providers import prices
 from swarm_mcp.loop.providers.protocol import Reply
 from swarm_mcp.loop.session import ModelCall, Session, scrub, scrub_data
@@ -166,8 +167,6 @@ class JsonReport(Report):
         output = ended.output or None
         more: dict[str, Any] = {"cost": self.cost.to_dict()}
         if self._by_schema and output:
-            from swarm_mcp.loop.prompts import structured
-
             more["structured"] = structured(output)
         if ended.retry_not_before:
             more["retry_not_before"] = ended.retry_not_before

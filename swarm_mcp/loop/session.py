@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -98,8 +100,6 @@ def model_call(call_id: object, name: object, arguments: object) -> ModelCall:
     """Return a model's call with an id and a name that are safe in file names and message heads."""
     text = str(call_id or "")
     if not _PLAIN_ID.match(text):
-        import zlib
-
         text = f"call_{zlib.crc32(text.encode('utf-8', 'replace')):08x}{len(text)}"
     plain = re.sub(r"[^A-Za-z0-9_.:-]", "_", str(name or ""))[:128].lstrip(".") or "unnamed"
     if isinstance(arguments, str):
@@ -178,13 +178,13 @@ def history(folder: str) -> list[Message]:
     found = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and not name.startswith("."))
-    except OSError:
+    except OSError:  # no messages yet
         return []
     for name in names:
         try:
             with open(os.path.join(folder, name), encoding="utf-8", errors="replace", newline="\n") as file:
                 found.append(parse(file.read()))
-        except OSError:
+        except OSError:  # removed meanwhile
             continue
     return found
 
@@ -271,17 +271,15 @@ class Session:
         try:
             with open(os.path.join(self.path, ".stream"), "a", encoding="utf-8", errors="replace") as file:
                 file.write(line)
-        except OSError:
+        except OSError:  # viewers can do without
             return
 
     def new_turn(self) -> None:
         """Clear the streamed text and the results of calls, before the model is asked again."""
-        import shutil
-
         shutil.rmtree(self.early_results, ignore_errors=True)
         try:
             open(os.path.join(self.path, ".stream"), "w").close()
-        except OSError:
+        except OSError:  # viewers can do without
             return
 
     def put_result(self, call_id: str, text: str, error: bool) -> None:
@@ -294,7 +292,7 @@ class Session:
         try:
             with open(os.path.join(self.early_results, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
                 found = json.load(file)
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):  # no result, or one that is half written
             return None
         if not isinstance(found, dict):
             return None
@@ -360,7 +358,7 @@ def ids(sessions: str) -> list[str]:
     try:
         with os.scandir(sessions) as entries:
             found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if PATTERN.match(entry.name)]
-    except OSError:
+    except OSError:  # no sessions yet
         return []
     return [name for _, name in sorted(found, reverse=True)]
 
@@ -379,7 +377,7 @@ def _new_folder(sessions: str) -> str:
         try:
             os.mkdir(path, 0o700)
             return path
-        except FileExistsError:
+        except FileExistsError:  # another process took the number
             continue
     raise OSError(f"no free name in {sessions}")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swarm_hook_core.environment import first_set
+from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness.hs.session import nearest_sessions
 
@@ -76,8 +77,6 @@ class LoopSettings:
 
     def exported(self) -> dict[str, str]:
         """Return the variables that every plugin finds in its environment, beside those of its session and stage."""
-        from swarm_mcp import __version__
-
         return {
             "HARNESS_ROOT": self.root,
             "HARNESS_HOME": self.home,
@@ -94,7 +93,7 @@ def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -
     """Return a variable's value as a number that is not negative, or `default`."""
     try:
         value = float(environ.get(name, "").strip() or default)
-    except ValueError:
+    except ValueError:  # not a number: as if it were not set
         return default
     if 0 <= value < 10**9:
         return value

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp import __version__
+from swarm_mcp.installation import coordinator_command
 
 
 def walk(root: str, home: str, folder: str) -> list[str]:
@@ -79,14 +80,14 @@ def _names(folder: str) -> list[str]:
         if folder:
             return sorted(os.listdir(folder))
         return []
-    except OSError:
+    except OSError:  # no such folder
         return []
 
 
 def _same(left: str, right: str) -> bool:
     try:
         return os.path.samefile(left, right)
-    except OSError:
+    except OSError:  # one of them is gone, so they differ
         return False
 
 
@@ -98,7 +99,6 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 def root() -> str:
     """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
-    from swarm_mcp.installation import coordinator_command
     from swarm_mcp.loop.tools import NAMES
 
     command = shlex.join(coordinator_command())

@@ -15,15 +15,23 @@ from typing import Any
 from swarm_hook_core import faults, greetings, lifecycle
 from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.coordinator import chosen_command
+from swarm_hook_core.core import HookCore
 from swarm_hook_core.decision import Denial
 from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.kernel import plans
+from swarm_hook_core.kernel.direct import plan_place
+from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_plans, is_awaited
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
 from swarm_mcp.session_hooks import StoreRegistrar
+from swarm_mcp.store import Store, driver
+from swarm_mcp.store.lock_request import of_denial
 
 
 def _config(kernel: str) -> RuntimeConfig:
@@ -60,11 +68,6 @@ class SwarmSession:
         """Register the session. Return the model's text about it, empty if a plugin takes care of that."""
         if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
             return ""
-        from swarm_hook_core.coordinator import chosen_command
-        from swarm_hook_core.core import HookCore
-        from swarm_mcp.installation import coordinator_command
-        from swarm_mcp.store import driver
-
         self._session_id, self._cwd = loop.session.id, loop.cwd
         self.core = HookCore(CONFIG, chosen_command() or coordinator_command(), driver.load())
         self._renewed = time.monotonic()
@@ -94,8 +97,6 @@ class SwarmSession:
         core, self.core = self.core, None
         event = self._event("SessionEnd")
         with _recorded("session_end"):
-            from swarm_hook_core.coordinator import chosen_command
-
             core.words_now(event)
             _forget_plans(self._session_id)
             if chosen_command():
@@ -121,16 +122,12 @@ class SwarmSession:
             if verdict is not None:
                 self._notices[made.id] = self.core.words_beside(verdict, call)
                 if verdict.plan is not None:
-                    from swarm_hook_core.kernel.direct import plan_place
-
                     self._plans[made.id] = plan_place(call, CONFIG)
         return ""
 
     def _core_for(self, is_ours: bool) -> Any:
         if is_ours or self.core is None:
             return self.core
-        from swarm_hook_core.core import HookCore
-
         return HookCore(_OF_PLUGINS, self.core.coordinator, self.core.driver)
 
     def plan_of(self, made: ModelCall) -> str:
@@ -171,9 +168,6 @@ class SwarmSession:
         if held is None:
             return
         with _recorded("pre_tool_use"):
-            from swarm_mcp.store import Store
-            from swarm_mcp.store.lock_request import of_denial
-
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
@@ -182,8 +176,6 @@ class SwarmSession:
 
 def _forget_plans(session_id: str) -> None:
     if has_plans(session_id):
-        from swarm_hook_core.kernel import plans
-
         plans.drop(session_id)
 
 
@@ -203,6 +195,4 @@ def is_guarded(found: list[str]) -> bool:
 
 
 def _this_process() -> tuple[int, str]:
-    from swarm_hook_core.process import start_time
-
     return os.getpid(), start_time(os.getpid())

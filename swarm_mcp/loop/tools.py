@@ -6,6 +6,8 @@ import os
 import shutil
 from typing import Any
 
+from swarm_hook_core.kernel.direct import inside
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop import prompts, subprocesses
 from swarm_mcp.loop.agent_variants import AgentVariant
 from swarm_mcp.loop.agent_variants import read as read_variant
@@ -115,8 +117,6 @@ def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
         seconds = min(float(wanted), LONGEST_SECONDS)
     argv = [shutil.which("bash") or "/bin/sh", "-c", command]
     if plan:
-        from swarm_hook_core.kernel.direct import inside
-
         argv = inside(plan, argv)
     ran = subprocesses.run(
         argv, env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
@@ -138,8 +138,6 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
 
 def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
     """Run an agent below this one to its end. Return its answer, and True if it failed."""
-    from swarm_mcp.installation import coordinator_command
-
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
         return "error: prompt must be a text", True

@@ -206,7 +206,7 @@ class Exchange:
         ready = asyncio.Event()
         try:
             loop.add_reader(self._incoming.descriptor, ready.set)
-        except (OSError, NotImplementedError):
+        except (OSError, NotImplementedError):  # a file, or an event loop without readers
             return await loop.run_in_executor(None, self._incoming.read)
         try:
             await ready.wait()

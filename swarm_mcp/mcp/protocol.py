@@ -130,7 +130,7 @@ def _fault(line: str) -> ProtocolError:
     """Return the error of a line that ``json`` refuses: a number with too many digits, or no JSON at all."""
     try:
         value = json.loads(line, parse_int=lambda digits: None)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # no JSON, however its numbers are read
         return ProtocolError(PARSE_ERROR, NOT_JSON)
     if isinstance(value, dict) and "id" in value and value["id"] is None and "method" in value:
         short = json.loads(line, parse_int=_short)
@@ -153,7 +153,7 @@ def _number_in(line: str, error: ProtocolError) -> object:
         value = json.loads(line, parse_int=_short)
     except RecursionError:
         value = _outer(line)
-    except ValueError:
+    except ValueError:  # no JSON
         return None
     if isinstance(value, dict):
         number = value.get("id")
@@ -189,7 +189,7 @@ def _is_utf8(text: str) -> bool:
         return True
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # half a character
         return False
     return True
 

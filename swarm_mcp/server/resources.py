@@ -112,7 +112,7 @@ def _query(uri: str, name: str) -> str:
     query = uri.partition("#")[0].partition("?")[2]
     try:
         return parse_qs(query, max_num_fields=8).get(name, [""])[0]
-    except ValueError:
+    except ValueError:  # more than eight fields: no URI of ours
         return ""
 
 

@@ -7,6 +7,8 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
 from swarm_mcp.runtimes.transport import CHECK_TOOL
+from swarm_mcp.server.guidance import PROMPTS
+from swarm_mcp.server.resource_list import LISTED, TEMPLATES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,27 +140,19 @@ class Service:
 
 
 def _list_resources(_call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.resource_list import LISTED
-
     return {"resources": LISTED}
 
 
 def _list_templates(_call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.resource_list import TEMPLATES
-
     return {"resourceTemplates": TEMPLATES}
 
 
 def _list_prompts(_call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.guidance import PROMPTS
-
     listed = [{"name": one.name, "title": one.title, "description": one.description} for one in PROMPTS]
     return {"prompts": listed}
 
 
 def _get_prompt(call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.guidance import PROMPTS
-
     name = call.params["name"]
     for prompt in PROMPTS:
         if prompt.name == name:

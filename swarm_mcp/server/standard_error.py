@@ -72,5 +72,5 @@ class StandardError(io.TextIOBase):
         poll.register(self._descriptor, select.POLLOUT)
         try:
             return any(event & select.POLLOUT for _, event in poll.poll(0))
-        except OSError:
+        except OSError:  # the reader has gone
             return False

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from swarm_mcp.store.changes import Changes
+
 
 class StoreWatcher:
     """A counter of commits to the store, by this process and others. It watches only while there are listeners."""
@@ -36,7 +38,7 @@ class StoreWatcher:
         """Wait until there are more than `commits`. Return False after `seconds`; `None` waits for ever."""
         try:
             await asyncio.wait_for(self._pass(commits), seconds)
-        except asyncio.TimeoutError:
+        except asyncio.TimeoutError:  # no commit in time
             return False
         return True
 
@@ -45,8 +47,6 @@ class StoreWatcher:
             await self._next_commit.wait()
 
     def _start(self) -> None:
-        from swarm_mcp.store.changes import Changes
-
         changes = self._changes = Changes()
         loop = asyncio.get_running_loop()
 

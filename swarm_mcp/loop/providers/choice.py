@@ -15,7 +15,10 @@ from typing import Any, Protocol
 from swarm_mcp.harness.outcome import Price
 from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop import conf_files, keys, sources, subprocesses
+from swarm_mcp.loop.providers import http
 from swarm_mcp.loop.providers import protocol as protocols
+from swarm_mcp.loop.providers.anthropic import Anthropic
+from swarm_mcp.loop.providers.openai import OpenAI
 from swarm_mcp.loop.providers.prices import of_variant
 from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall, learn, model_call
@@ -28,11 +31,7 @@ READY_SECONDS = 10.0
 def built_in(name: str) -> protocols.ModelProtocol:
     """Return the protocol of that name; anthropic's for any other."""
     if name == "openai":
-        from swarm_mcp.loop.providers.openai import OpenAI
-
         return OpenAI()
-    from swarm_mcp.loop.providers.anthropic import Anthropic
-
     return Anthropic()
 
 
@@ -58,8 +57,6 @@ class Provider:
         missing = self.protocol.missing(environ)
         if missing:
             raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
-        from swarm_mcp.loop.providers import http
-
         request = self.protocol.request(payload, environ, streams)
         if not streams:
             return http.whole(self.name, request, loop.report.retry)
@@ -173,8 +170,6 @@ def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[st
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
-    from swarm_mcp.loop import subprocesses
-
     ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
     return ran.code, ran.out
 
@@ -245,7 +240,7 @@ def _takes_stream(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return b"--stream" in file.read(LARGEST)
-    except OSError:
+    except OSError:  # an unreadable provider fails when it is started
         return False
 
 

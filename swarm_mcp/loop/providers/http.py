@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from swarm_mcp.harness.outcome import MODEL_NOT_FOUND, code_of
@@ -119,11 +120,9 @@ def seconds_of(text: str) -> float | None:
         return float(text)
     if not text:
         return None
-    from email.utils import parsedate_to_datetime
-
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError):  # no date that can be read
         return None
 
 

@@ -78,7 +78,7 @@ def number(environ: Mapping[str, str], name: str) -> float | int | None:
         if text.lstrip("-").isdigit():
             return int(text)
         return float(text)
-    except ValueError:
+    except ValueError:  # not a number: as if it were not set
         return None
 
 

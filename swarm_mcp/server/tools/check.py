@@ -12,6 +12,7 @@ import threading
 from functools import cache
 
 from swarm_hook_core import faults, scratch
+from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, tool_call
 from swarm_hook_core.json_text import dumps, loads_outer, pruned
@@ -129,8 +130,6 @@ def _core(runtime: str) -> HookCore:
 @cache
 def _described(runtime: str) -> HookCore:
     """The runtime as its folder configures it, with this process's SQLite and this installation's command."""
-    from swarm_hook_core.coordinator import chosen_command
-
     return HookCore(runtimes.hook_config(runtime), chosen_command() or coordinator_command(), driver.load())
 
 
