@@ -1,4 +1,4 @@
-# Starts a hook: /bin/sh hook.sh CLIENT EVENT [PYTHON]. Only what has to come before Python is here.
+# Starts a hook: /bin/sh hook.sh CLIENT EVENT [PYTHON]. Only the part before Python is here.
 #
 # `swarm-mcp install` fills in PYTHON. Without it an interpreter is searched once and remembered in the state folder,
 # because clients distrust a plugin that changes. Early releases wired .../CLIENT/hooks/EVENT.py [PYTHON].

@@ -1,6 +1,6 @@
 /**
  * The plugin's hooks, as `hooks.json` beside this file has them: short processes that read a payload and may answer.
- * Whatever goes wrong in one counts as no answer.
+ * Any fault counts as no answer.
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ type Group = { matcher?: string; hooks: Hook[] };
 
 const LEVELS = 64; // of nesting that a check looks at; JSON.stringify fails on some thousands
 const LATE_MS = 50; // for an answer that is there when a hook's time is over
-const LONGEST = 1024 * 1024; // characters of an answer; what says more than this is not answering
+const LONGEST = 1024 * 1024; // characters of an answer; a longer one is none
 
 export class Hooks {
 	private readonly root: string;
@@ -91,7 +91,7 @@ export class Hooks {
 	}
 }
 
-/** A JSON value without what nests deeper than `levels`. */
+/** A JSON value without the parts that nest deeper than `levels`. */
 function outer(value: unknown, levels: number): unknown {
 	if (value === null || typeof value !== "object") return value;
 	if (!levels) return null;

@@ -1,4 +1,4 @@
-# What is said if no hook can run. hook.sh, stand-in.sh and the guards of hs read this file only then.
+# Answers if no hook can run. hook.sh, stand-in.sh and the guards of hs read this file only then.
 
 # Sets `closed` to the variable or file that asks for denials (SWARM_FAIL=closed, as swarm_hook_core/fail_closed.py has
 # it), of a client whose runtime.py is in the folder $1, or to nothing. A `closed` anywhere in config.json counts. Nothing
@@ -30,7 +30,7 @@ denial() {
     echo "$words closed. Nothing was written. Tell the user: $2; to let writes pass unchecked, start the client without $3."
 }
 
-# Answers an event that hook.sh could not have answered. answers.txt holds what clients take for an answer. At a start its
+# Answers an event that hook.sh could not have answered. answers.txt holds the clients' forms. At a start its
 # first %s is for the user, the second for the model.
 unchecked() {
     [ -r "$script" ] && { [ "$given" ] || [ ! -x "$python" ]; } || given=broken

@@ -1,4 +1,4 @@
-"""The check of a write that nobody makes: `swarm-mcp why` and the page ask for the answer of a hook.
+"""The check of a write that is only asked about: `swarm-mcp why` and the page ask for the answer of a hook.
 
 The rules are those of the hooks (``check.rules``), with nothing left behind: no traces, claims, records or counts. No
 file is kept, no session registered, and no write of another session is waited for. Only the coordinator loads this.
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Session
 
-KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> what people call them
+KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> people's words for them
 _TOOLS = {EDIT: "Write", REPLACE: "Write", REMOVE: "rm"}  # as the words of a refusal have them
 
 
@@ -48,7 +48,7 @@ class Question(Check):
 
 
 class AskedCore(HookCore):
-    """The check of writes by `session`, whose client is called `runtime` and calls it `session_id`.
+    """The check of writes by `session`, with its client's name `runtime` and its id there, `session_id`.
 
     prefix  of the client's environment variables
     reader  reads the store
@@ -98,6 +98,6 @@ class AskedCore(HookCore):
 
 
 def asked_trail(config: RuntimeConfig, call: ToolCall) -> "AskedTrail | None":
-    """Return the Trail of a call that nobody makes; None if its checkout wants no traces."""
+    """Return the Trail of a call that is only asked about; None if its checkout wants no traces."""
     found = level(config.env_prefix, call.folder)
     return None if found == OFF else AskedTrail(config, call, found)

@@ -1,4 +1,4 @@
-"""What a model is told of a refusal where its client has room for a few words only."""
+"""The reason of a denial for a client that shows its model only a few words."""
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import cut, named, quoted
@@ -8,10 +8,10 @@ PATH, WHO = 45, 40  # characters of a path, the last ones, and of a holder's nam
 
 
 def shorten(denial, session, call, room: int) -> None:
-    """Put what matters most of the reason of a `denial`, which is longer than `room` characters, into its ``brief``.
+    """Set the ``brief`` reason of a `denial` that is longer than `room` characters, and its ``rest``.
 
-    Of a lock that is the file, who holds it and what to do; news behind that are the ``rest``. Of any other refusal it
-    is the beginning, and the ``rest`` is the whole reason.
+    For a lock, ``brief`` has the file, the holder and the way out, and ``rest`` has the news behind the reason. For any
+    other denial, ``brief`` is the beginning and ``rest`` the whole reason.
     """
     from swarm_hook_core.storms import MANY, PERSON
 

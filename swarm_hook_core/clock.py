@@ -18,21 +18,21 @@ def now() -> float:
 
 
 def awake() -> float:
-    """Seconds since the machine started, without those it slept: nobody is called silent for a lid that was closed."""
+    """Return the seconds since the machine started, without sleep: a closed lid makes no session silent."""
     return time.monotonic()
 
 
 def boot(host: str) -> str:
-    """Which start of the machine that is, out of ``process.host_id()``; empty where it cannot be told."""
+    """Return the id of this start of the machine from ``process.host_id()``; empty if it has none."""
     return host.split("/")[1] if host.count("/") >= 2 else ""
 
 
 def left(lease, host: str, wall_now: float):
-    """Seconds until a lease lapses, negative once it has; None for a lock without one.
+    """Return the seconds until a lease lapses, negative after that; None for a lock without a lease.
 
-    `lease`: ``(ttl, renewed, booted, wall_until)``, of `ttl` seconds. `renewed` is when its holder last showed a sign
-    of life, by this clock, in the start `booted`; `wall_until` (Unix seconds) counts instead once the machine has
-    been started anew.
+    `lease` is ``(ttl, renewed, booted, wall_until)``, with `ttl` in seconds. `renewed` is the holder's last sign of
+    life, by this clock, in the start `booted`. After another start of the machine `wall_until` (Unix seconds) counts
+    instead.
     """
     ttl, renewed, booted, wall_until = lease
     if not isinstance(ttl, (int, float)):

@@ -1,4 +1,4 @@
-"""Registering sessions by the coordinator's command, which brings a store of its own."""
+"""Registration of sessions through the coordinator's command, which brings its own store."""
 
 import os
 
@@ -11,29 +11,28 @@ from swarm_hook_core.state import has_claims
 
 
 class CommandRegistrar:
-    """Registers and ends the sessions of the runtime `config`; `coordinator`: the command's argv, where it is known.
+    """Registers and ends the sessions of the runtime `config`. `coordinator` is the command's argv, if it is known.
 
-    What does the same without a command (``swarm_mcp.session_hooks``) has the same methods; `leave_running` is a matter
-    of commands alone.
+    ``swarm_mcp.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
     """
 
     def __init__(self, config, coordinator: "list[str] | None" = None):
         self.config = config
         self._coordinator = coordinator
-        self.has_mail = False  # whether the session that was registered last has unread messages
+        self.has_mail = False  # True if the session registered last has unread messages
 
     @property
     def command(self) -> list[str]:
-        """The coordinator's argv prefix; empty where there is none."""
+        """Return the coordinator's argv prefix; empty if it is not installed."""
         return self._coordinator or command()
 
     def register(
         self, session: dict, seconds: float, patience: float, tell: bool = False, leave_running: bool = False
     ) -> dict:
-        """Register or renew `session`, as ``registration.described`` has it; the coordinator's row, with ``id``.
+        """Register or renew `session` (``registration.described``) and return the coordinator's row, with ``id``.
 
-        It has `seconds` for it, of which `patience` for a busy store; with `leave_running` it may go on in vain. With
-        `tell` the row's ``notices`` are what the model is to be told, and count as told. Raises NotRegistered.
+        That may take `seconds`, of them `patience` for a busy store; with `leave_running` the command may go on after
+        that. With `tell` the row's ``notices`` are words for the model, and count as told. Raises NotRegistered.
         """
         argv = self.command
         if not argv:
@@ -49,7 +48,7 @@ class CommandRegistrar:
         done = run(full, seconds, leave_running)
         contract_only = bool(done.code) and "Unknown flag" in done.stderr
         if contract_only:
-            # Another implementation, which knows only the contract: one row a session, from our own record.
+            # Another implementation knows only the contract: one row for each session, from our own record.
             known = scratch.load(self.config, session["session_id"]).get("instance_id")
             done = run(plain + (["--adopt-instance-id", known] if known else []), seconds)
         row = _row(done)
@@ -62,7 +61,7 @@ class CommandRegistrar:
         return row
 
     def told(self) -> None:
-        """The model has been told what the last row had for it: the command has noted so already."""
+        """Note that the model has been told the notices of the last row. The command has done so already."""
 
     def end(self, session_id: str, client: "tuple[int, str]", seconds: float, patience: float) -> None:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""

@@ -1,6 +1,6 @@
 """All that differs between runtimes, as data."""
 
-# The tools of clients that run commands: in a shell, and in a language that nobody here reads.
+# The tools of clients that run commands: in a shell, and in a language without a reader here.
 SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
 OPAQUE_TOOLS = frozenset({"PowerShell"})
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Frozen:
-    """A record whose fields cannot be changed once they are set."""
+    """A record with fields that cannot change after they are set."""
 
     __slots__: "tuple[str, ...]" = ()
 
@@ -44,23 +44,23 @@ def plain_words(event: str, text: str, for_user: str = "") -> dict:
 
 
 class Dialect(Frozen):
-    """How a client spells the payload of its hooks, and what it takes for an answer.
+    """The client's spelling of hook payloads, and the answers that it accepts.
 
-    The core's own words are those of Claude Code and Codex; a dialect says what a client has instead.
+    The core's own words are those of Claude Code and Codex; a dialect maps those of another client to them.
 
-    fields          the core's name of a field -> where the client has it, with a dot between levels
+    fields          the core's name of a field -> the client's, with a dot between levels
     tools, events   the client's name of a shell tool, of an event -> the core's
-    mcp_tool        ``name -> "mcp__server__tool"`` where a tool's name says that it is an MCP server's, else empty;
-                    None where the client names them so itself, or in no way that can be told
-    input_is_text   whether the input of a tool comes as a JSON text
+    mcp_tool        ``name -> "mcp__server__tool"`` for a tool of an MCP server, else empty; None if the client uses those
+                    names itself, or names that tell nothing
+    input_is_text   True if the input of a tool comes as a JSON text
     command         the key of a shell command's text in the input of its tool
-    amend           ``payload -> payload``, called with one in the core's words: what the fields above cannot say; one
-                    without a session's id is an event that comes to nothing
-    denial          ``(event, reason) -> object`` that refuses a call
+    amend           ``payload -> payload`` in the core's words, for all that the fields above cannot say; a payload
+                    without a session's id is ignored
+    denial          ``(event, reason) -> object`` that denies a call
     words           ``(event, text, for_user) -> object`` that tells the model something
-    denial_status   exit status of a hook that refuses
-    reason_length   most characters of a refusal's reason that reach the model; 0 where all do
-    unheard         ``(event, source) -> whether the client drops words to the model there``, None where it drops none
+    denial_status   exit status of a hook that denies
+    reason_length   most characters of a reason that reach the model; 0 for no limit
+    unheard         ``(event, source) -> bool``, True if the client drops words to the model there; None if it drops no words
     """
 
     __slots__ = (
@@ -108,7 +108,7 @@ class Dialect(Frozen):
             try:
                 found["tool_input"] = loads_outer(found["tool_input"])
             except ValueError:
-                pass  # whoever looks for paths in it finds none, and says so
+                pass  # the search for paths finds no paths in it, and reports that
         given = found.get("tool_input")
         if self.command != "command" and isinstance(given, dict) and str(found.get("tool_name")) in SHELL_TOOLS:
             found["tool_input"] = {**given, "command": given.get(self.command)}
@@ -140,7 +140,7 @@ def server_and_tool(name: str) -> str:
 
 
 def _at(payload: object, place: str) -> object:
-    """Return what `payload` has at `place`, names with dots between them; None where it has nothing there."""
+    """Return the value at `place` in `payload`, a name with dots between levels; None if it is missing."""
     for name in place.split("."):
         payload = payload.get(name) if isinstance(payload, dict) else None
     return payload
@@ -157,19 +157,18 @@ class RuntimeConfig(Frozen):
     scratch_dir_name  folder of this runtime under the state folder: ``swarm-cc``
     write_tools       names of the tools whose calls write files
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
-                      may raise ``ValueError`` where the input cannot be read; needless beside `extract_changes`
-    replaces          those of the write tools that put other content in the place of the whole file; all others
-                      change what is there
-    extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), where one tool does all; else None
-    transcript        the form of the file in which the client notes what its model was shown, and whose path its hooks
-                      are told (``traces.transcript.FORMS``); empty where there is none
-    harmless_tools    tools of the client itself whose names sound like writing, and which write no file of a checkout
+                      raises ``ValueError`` for an input that cannot be read; optional beside `extract_changes`
+    replaces          the write tools that replace the whole file; all others change a part of it
+    extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), for a tool with several kinds; else None
+    transcript        the form of the file in which the client logs the model's input, if its hooks get the path
+                      (``traces.transcript.FORMS``); else empty
+    harmless_tools    the client's own tools with names that sound like writing, but that write no file of a checkout
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
-    dialect           how the client spells payloads and answers, where it does so in another way
-    kernel            how a command of its shell gets into a namespace in which the kernel holds what is locked
-                      (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty where it does not
-    kernel_versions   of ``statement``: the client's releases in which that was seen to leave its rules in force
+    dialect           the client's spelling of payloads and answers, if it differs
+    kernel            the way of a shell command into a namespace in which the kernel holds locked files
+                      (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty for no way
+    kernel_versions   for ``statement``: the client's releases in which that was seen to leave its rules in force
     """
 
     __slots__ = (
@@ -248,7 +247,7 @@ def changes_in_patch(tool_input):
 
 
 def _patches(tool_input):
-    """``(folder or None, text)`` of each envelope in `tool_input`; raises ValueError where there is none."""
+    """Return ``(folder or None, text)`` of each envelope in `tool_input`. Raises ValueError if there is no envelope."""
     from swarm_hook_core.patch import PatchUnreadable, patches_in
 
     patches = patches_in(tool_input)

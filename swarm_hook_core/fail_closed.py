@@ -1,7 +1,7 @@
-"""A write that could not be checked is denied where a person has asked for that: ``SWARM_FAIL=closed``.
+"""Denies a call that could not be checked, if a person has asked for that: ``SWARM_FAIL=closed``.
 
-Loaded only when a check has failed. Where nobody has ever used swarm there is nothing to check against, and nothing is
-denied. ``integrations/closed.sh`` does the same where no hook can run.
+Loaded only after a check has failed. Before the first use of swarm there is no store to check against, and no call is
+denied. ``integrations/closed.sh`` does the same if no hook can run.
 """
 
 import os
@@ -14,9 +14,10 @@ class NotChecked(Exception):
 
 
 def verdict(config, call, error: BaseException):
-    """The Verdict on `call`, whose check ended in `error`: a denial, unless it writes nothing. The error is recorded.
+    """Return the Verdict on `call` after its check ended in `error`: a denial, unless it writes nothing. Record the
+    error.
 
-    None where nobody has asked for that: then it is for others to say what comes of the error.
+    None if no person has asked for denials: the caller then decides about the error.
     """
     found = _closed(config, call)
     if found is None:
@@ -33,13 +34,13 @@ def verdict(config, call, error: BaseException):
 
 
 def demand(config, call, why: str) -> None:
-    """Raise NotChecked, which becomes a denial, where `call` cannot be checked and a person wants it denied then."""
+    """Raise NotChecked, which becomes a denial, if a person wants a call denied that cannot be checked."""
     if _closed(config, call) is not None:
         raise NotChecked(why)
 
 
 def _closed(config, call):
-    """The Setting that a call must not go ahead unchecked, None where there is no such or nothing to check against."""
+    """Return the Setting that denies unchecked calls; None if it is off, or there is no store to check against."""
     if not has_store():
         return None
     from swarm_hook_core.settings import CLOSED, fail
@@ -49,7 +50,7 @@ def _closed(config, call):
 
 
 def has_store() -> bool:
-    """Whether there is anything to check against: the store, broken or out of reach too, or a chosen coordinator's."""
+    """Return True if there is a store, even a broken one, or a coordinator of one's own choice."""
     from swarm_hook_core.coordinator import chosen_command
 
     try:
@@ -57,12 +58,12 @@ def has_store() -> bool:
     except FileNotFoundError:
         return bool(chosen_command())
     except (OSError, ValueError):
-        return True  # nobody can tell
+        return True  # the store may be there
     return True
 
 
 def _may_write(config, call) -> bool:
-    """Whether `call` may write something. A shell command that is read and writes nothing goes ahead."""
+    """Return True if `call` may write. A shell command that is read and writes nothing goes ahead."""
     if not call.tool or call.tool in config.write_tools:
         return True
     try:

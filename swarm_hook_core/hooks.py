@@ -1,7 +1,7 @@
-"""The edge of a hook process: what a client tells is read and parsed once; what it is told is printed.
+"""The edge of a hook process: a client's payload is read and parsed once, and the answer is printed.
 
-Everything below works on the values made here. Whatever goes wrong, the call passes, unless somebody has asked for the
-opposite (``fail_closed``): faults are recorded for `swarm-mcp doctor`, never shown. Standard output stays empty but for
+Everything below works on the values made here. After any fault the call passes, unless a person has asked for the
+opposite (``fail_closed``). Faults are recorded for `swarm-mcp doctor`, never shown. Standard output stays empty but for
 the one object that clients honour.
 """
 
@@ -12,14 +12,14 @@ from swarm_hook_core.json_text import dumps, loads_object
 
 
 class SessionEvent:
-    """Something that happens to a session: it begins, takes a turn, ends, or one of its subagents does.
+    """An event of a session: it begins, takes a turn or ends, or one of its subagents does.
 
     name        the client's word for it: ``SessionStart``, ``UserPromptSubmit``, ``SubagentStop``
-    session_id  the client's id of the session, empty where none was told
-    cwd         the folder that the session works in, empty where none was told
-    agent       the id of the subagent that it is about, empty for the session itself
-    source      why a session begins: ``startup``, ``resume``, ``compact``; of a notification what it tells
-    turn        the client's id of the turn, where its beginning may be told more than once; else empty
+    session_id  the client's id of the session; may be empty
+    cwd         the folder that the session works in; may be empty
+    agent       the id of the subagent concerned; empty for the session itself
+    source      the cause of a session's start: ``startup``, ``resume``, ``compact``; of a notification its type
+    turn        the client's id of the turn, if its beginning may be told more than once; else empty
     """
 
     __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn")
@@ -38,12 +38,12 @@ class SessionEvent:
 class ToolCall(SessionEvent):
     """One call of a tool, before or after it is made.
 
-    tool         the tool's name in the core's words; `input` what it was given, as JSON has it
-    client_tool  what the client calls it, for what its model is told
-    id           the client's own id of the call, empty where it has none
-    goes_on      whether the call goes on in the background although its end is told
-    is_cut       whether the client has cut the input short: what is there is true, and more was asked
-    transcript   path of the file in which the client notes what its model was shown, empty where none was told
+    tool         the tool's name in the core's words; `input` the tool's input, as JSON has it
+    client_tool  the client's name of the tool, for its model
+    id           the client's own id of the call; may be empty
+    goes_on      True if the call goes on in the background although its end is told
+    is_cut       True if the client has cut the input short: the given part is true, and there is more
+    transcript   path of the client's log of its model's input; may be empty
     """
 
     __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript")
@@ -99,10 +99,10 @@ def _text(value: object) -> str:
 
 
 def run(config, hook: str, stdin, parsed, body, unread=None) -> int:
-    """Call `body` with what `parsed` makes of the payload on `stdin`; the exit status, which is 0 where that fails.
+    """Parse the payload on `stdin` with `parsed` and call `body` with it; return the exit status, 0 after a fault.
 
-    `body` returns the status of its answer, or None for 0; `unread`, called with the error where the payload cannot
-    be read, does likewise.
+    `body` returns the status of its answer, or None for 0. `unread` does likewise; it is called with the error if the
+    payload cannot be read.
     """
     try:
         event = parsed(config.dialect.read(loads_object(read(stdin))))

@@ -1,7 +1,7 @@
-"""JSON without the ``json`` package: read it, also where it nests absurdly deep, and write it.
+"""JSON without the ``json`` package: reading, even of absurdly deep nesting, and writing.
 
-``json`` costs more at import than everything else a check does, most of it for ``re``. The C
-scanner and encoder under it (``_json``) are what does the work, and load in 0.2 ms.
+``json`` costs more at import than everything else a check does, most of it for ``re``. The C scanner and encoder under
+it (``_json``) do the work, and load in 0.2 ms.
 """
 
 try:
@@ -24,7 +24,7 @@ class NotJson(ValueError):
 
 
 class _ScannerOptions:
-    """What CPython's C scanner wants to find on the decoder that owns it."""
+    """The attributes that CPython's C scanner reads from the decoder that owns it."""
 
     strict = False
     object_hook = None
@@ -45,7 +45,8 @@ def loads(text: str) -> object:
     try:
         # The stubs ask for a JSONDecoder; all that the scanner looks at are these attributes of it.
         value, end = make_scanner(_ScannerOptions())(text, start)  # type: ignore[arg-type]
-    except (StopIteration, SystemError):  # the latter where CPython looks for the error in `json`, which is not loaded
+    # SystemError: CPython looks for the error class in `json`, which is not loaded
+    except (StopIteration, SystemError):
         raise NotJson("not JSON") from None
     if text[end:].strip(" \t\r\n"):
         raise NotJson("text after the JSON document")
@@ -53,7 +54,7 @@ def loads(text: str) -> object:
 
 
 def loads_outer(text: str) -> object:
-    """As `loads`, however deep the document is: what nests deeper than `LEVELS` is None. Raises ValueError."""
+    """Parse JSON of any depth; values nested deeper than `LEVELS` become None. Raises ValueError."""
     if len(text) < LARGE:
         return _loads_outer(text)
     import gc
@@ -68,7 +69,7 @@ def loads_outer(text: str) -> object:
 
 
 def loads_object(text: str) -> dict:
-    """As `loads_outer`, of a document that is an object. Raises NotJson where it is another."""
+    """Parse an object as `loads_outer` does. Raises NotJson for any other document."""
     value = loads_outer(text)
     if not isinstance(value, dict):
         raise NotJson("not an object")
@@ -80,12 +81,12 @@ def _loads_outer(text: str) -> object:
         value = loads(text)
     except RecursionError:
         return loads(shallow(text, LEVELS))
-    # Most documents have too few brackets to be deep. What a parser can nest may be too deep for what follows.
+    # Most documents have too few brackets to be deep. The parser may accept more depth than the code after it.
     return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
 
 
 def pruned(value):
-    """`value`, as JSON has it, without what nests deeper than `LEVELS`: those lists and objects are None now."""
+    """Return a JSON `value` with None for the lists and objects nested deeper than `LEVELS`."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(LEVELS - 1):
         if not level:
@@ -104,9 +105,10 @@ def pruned(value):
 
 
 def shallow(text: str, levels: int) -> str:
-    """The JSON `text` with null for whatever nests deeper than `levels`, found without recursion.
+    """Return the JSON `text` with null for all that nests deeper than `levels`, found without recursion.
 
-    For what no parser takes. Raises ValueError where a string does not end; other mistakes are for the parser to find.
+    For documents that no parser accepts. Raises ValueError for a string without an end; the parser finds other
+    mistakes.
     """
     import re
 
@@ -115,7 +117,7 @@ def shallow(text: str, levels: int) -> str:
     except ImportError:  # an interpreter other than CPython; the stubs do not name it
         from json.decoder import scanstring  # type: ignore[attr-defined,no-redef]
 
-    # What holds no other list or object is passed over in one go. The count keeps `re` from remembering millions.
+    # Skip an innermost list or object in one step. The count keeps `re` from remembering millions.
     flat = re.compile(r"""(?:[^"\[\]{}]+|\[[^"\[\]{}]*\]|\{[^"\[\]{}]*\}|"[^"\\]*"){0,1000}""")
     opening, closing = re.compile(r"[\[{]+"), re.compile(r"[\]}]+")
 
@@ -124,7 +126,7 @@ def shallow(text: str, levels: int) -> str:
         return found.end() if found else at
 
     kept: list = []
-    begin = at = depth = looked = 0  # `begin`: of what is still to be kept
+    begin = at = depth = looked = 0  # `begin`: start of the text that is still to be kept
     while at < len(text):
         if depth > levels and at >= looked:
             at, depth = _deep(text, at, depth, levels, scanstring)
@@ -164,7 +166,7 @@ def _deep(text: str, at: int, depth: int, levels: int, scanstring) -> tuple:
 
 
 def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
-    """`value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
+    """Return `value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
 
     With `indent`, laid out over lines as ``json.dumps(value, indent=...)`` would.
     """
@@ -202,7 +204,7 @@ def _parts(value: object, separator: str):
 
 
 def _finite(value):
-    """`value` with None for numbers that JSON does not have."""
+    """Return `value` with None for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""A session's life as its client's hooks tell it: joins, works, rests, leaves.
+"""The life of a session, as its client's hooks tell it: it joins, works, rests, leaves.
 
-A registrar knows how a session is registered: ``command_registrar.CommandRegistrar``, or what has its methods.
+A registrar registers the session: ``command_registrar.CommandRegistrar``, or an object with its methods.
 """
 
 import os
@@ -11,15 +11,15 @@ from swarm_hook_core.state import has_claims
 
 IDLE = "idle_prompt"  # the notification that a client waits for a prompt
 
-# How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
-# first covers a slow machine; the second is what a store that somebody holds would cost each time.
+# Seconds to wait for the coordinator, and seconds that it may wait for a busy store. The first covers a slow machine;
+# the second is the price of a locked store at each start.
 START_SECONDS, START_PATIENCE = 5.0, 0.8
 TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
 END_SECONDS, END_PATIENCE = 0.9, 0.4
 
 
 def start(config, event, registrar, state: str = "idle") -> str:
-    """Register the session, whatever the source, and say so in words for the model. `state`: what it does by now.
+    """Register the session for any source, and return words for the model. `state`: its state from now on.
 
     Raises NotRegistered, recorded already, with those words.
     """
@@ -39,10 +39,10 @@ def start(config, event, registrar, state: str = "idle") -> str:
 
 
 def turn(config, event, registrar) -> str:
-    """Renew the session at a turn's boundary: working when it begins, idle when it ends; the automatic locks of the
-    turn before are over. A client that tells nothing of a turn that was interrupted notifies of being idle.
+    """Renew the session at a turn's boundary and return words for the model, nearly always empty.
 
-    What its model is to be told of its locks when a turn begins; nearly always nothing.
+    It works when the turn begins, and is idle when it ends; the automatic locks of the turn before end. A client that
+    does not report an interrupted turn notifies of being idle.
     """
     if not event.session_id or (event.name == "Notification" and event.source != IDLE):
         return ""
@@ -59,7 +59,7 @@ def turn(config, event, registrar) -> str:
 
 
 def end(config, event, registrar, driver=None) -> None:
-    """Withdraw what the session published, deregister it, and clear what it left in files.
+    """Withdraw the session's publications, deregister it, and clear the files that it left.
 
     A session that another client still has open goes on.
     """
@@ -91,7 +91,7 @@ def _is_known(config, event, driver) -> bool:
 
 
 def end_subagent(config, event, coordinator=None, driver=None) -> None:
-    """Have the locks of a subagent that has ended released, by a command that nobody waits for. Raises OSError."""
+    """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
@@ -135,7 +135,7 @@ def join_in_passing(config, event, seconds: float, coordinator: "list[str] | Non
 
 
 def _has_claims(config, event) -> bool:
-    """Whether the agent of an event has claimed a file for its turn."""
+    """Return True if the agent of an event has claimed a file for its turn."""
     if not has_claims():
         return False
     from swarm_hook_core.traces import claims
@@ -145,7 +145,7 @@ def _has_claims(config, event) -> bool:
 
 
 def _end_claims(config, event, hook: str, agent, over_ns=None) -> None:
-    """Remove what this session has claimed for its turn, should the coordinator not have done so: ``claims.end``."""
+    """Remove the claims of this session for its turn, if the coordinator has not done so: ``claims.end``."""
     if not has_claims():
         return
     from swarm_hook_core.traces import claims

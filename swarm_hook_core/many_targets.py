@@ -1,18 +1,19 @@
-"""Which of the very many files of one call are asked about one by one: for most, one question a folder will do."""
+"""The choice among very many files of one call: one question for a folder answers for most files in it."""
 
 import os
 
 from swarm_hook_core.paths import keys_for
 
-FEW = 8  # files of one folder, which are asked about one by one
+FEW = 8  # files of one folder that are asked about one by one
 ENTRIES = 4  # names in a folder that are looked at for links, for each file that is written there
 
 
 def to_ask(targets, places, peers) -> list:
-    """Return those of `places` in `targets` (folder, path as spelled) of which a lock, if there is any, may be found.
+    """Return those of `places` in `targets` (folder, path as spelled) that may have a lock. All others are certainly
+    free.
 
-    Of each folder that is one, whose answer goes for the folder itself and those over it, and those whose name is
-    locked there, leads elsewhere or could be read in more than one way. The others are certainly free.
+    From each folder: one file, which answers for the folder and the folders over it, and every file with a name that is
+    locked there, leads elsewhere or has more than one reading.
     """
     groups: dict = {}
     for place in places:
@@ -36,7 +37,8 @@ def _is_free(name: str, taken: set) -> bool:
 
 
 def _taken(folder: str, files: int, peers):
-    """The names in absolute `folder`, without letter case, that are locked or links; None where that is not known."""
+    """Return the names in absolute `folder`, without letter case, that are locked or links; None if that is not known.
+    """
     locked = peers.names_in(keys_for(folder, "/"))
     if locked is None:
         return None

@@ -2,14 +2,14 @@
 
 import os
 
-FOLDERS = 400  # into which we look for a file; that client stops after 50, those that git ignores not counted
+FOLDERS = 400  # folders to search for a file; the client stops after 50, not counting ignored ones
 
 
 def opened(path: str, is_sought: bool) -> list:
-    """Every path that the client may open for `path`; relative ones count from this process's folder.
+    """Return every path that the client may open for `path`; relative ones count from this process's folder.
 
-    It takes the ``@`` of a mention off, unless a folder is called so, and decodes ``%2E``. With `is_sought`, where a
-    relative path is not there, it takes the one file below whose path ends so.
+    The client takes the ``@`` of a mention off, unless a folder has that name, and decodes ``%2E``. With `is_sought`,
+    and no file at a relative path, it opens the one file below with a path that ends so.
     """
     path = path.replace("\0", "")
     places = [path]
@@ -33,7 +33,7 @@ def _decoded(path: str) -> str:
 def _ending_in(end: str) -> list:
     """Absolute paths of the files below this process's folder that end in `end`, those nearest by first."""
     name, folders, found = os.path.basename(end), [os.getcwd()], []
-    for folder in folders:  # which grows
+    for folder in folders:  # the list grows meanwhile
         try:
             entries = list(os.scandir(folder))
         except OSError:

@@ -1,10 +1,10 @@
-"""What a session is called, wherever people or models read of it: in denials, notices, tables, pages.
+"""The name of a session for people and models: in denials, notices, tables, pages.
 
 ``claude-code 5f0c2f6e``, ``you (this terminal)``, ``a terminal 8e3c69bd``, ``make tidy (hold)``, ``worker codex
 12ab34cd``. The label itself, with its words for programs, is for ``--json`` alone. The number in a name is part of the
 label or begins the instance id, so every command that takes a session takes the name's number.
 
-Only what words a denial or a notice loads this, never a check that lets a call pass. Spans of time are in ``wording``.
+Denials and notices load this; a check that lets a call pass does not. Spans of time are in ``wording``.
 """
 
 from swarm_hook_core.labels import short_session, token
@@ -12,23 +12,23 @@ from swarm_hook_core.untrusted_text import named, quoted
 
 UNNAMED = "a session of another identity"
 SHORT = 8  # characters of an id
-LONGEST_WORDS = 40  # characters of the words that somebody chose for a name
-# What stands for a runtime where there is no agent client.
+LONGEST_WORDS = 40  # characters of the chosen words of a name
+# Values that stand for a runtime if there is no agent client.
 TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
-MACHINE = "machine"  # the word of a label that says on which machine of a team a session is, of those elsewhere
+MACHINE = "machine"  # the label's word for the machine of a team that has the session, if it is another one
 TEAM = "team"  # the runtime of those
 
 
 def session_name(runtime, session_id, label="", is_own: bool = False, instance_id: str = "") -> str:
-    """The name of a session. What is empty or None of its facts is read from its `label`, as far as that has it.
+    """Return the name of a session. Facts that are empty or None are read from its `label`, if it has them.
 
-    `is_own`: it is the one that reads this. `instance_id` tells those apart whose client has no id for them. One on
-    another machine of a team has that in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
+    `is_own`: the reader is that session. `instance_id` tells sessions apart that have no id from their client. A
+    session on another machine of a team has the machine in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
     """
     label = label or ""
     machine = token(label, MACHINE)
     where = f" on {named(machine, LONGEST_WORDS)}" if machine else ""
-    if runtime == TEAM:  # what it is there, its label says
+    if runtime == TEAM:  # the label has the runtime that it has there
         runtime = session_id = ""
     return _name_here(runtime, session_id, label, is_own, instance_id) + where
 
@@ -51,7 +51,7 @@ def _name_here(runtime, session_id, label: str, is_own: bool, instance_id: str) 
 
 
 def holder_name(label, instance_id: str, is_own: bool = False) -> str:
-    """The name of a session of which its label and instance id are known, as of those that hold locks."""
+    """Return the name of a session by its label and instance id, as locks have them."""
     return session_name("", "", label, is_own, instance_id)
 
 
@@ -75,7 +75,7 @@ def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: s
 
 
 def _is_time(number: str) -> bool:
-    """Whether this beginning of an id may be a time, a date, that of a UUID of version 7, or OpenCode's ``ses_<time>``.
+    """Return True if this beginning of an id may be a time: a date, a UUID of version 7, or OpenCode's ``ses_<time>``.
 
     Sessions may share it.
     """
@@ -83,7 +83,7 @@ def _is_time(number: str) -> bool:
 
 
 def _chosen(label: str, kind: str) -> list:
-    """The words of a label that somebody chose, and neither hooks nor programs: no ``key:value``, not the runtime."""
+    """Return the words of a label that a person chose: no ``key:value``, and not the runtime."""
     return [word for word in label.split() if ":" not in word[1:] and word != kind]
 
 

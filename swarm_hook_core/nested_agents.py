@@ -1,7 +1,7 @@
-"""Which session an agent works in, where the client does not tell that: from the files that it keeps of its sessions.
+"""The session of an agent, from the files that a client keeps of its sessions, if its hooks do not tell it.
 
-Seen in GitHub Copilot CLI 1.0: a folder for each session, and in its ``events.jsonl`` the agents that work in it.
-Seen in Grok Build 1.0: a folder for each agent in that of its session.
+Seen in GitHub Copilot CLI 1.0: a folder for each session, and in its ``events.jsonl`` the agents that work in it. Seen
+in Grok Build 1.0: a folder for each agent in that of its session.
 """
 
 import os
@@ -10,9 +10,9 @@ _SEARCHED = 8  # sessions, the newest first
 
 
 def session_of(parent: str, sessions: str) -> str:
-    """Return the session, in the folder `sessions`, in which `parent` works: a session itself, or an agent.
+    """Return the session in the folder `sessions` to which `parent` belongs: a session itself, or an agent.
 
-    Where that cannot be read, `parent` counts.
+    If that cannot be read, `parent` counts.
     """
     if os.path.isdir(os.path.join(sessions, parent)):
         return parent
@@ -29,7 +29,8 @@ def session_of(parent: str, sessions: str) -> str:
 
 
 def session_by_folder(child: object, transcript: object) -> str:
-    """Return the session that has started the agent `child`, by the folder made for that; empty where none is.
+    """Return the session that has started the agent `child`, by the folder made for that; empty if there is no such
+    folder.
 
     ``sessions/PROJECT/SESSION/subagents/CHILD``, and `transcript` is ``sessions/PROJECT/CHILD/FILE``, where PROJECT is
     another one if the agent has a worktree of its own.

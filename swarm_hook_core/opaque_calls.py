@@ -1,6 +1,6 @@
-"""Calls that do not say which files they write: shell commands, and tools of other MCP servers.
+"""Calls without names of files: shell commands, and tools of other MCP servers.
 
-Loaded only where another session holds a lock, or has written something in the same repository.
+Loaded only if another session holds a lock, or has written something in the same repository.
 """
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
@@ -8,7 +8,7 @@ from swarm_hook_core.targets import shell_text
 
 
 def effects_of(call):
-    """The Effects of such a call, as far as they can be told beforehand; None where it writes nothing."""
+    """Return the Effects of such a call, as far as they can be told beforehand; None if it writes nothing."""
     effects = _seen_of(call)
     if call.is_cut:
         from swarm_hook_core.shell.model import Effects, Guess
@@ -36,9 +36,9 @@ def _seen_of(call):
 
 
 def judge(config, session, call, effects, peers, now: float, with_kernel=True):
-    """The Verdict on a call with these Effects beside the locks of others.
+    """Return the Verdict on a call with these Effects beside the locks of others.
 
-    What cannot be told may run although the setting is strict, where the kernel holds all there is while it does.
+    An unreadable command may run in spite of a strict setting, if the kernel holds all locked files meanwhile.
     """
     from swarm_hook_core import settings
     from swarm_hook_core.shell import collision
@@ -69,7 +69,7 @@ def _plan_of(config, call, session, effects, peers, is_strict: bool):
 
 
 def concerns(call, session, peers) -> bool:
-    """Whether the call could reach any lock there is: one around its folder, or whatever a command may lead to."""
+    """Return True if the call could reach any lock: one around its folder, or any place that a command may lead to."""
     command = shell_text(call.tool, call.input)
     if call.is_cut or not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
         return True

@@ -1,11 +1,10 @@
-"""Reads apply_patch envelopes: which files would this text write?
+"""Reads apply_patch envelopes: the files that a text would write.
 
-The grammar is what Codex 0.169 was seen to do, not what its documentation says;
-tests/e2e/test_patch_grammar.py holds this module against the real binary. Where a patch would be
-refused anyway we may name a path too many, never one too few.
+The grammar is Codex 0.169's as observed, not as documented; tests/e2e/test_patch_grammar.py holds this module against
+the real binary. For a patch that Codex refuses anyway this may name a path too many, never one too few.
 
-Runs before every write, so nothing is imported at the top, and a text is searched for markers
-rather than walked by lines.
+Runs before every write, so nothing is imported at the top, and a text is searched for markers rather than walked by
+lines.
 """
 
 _BEGIN = "*** Begin Patch"
@@ -17,7 +16,7 @@ _HEADERS = (_ADD, _DELETE, _UPDATE)
 _MOVE_TO = "*** Move to: "
 _MOVE_FILE = "*** Move File: "  # not in Codex 0.169; older agents still write it
 
-# Rust trims Unicode's White_Space, which leaves alone the \x1c..\x1f that str.strip() would take off a file name.
+# Rust trims Unicode's White_Space, without the \x1c..\x1f that str.strip() would take off a file name.
 _BLANKS = (
     " \t\n\x0b\x0c\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -33,8 +32,8 @@ _SPECIAL = " \t\r\n\\'\"$`;&|<>()"
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 
-# The text that was read last, and what `_named` found in it: one check of one call asks for the same text up to five
-# times. It goes when another text is read.
+# The text that was read last, and the result of `_named` for it: the check of one call asks for the same text up to
+# five times. Another text replaces it.
 _last: tuple = (None, [])
 
 
@@ -43,21 +42,21 @@ class PatchUnreadable(ValueError):
 
 
 def patch_paths(text: str) -> list[str]:
-    """Paths that the envelopes in `text` would create, change, remove or rename, in order, each once.
+    """Return the paths that the envelopes in `text` would create, change, remove or rename, in order, each once.
 
-    As Codex spells them: surrounding blanks off the header line, blanks after `File: ` kept, tabs and
-    carriage returns dropped (it passes a path through a URL, which loses them), `~` and `$` plain
-    characters. An empty envelope gives []. Raises PatchUnreadable where there is no envelope, or one
-    that is cut short or odd before it names a file.
+    As Codex spells them: surrounding blanks off the header line, blanks after `File: ` kept, tabs and carriage returns
+    dropped (it passes a path through a URL, which loses them), `~` and `$` plain characters. An empty envelope gives
+    []. Raises PatchUnreadable for a text without an envelope, or with one that is cut short or odd before it names a
+    file.
     """
     return [path for path in dict.fromkeys(path for _header, path in _named(text)) if path and "\0" not in path]
 
 
 def patch_changes(text: str) -> "list[tuple[str, str]]":
-    """`(path, how)` of the same files, as `patch_paths` spells them; `how`: what becomes of each, see ``change``.
+    """Return `(path, how)` of the same files, as `patch_paths` spells them; `how` as in ``change``.
 
-    Adding a file puts it in the place of one that is there; moving one onto itself removes it. Of a file that is named
-    more than once what is done last counts, but for an update of what the envelope itself has added.
+    Adding a file replaces an existing one; moving one onto itself removes it. The last mention of a file counts, except
+    for an update of a file that the envelope itself has added.
     """
     from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 
@@ -78,9 +77,9 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
 
 
 def _named(text: str) -> "list[tuple[str, str]]":
-    """`(header, path)` of each file that a header of the envelopes in `text` names, in order.
+    """Return `(header, path)` of each file in a header of the envelopes in `text`, in order.
 
-    The header of a file that is moved is that of what becomes of it. Raises PatchUnreadable, as `patch_paths`.
+    A moved file has the header of its new place. Raises PatchUnreadable, as `patch_paths`.
     """
     global _last
     last_text, found = _last
@@ -131,7 +130,7 @@ def _read(text: str) -> "list[tuple[str, str]]":
 
 
 def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
-    """Whether the marker at `at` is the first thing on its line, the last line read having ended at `line_end`.
+    """Return True if the marker at `at` is the first thing on its line; the last line read ended at `line_end`.
 
     Inside an update an indented line is context, so text; after Add or Delete, Codex takes it for the next header.
     """
@@ -145,11 +144,11 @@ def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
 
 
 def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
-    """`(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
+    """Return `(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 
-    The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap
-    either in a JSON string, or be an argv list, whose shell may have gone to another directory (else
-    None). What nests deeper than a handful of levels is left alone.
+    The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap either in a
+    JSON string, or be an argv list with a shell that changes to a directory first (else None). Values that nest deeper
+    than a handful of levels are left alone.
     """
     found: dict = {}
     todo = [(tool_input, 0)]
@@ -180,7 +179,7 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
 
 
 def _unwrap_json(text: str) -> object:
-    """The value that a JSON text stands for, without what is very deep in it; None where it is no JSON."""
+    """Return the value of a JSON text, without very deep parts; None if it is not JSON."""
     from swarm_hook_core.json_text import loads_outer
 
     try:
@@ -190,11 +189,10 @@ def _unwrap_json(text: str) -> object:
 
 
 def codex_patch(command: str) -> "tuple[str | None, str] | None":
-    """`(directory, text)` of a shell command that is nothing but ``[cd DIR &&] apply_patch <<EOF``; else None.
+    """Return `(directory, text)` of a shell command that is nothing but ``[cd DIR &&] apply_patch <<EOF``; else None.
 
-    Codex runs such a command itself and takes DIR as it is written (`~`, `a\\ b`, the first literal part of
-    "$x/y"), where a shell would not; the directory is None where there is no `cd`. All other patches in a shell are
-    found by ``shell.programs.patch``.
+    Codex runs such a command itself and takes DIR as it is written (`~`, `a\\ b`, the first literal part of "$x/y"),
+    unlike a shell; the directory is None without a `cd`. ``shell.programs.patch`` finds all other patches in a shell.
     """
     at = command.find(_BEGIN)
     before, _, delimiter = command[: max(at, 0)].rpartition("<<")
@@ -207,7 +205,7 @@ def codex_patch(command: str) -> "tuple[str | None, str] | None":
     if end and after.strip():
         return None
     if end:
-        body = text + "\n"  # as a shell has it: what is read twice is read once
+        body = text + "\n"  # as a shell has it, so that the text is read only once
     moved, _, name = before.strip().rpartition("&&")
     if name.strip() not in _NAMES:
         return None
@@ -219,7 +217,7 @@ def codex_patch(command: str) -> "tuple[str | None, str] | None":
 
 
 def _as_codex(raw: str) -> "str | None":
-    """What Codex takes the one argument of `cd`, as it is written, for: no escapes, no `~`; None where it is none."""
+    """Return Codex's reading of the one argument of `cd`: no escapes, no `~`; None for anything else."""
     if not any(char in raw for char in _SPECIAL):
         return raw or None
     import re

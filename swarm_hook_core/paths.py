@@ -1,10 +1,10 @@
-"""Path identity: which spellings name the same file on this machine.
+"""Path identity: the spellings that name the same file on this machine.
 
-A lock is stored under a *key*. A write is looked up under every key its path could have, so the
-answer errs towards finding the lock:
+A lock is stored under a *key*. A write is looked up under every key its path could have, so the answer errs towards
+finding the lock:
 
-- ``..``, ``//`` and relative forms are resolved both textually (what editors do before they call
-  the kernel) and link by link (what the kernel does); the two differ behind a symlink;
+- ``..``, ``//`` and relative forms are resolved both textually (as editors do before they call
+  the kernel) and link by link (as the kernel does); the two differ behind a symlink;
 - trailing blanks are tried both kept and removed, since clients differ in trimming;
 - where the file system takes letter case or Unicode forms for one name, so does the key.
 
@@ -15,13 +15,13 @@ import os
 import sys
 
 NO_CASE = "nocase:"
-LONGEST = 4096  # what a kernel opens; resolving much longer texts link by link would take minutes
+LONGEST = 4096  # the longest path that a kernel opens; resolving much longer texts link by link would take minutes
 
 
 def real_paths():
-    """A function that does what ``os.path.realpath`` does, and looks at each path and each folder once.
+    """Return a function like ``os.path.realpath`` that looks at each path and each folder once.
 
-    For the many paths of one check, no longer: what it has seen it remembers.
+    It remembers its answers, so it serves the many paths of one check, and no longer.
     """
     seen: dict = {}
 
@@ -75,10 +75,10 @@ def key_of(path: str) -> str:
 
 
 def keys_for(path: str, cwd: str, real=os.path.realpath) -> list[str]:
-    """Every spelling and key under which a lock on this path may be stored, without repeats.
+    """Return every spelling and key under which a lock on this path may be stored, without repeats.
 
-    Whether letter case counts was settled when the lock was taken, and is marked in its key; so both
-    forms are looked for, and no file system is asked. `real` as in `spellings`.
+    A lock's key was marked when it was taken if letter case does not count there. So both forms are looked for, and no
+    file system is asked. `real` as in `spellings`.
     """
     found = spellings(path, cwd, real)
     for candidate in list(found):
@@ -89,10 +89,10 @@ def keys_for(path: str, cwd: str, real=os.path.realpath) -> list[str]:
 
 
 def key_and_keys(path: str, is_new: bool = True) -> tuple[str, list[str]]:
-    """``key_of`` and ``keys_for`` of absolute `path`, with one look at the disk where its text is plain.
+    """Return ``key_of`` and ``keys_for`` of absolute `path`, with one look at the disk for a plain text.
 
-    What is there already is found by any of its keys: unless it `is_new`, the disk is not asked about letter case,
-    and the one key is some of them.
+    A lock that exists is found by any of its keys. So unless the path `is_new`, the disk is not asked about letter
+    case, and the one key is one of them.
     """
     if os.path.normpath(path) != path or path.strip() != path or path.startswith("//"):
         return key_of(path), keys_for(path, os.sep)
@@ -104,7 +104,7 @@ def key_and_keys(path: str, is_new: bool = True) -> tuple[str, list[str]]:
 
 
 def _resolved(path: str) -> str:
-    """``os.path.realpath`` of absolute `path`, which is normal: in a third of the time where there are no links."""
+    """Return ``os.path.realpath`` of absolute, normal `path`: in a third of the time if there are no links."""
     if os.sep != "/":
         return os.path.realpath(path)
     place = ""
@@ -114,14 +114,15 @@ def _resolved(path: str) -> str:
             if os.lstat(place).st_mode & 0o170000 == 0o120000:
                 return os.path.realpath(path)
     except OSError:
-        pass  # nothing is there, or nobody may look; so it is with all that is below
+        pass  # the path is missing or closed to us; so is all below it
     return path
 
 
 def finder(keys):
-    """A function that gives the key of an absolute path where that is one of `keys`, else None.
+    """Return a function that returns the key of an absolute path if it is one of `keys`, else None.
 
-    Mostly one look at the disk tells that it is not, where `key_of` takes dozens: what leads to a file is that file.
+    Mostly it takes one look at the disk to say no, where `key_of` takes dozens: paths that lead to the same file are
+    equal.
     """
     places = [key for key in keys if not key.startswith(NO_CASE)]
     files = {_file_at(place) for place in places}
@@ -143,7 +144,8 @@ def finder(keys):
 
 
 def _file_at(path: str):
-    """Which file `path` leads to: None for none, an empty tuple where that cannot be told."""
+    """Return the identity of the file that `path` leads to: None if it is missing, an empty tuple if that is not known.
+    """
     try:
         there = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -164,12 +166,12 @@ def _composed_on_mac(path: str) -> str:
 
 
 def ignores_case(path: str) -> bool:
-    """Whether the file system at `path` takes ``A`` and ``a`` for one name.
+    """Return True if the file system at `path` takes ``A`` and ``a`` for one name.
 
-    Asked of a name that exists, the path's own or one beside it: its case-swapped form is the same
-    file, or is not. An empty folder is asked for itself, then by its own name in the folder over it,
-    where both are on one file system; where nothing tells, it counts as one that ignores case, since
-    a denial too many is better there than a conflict missed.
+    Asked of a name that exists, the path's own or one beside it: its case-swapped form is the same file, or is not. An
+    empty folder is asked for itself, then by its own name in the folder over it, if both are on one file system.
+    Without any evidence it counts as one that ignores case, since a denial too many is better there than a conflict
+    missed.
     """
     folder, name = os.path.split(path)
     if name.swapcase() != name and os.path.lexists(path):
@@ -190,7 +192,7 @@ def ignores_case(path: str) -> bool:
 
 
 def _told_by_names_in(folder: str):
-    """Whether letter case is ignored in `folder`, as one of its entries shows; None where none can."""
+    """Return True if letter case is ignored in `folder`, False if it counts, None if its entries do not show it."""
     try:
         with os.scandir(folder) as entries:
             for _, entry in zip(range(64), entries):
@@ -202,7 +204,7 @@ def _told_by_names_in(folder: str):
 
 
 def _is_top_of_file_system(folder: str) -> bool:
-    """Whether the folder over `folder` is on another file system, or is not there."""
+    """Return True if the folder over `folder` is on another file system, or is not there."""
     over = os.path.dirname(folder)
     try:
         return over == folder or os.stat(over).st_dev != os.stat(folder).st_dev
@@ -211,7 +213,7 @@ def _is_top_of_file_system(folder: str) -> bool:
 
 
 def _is_marked_caseless(folder: str) -> bool:
-    """Whether `folder` has the mark that makes Linux ignore letter case in it alone (``chattr +F``)."""
+    """Return True if `folder` has the mark that makes Linux ignore letter case in it alone (``chattr +F``)."""
     if not sys.platform.startswith("linux"):
         return False
     import fcntl
@@ -240,7 +242,7 @@ def _one_file(left: str, right: str) -> bool:
 
 
 def contains(folder: str, path: str) -> bool:
-    """Whether absolute `path` is `folder` or lies under it, textually."""
+    """Return True if absolute `path` is `folder` or lies under it, textually."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
@@ -257,7 +259,7 @@ def above(key: str) -> list[str]:
 
 
 def below(key: str, root: str) -> "str | None":
-    """What `key` adds to `root`, the key of a folder over it: ``/a.py``; empty where they are one, None where not."""
+    """Return the rest of `key` below `root`, the key of a folder: ``/a.py``; empty if they are equal, else None."""
     return key[len(root) :] if contains(root, key) else None
 
 
@@ -289,7 +291,7 @@ def git_root(directory: str) -> str:
 
 
 def _is_a_name(text: str) -> bool:
-    """Whether the system can be asked about `text` at all: a lone surrogate names no file."""
+    """Return False for a text that the system cannot be asked about: a lone surrogate names no file."""
     try:
         os.fsencode(text)
     except UnicodeEncodeError:

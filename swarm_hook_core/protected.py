@@ -7,7 +7,7 @@ a call names something like it (``state.may_protect``, ``state.speaks_of_protect
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.state import config_dir, config_path, state_dir, store_path, user_folder
+from swarm_hook_core.state import config_dir, config_path, data_dir, state_dir, store_path
 
 LARGEST = 1024 * 1024  # bytes of a file of settings that are looked through
 NOT_OURS = ("worktrees", "running")  # in the state folder: where workers work, and what their clients write
@@ -127,7 +127,7 @@ def _of_ours(real: str):
     is_inside = real == state or real.startswith(state + "/")
     if is_inside and real[len(state) + 1 :].split("/")[0] not in NOT_OURS:
         return Matter(real, "swarm's own state", "they type `swarm-mcp uninstall`")
-    data = os.path.realpath(user_folder("", "XDG_DATA_HOME", "~/.local/share"))
+    data = os.path.realpath(data_dir())
     if os.path.basename(data) == "swarm-mcp" and (real == data or real.startswith(data + "/")):
         return Matter(real, "the installed plugin of swarm", INSTALL_WAY)
     if real == os.path.realpath(config_dir()):
@@ -191,7 +191,7 @@ def _in_tree(tree):
 
 def _places(root: str):
     """What of all this is there, as a folder over it may be written or removed."""
-    data = user_folder("", "XDG_DATA_HOME", "~/.local/share")
+    data = data_dir()
     hooks = [os.path.join(root, name) for name in GUARDED] if "/.git/" in root else []
     for path in (store_path(), config_path(), state_dir(), data, *hooks, *_files_of_clients(root)):
         real = os.path.realpath(path)

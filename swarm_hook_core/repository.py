@@ -1,8 +1,8 @@
-"""Work trees of git repositories, told by reading git's own small files: no git is started for what is known.
+"""Work trees of git repositories, found by reading git's own small files: git itself is not started for known facts.
 
-A *work tree* is a folder with a ``.git`` in it; its *common folder* is where its repository keeps what all work
-trees of one clone share. The *names* of a path in a repository are ``<id>:<path from the top>``; the id of a
-repository is its first commit, which clones share as well, or the common folder where that is not known.
+A *work tree* is a folder with a ``.git`` in it. Its *common folder* has the part of the repository that all work trees
+of one clone share. The *names* of a path in a repository are ``<id>:<path from the top>``. The id of a repository is
+its first commit, which clones share as well, or its common folder if that is not known.
 """
 
 import os
@@ -12,8 +12,8 @@ from swarm_hook_core.paths import NO_CASE
 SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
 MOST_KNOWN = 500
-_FOLDER, _LINK = 0o040000, 0o120000  # as `stat` has them, whose module takes time to load
-_known: dict = {}  # a configuration's path -> what it was when it was read, and what it says
+_FOLDER, _LINK = 0o040000, 0o120000  # as in the module `stat`, which takes time to load
+_known: dict = {}  # a configuration's path -> its state when it was read, and its settings
 
 
 class Tree:
@@ -25,12 +25,12 @@ class Tree:
         self.top = top
         self.own = own
         self.common = common
-        self.first = None  # its first commit, once somebody has asked
-        self.takes_all = None  # whether `opted_in`, likewise
+        self.first = None  # its first commit, after the first question
+        self.takes_all = None  # `opted_in`, likewise
 
 
 def tree_over(path: str, is_real: bool = False):
-    """The Tree that absolute `path` lies in, or is the top of; None where it is in none. `is_real`: without links."""
+    """Return the Tree that absolute `path` lies in, or is the top of; else None. `is_real`: the path has no links."""
     folder = path
     while True:
         found = tree_at(folder, is_real)
@@ -41,7 +41,7 @@ def tree_over(path: str, is_real: bool = False):
 
 
 def tree_at(folder: str, is_real: bool = False):
-    """The Tree with this folder as its top, None where it is none."""
+    """Return the Tree with this folder as its top, else None."""
     mark = os.path.join(folder, ".git")
     try:
         kind = os.lstat(mark).st_mode & 0o170000
@@ -75,7 +75,7 @@ def trees_beside(tree) -> list:
 
 
 def opted_in(tree) -> bool:
-    """Whether ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
+    """Return True if ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
     if tree.takes_all is None:
         setting, of_tree = _settings(os.path.join(tree.common, "config"))
         if of_tree:
@@ -92,18 +92,20 @@ def ids(tree) -> list:
 
 
 def folder_id(tree) -> str:
-    """What a repository is called that has no commit, or not all of its history: work trees share it, clones not."""
+    """Return the id of a repository without commits, or without all of its history: shared by work trees, not by
+    clones.
+    """
     return f"folder={_identity(tree.common)}"
 
 
 def names_of(key: str, tree) -> list:
-    """The names of the path with this key in the repository of `tree`; none where it is not in there."""
+    """Return the names of the path with this key in the repository of `tree`; empty if it is outside."""
     within = place_of(key, tree.top)
     return [] if within is None else [f"{one}:{within}" for one in ids(tree)]
 
 
 def place_of(key: str, top: str):
-    """`key` as seen from folder `top`, empty for that itself, with the mark of keys without case; else None."""
+    """Return `key` as seen from folder `top`, empty for `top` itself, with the mark of keys without case; else None."""
     mark = NO_CASE if key.startswith(NO_CASE) else ""
     path = key[len(mark) :]
     if mark:
@@ -128,9 +130,9 @@ def remembered(tree) -> str:
 
 
 def learn(tree, seconds: float) -> str:
-    """The first commit: `remembered`, or asked of git in at most `seconds` and written down.
+    """Return the first commit: `remembered`, or asked of git in at most `seconds` and written down.
 
-    Empty where there is none yet, where some of the history is missing (a shallow clone), or git gives no answer.
+    Empty without a commit, with a part of the history missing (a shallow clone), or without an answer from git.
     """
     known = remembered(tree)
     if known or os.path.exists(os.path.join(tree.common, "shallow")):
@@ -158,7 +160,7 @@ def _record(tree) -> str:
 
 
 def _identity(folder: str) -> str:
-    """A folder's own number, which it keeps however its path is spelled."""
+    """Return a folder's own number, which it keeps under every spelling of its path."""
     try:
         found = os.stat(folder)
     except OSError:
@@ -167,7 +169,7 @@ def _identity(folder: str) -> str:
 
 
 def _birth(tree) -> str:
-    """What tells a repository from another made in its place, which may have its number: git never writes this file."""
+    """Return a mark that a repository made in the same place does not share: git never writes this file."""
     try:
         return f"{os.stat(os.path.join(tree.common, 'description')).st_mtime_ns:x}"
     except OSError:
@@ -178,12 +180,12 @@ def _birth(tree) -> str:
 
 
 def _line(path: str) -> str:
-    """What is in a small file of one line, empty where there is none. A folder's name may have newlines itself."""
+    """Return the text of a small file of one line; may be empty. A folder's name may have newlines itself."""
     return small_text(path).rstrip("\r\n")
 
 
 def small_text(path: str) -> str:
-    """Return the first `SMALL` characters of an ordinary file; empty if there is none or it cannot be read."""
+    """Return the first `SMALL` characters of an ordinary file; empty if it is missing or cannot be read."""
     try:
         if not os.path.isfile(path):  # a pipe of that name would keep us waiting
             return ""
@@ -194,7 +196,7 @@ def small_text(path: str) -> str:
 
 
 def _settings(path: str):
-    """``swarm.logical`` in a configuration, None where it is not there; and ``extensions.worktreeConfig``."""
+    """Return ``swarm.logical`` of a configuration, or None if it is not set; and ``extensions.worktreeConfig``."""
     try:
         found = os.stat(path)
     except OSError:

@@ -7,9 +7,10 @@ _HEREDOC = re.compile(r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+)
 
 
 def one_text(commands: list) -> str:
-    """Return a text that does what `commands` do: texts for a shell, or ``{command, args}`` to run without one.
+    """Return one text with the effect of `commands`: texts for a shell, or ``{command, args}`` to run without one.
 
-    Texts from one that begins a heredoc to the one that ends it are a single command. What is neither is left out.
+    Texts from one that begins a heredoc to the one that ends it are a single command. Values of any other kind are left
+    out.
     """
     texts = []
     for command in _whole(commands):

@@ -1,6 +1,6 @@
-"""What happens to a session, as its client's hooks tell it: it begins, takes a turn, has subagents, ends.
+"""The events of a session, as its client's hooks tell them: it begins, takes a turn, has subagents, ends.
 
-Each function does what one event comes to for the HookCore `core`, and tells the model what it is to know.
+Each function handles one event for the HookCore `core`, and prints the words for the model.
 """
 
 import os
@@ -32,7 +32,7 @@ def begins(core, event) -> None:
 
 
 def _wire(core, event) -> None:
-    """Have the session's shells look for what the kernel is to hold, where a person wants that."""
+    """Have the session's shells look for files that the kernel holds, if a person wants that."""
     if "CLAUDE_ENV_FILE" in os.environ:
         from swarm_hook_core.kernel import planning
 
@@ -43,9 +43,9 @@ def _wire(core, event) -> None:
 
 
 def _unregistered(core, event, error) -> "tuple[str, str, bool]":
-    """What the model and the user are told of a session that could not be registered, and whether to fetch what lacks.
+    """Return words for the model and the user about a failed registration, and True if the command is to be fetched.
 
-    That there is no command the user is told once.
+    The user is told once that the command is missing.
     """
     if core.registrar.command:
         return str(error), str(error), False
@@ -78,7 +78,7 @@ def takes_turn(core, event) -> None:
 
 
 def _calls_are_over(core, event) -> None:
-    """Note that what the session, or its subagent, has been let write and not written is not to come any more."""
+    """Note that writes that the session, or its subagent, was allowed and has not made are not coming any more."""
     if event.name == "Notification" and event.source != lifecycle.IDLE:
         return
     try:
@@ -91,7 +91,7 @@ def _calls_are_over(core, event) -> None:
 
 
 def _is_same_turn(core, event) -> bool:
-    """Whether the session is told to begin a turn that it is in already, by a client that may do so."""
+    """Return True if the client repeats the beginning of a turn that the session is in already."""
     if "turn" not in core.config.dialect.fields or not event.session_id or event.source == "compact":
         return False
     from swarm_hook_core import scratch
@@ -107,7 +107,7 @@ def _is_same_turn(core, event) -> bool:
 
 
 def has_subagent(core, event) -> None:
-    """Tell a subagent who it is, or release what one held that has ended."""
+    """Tell a subagent its id, or release the locks of one that has ended."""
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
@@ -119,8 +119,8 @@ def has_subagent(core, event) -> None:
 
 
 def ends(core, event) -> None:
-    """Deregister the session and remove what it left."""
-    core.words_now(event)  # first: afterwards nobody knows this session any more
+    """Deregister the session and remove its files."""
+    core.words_now(event)  # first: deregistering forgets the session
     if core.config.kernel and has_plans():
         from swarm_hook_core.kernel import planning
 
@@ -130,7 +130,7 @@ def ends(core, event) -> None:
 
 
 def _drop_unheard(core, event) -> None:
-    """Forget what waits for a session, or a subagent, that ends."""
+    """Forget the kept words for a session, or a subagent, that ends."""
     if core.config.dialect.unheard is not None:
         from swarm_hook_core import unheard
 
@@ -138,7 +138,7 @@ def _drop_unheard(core, event) -> None:
 
 
 def news_of_others(core, event):
-    """The News of the changes of others that a session is told when it, or its turn, begins; None for none."""
+    """Return the News of others' changes for a session that begins, or begins a turn; None for no news."""
     try:
         from swarm_hook_core.traces import trail_of
 
@@ -154,7 +154,7 @@ def news_of_others(core, event):
 
 
 def _mail(core, event) -> str:
-    """What the model is told of the session's unread mail, where its registration has said that there is any."""
+    """Return the words about the session's unread mail, if its registration has reported mail."""
     if not core.registrar.has_mail:
         return ""
     try:

@@ -20,10 +20,10 @@ def unregistered(config, call, instance_id: str) -> Session:
 
 
 def join(config, call, store, coordinator=None, driver=None):
-    """``(Session, LockReader)`` of a session that `store` (None where there is none) does not know; else both None.
+    """Return ``(Session, LockReader)`` of a session that `store` (may be None) does not know; else both None.
 
-    It is registered in passing. Where that fails or takes too long it is checked all the same: unknown to the store,
-    it holds nothing there.
+    It is registered in passing. If that fails or takes too long it is checked all the same: unknown to the store, it
+    has no locks there.
     """
     from swarm_hook_core import scratch
     from swarm_hook_core.coordinator import chosen_command
@@ -49,7 +49,7 @@ def join(config, call, store, coordinator=None, driver=None):
 
 
 def is_elsewhere(config, session_id: str) -> bool:
-    """Whether the store may be one that only the coordinator's command can reach."""
+    """Return True if the store may be one that only the coordinator's command can reach."""
     from swarm_hook_core import scratch
     from swarm_hook_core.coordinator import chosen_command
 

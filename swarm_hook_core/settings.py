@@ -1,11 +1,11 @@
-"""What a person has set for hooks: ``config.json`` in this user's configuration folder, and what overrides it.
+"""A person's settings for hooks: ``config.json`` in this user's configuration folder, and variables that override it.
 
     {"auto": "keep", "fail": "open", "uvx": "on", "strict": true, "kernel": true,
      "checkouts": {"/srv/project": {"auto": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
 
-What is wrong in the file, or no word for a variable, is left out, and recorded once as a fault.
+Mistakes in the file, and unknown words in a variable, are left out, and recorded once as a fault.
 """
 
 import os
@@ -16,17 +16,19 @@ from swarm_hook_core.state import config_path, read_private, state_dir
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
-# The settings that are one of some words. The levels are as `traces` has them, which asks here.
+# The settings that are one of some words. `traces` has the same levels, and asks here.
 WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED), "uvx": ("on", "off")}
 DEFAULTS = {"auto": "keep", "fail": OPEN, "uvx": "on", "strict": False, "kernel": False}
 SWITCHES = ("strict", "kernel")  # those that are on or off
 
 
 class Config:
-    """The settings in the file at `path`, as far as they can be read; `faults` says what cannot, a line each.
+    """The settings in the file at `path`, as far as they can be read.
 
-    `there`: whether there is such a file. `writers`: see Writer. `user`: which of DEFAULTS the user has set, and to
-    what; `checkouts`: the same for what is in a folder, by the folder's real path.
+    there      True if the file exists
+    faults     a line for each mistake in it
+    user       the user's own choices among DEFAULTS; `checkouts` the same for a folder, by its real path
+    writers    see Writer
     """
 
     __slots__ = ("path", "there", "user", "checkouts", "writers", "faults")
@@ -41,10 +43,10 @@ class Config:
 
 
 class Setting:
-    """What is in force somewhere: its `value`, and whose word that is.
+    """The value in force somewhere, and its source.
 
     source  the name of the variable; ``checkout``, ``user`` (both in the file) or ``default``
-    folder  the folder that the file names, where it is a ``checkout``'s
+    folder  the folder that the file names, for a ``checkout``
     """
 
     __slots__ = ("value", "source", "folder")
@@ -58,8 +60,8 @@ class Setting:
 class Writer:
     """A tool that writes files: whole tool names that match `tool` (``*`` and ``?``).
 
-    paths    where in its input the paths are: ``target``, ``pages[].path``; none of them: it writes nothing
-    command  the argument that holds shell text, empty for none; `folder`: the one that says where it runs
+    paths    places of the paths in its input: ``target``, ``pages[].path``; empty: it writes nothing
+    command  the argument that holds shell text; may be empty; `folder`: the argument with the folder it runs in
     unless   argument -> value: a call with one of these writes nothing
     """
 
@@ -74,27 +76,27 @@ class Writer:
 
 
 def auto(prefix: str, folder: str) -> Setting:
-    """The level at which sessions in `folder` meet what others have changed: see ``traces``."""
+    """Return the level of protection for uncommitted changes in `folder` (``traces``)."""
     return _word("auto", prefix, folder)
 
 
 def fail(prefix: str, folder: str) -> Setting:
-    """Whether a write in `folder` that could not be checked goes ahead (OPEN) or is denied (CLOSED)."""
+    """Return the fate of an unchecked write in `folder`: it goes ahead (OPEN) or is denied (CLOSED)."""
     return _word("fail", prefix, folder)
 
 
 def uvx(prefix: str, folder: str) -> Setting:
-    """Whether uv may fetch the coordinator for a plugin without one (``own_release``)."""
+    """Return the setting by which uv may fetch the coordinator for a plugin without one (``own_release``)."""
     return _word("uvx", prefix, folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:
-    """Whether what is only possible is denied: ``SWARM_<PFX>_STRICT``, ``SWARM_STRICT``, then the file."""
+    """Return True if possible writes are denied too: ``SWARM_<PFX>_STRICT``, ``SWARM_STRICT``, then the file."""
     return _switch("strict", prefix, folder)
 
 
 def kernel(prefix: str, folder: str = "") -> bool:
-    """Whether the kernel is to hold locked files while a command runs that nobody can read (``kernel``): likewise."""
+    """Return True if the kernel is to hold locked files while an unreadable command runs (``kernel``): likewise."""
     return _switch("kernel", prefix, folder)
 
 
@@ -116,12 +118,12 @@ def _word(name: str, prefix: str, folder: str) -> Setting:
 
 
 def variables(name: str, prefix: str) -> list:
-    """The variables that say what setting `name` is, the first that is set before the others and before the file."""
+    """Return the variables for setting `name`; the first one that is set wins, also over the file."""
     return [f"SWARM_{prefix}_{name.upper()}"] * bool(prefix) + [f"SWARM_{name.upper()}"]
 
 
 def in_file(name: str, folder: str) -> Setting:
-    """What the file says of setting `name` in `folder`, whatever variables say."""
+    """Return the file's value of setting `name` in `folder`, without the variables."""
     config = current()
     checkout = _checkout_over(config.checkouts, folder) if config.checkouts and folder else ""
     if checkout and name in config.checkouts[checkout]:
@@ -132,12 +134,12 @@ def in_file(name: str, folder: str) -> Setting:
 
 
 def without(name: str, folder: str) -> str:
-    """What the file would say of setting `name` in `folder`, or with no folder for the user, were it not set there."""
+    """Return the file's value of setting `name` without its entry for `folder`, or with no folder for the user."""
     return str(current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name])
 
 
 def _checkout_over(checkouts: dict, folder: str) -> str:
-    """The nearest folder at or above `folder` that is one of `checkouts`, up to its git root; empty for none."""
+    """Return the nearest of `checkouts` at or above `folder`, up to its git root; may be empty."""
     try:
         probe = os.path.realpath(folder)
     except ValueError:
@@ -217,7 +219,7 @@ def _take(found: Config, settings: dict) -> None:
 
 
 def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
-    """Those of DEFAULTS that are in `given` and can be taken; `others`: what else may be in it."""
+    """Return the valid choices among DEFAULTS in `given`. `others`: further keys that are allowed."""
     taken = {}
     for name, value in given.items():
         if name in WORDS:

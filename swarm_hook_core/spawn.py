@@ -3,11 +3,11 @@
 import os
 import time
 
-LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; what talks more than this is not answering
+LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; a program with more output is no answer
 
 
 class Result:
-    """How a command ended. `code` is None where it could not be started or ran out of time."""
+    """The end of a command. `code` is None if it could not be started or ran out of time."""
 
     __slots__ = ("code", "stdout", "stderr")
 
@@ -58,7 +58,7 @@ def run(
         poll.register(handle, select.POLLIN | select.POLLHUP)
     to_give = memoryview(stdin.encode("utf-8", "surrogateescape"))
     if in_write is not None:
-        os.set_blocking(in_write, False)  # what does not read must not keep us
+        os.set_blocking(in_write, False)  # a program that does not read must not block us
         poll.register(in_write, select.POLLOUT)
     open_pipes, size = set(received), 0
     end = time.monotonic() + seconds
@@ -86,7 +86,7 @@ def run(
         if handle is not None:
             os.close(handle)
     if (code is None or open_pipes) and not leave_running:
-        _kill_group(pid)  # also what a wrapper that has ended left behind, holding our pipe
+        _kill_group(pid)  # also children of a wrapper that has ended, which hold our pipe
     text = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
     if code is None:
         return Result(None, text[0], text[1] or f"no answer within {seconds:g} s")
@@ -114,7 +114,7 @@ def start_detached(argv: list[str]) -> None:
 
 
 def _give(handle: int, data):
-    """Write some of `data`; what is left of it, nothing where nobody reads any more."""
+    """Write some of `data` and return the rest; empty once the reader is gone."""
     try:
         return data[os.write(handle, data) :]
     except BlockingIOError:
@@ -124,7 +124,7 @@ def _give(handle: int, data):
 
 
 def _reap(pid: int, end: float):
-    """Exit code of `pid`, waited for until `end` (monotonic), else None."""
+    """Return the exit code of `pid`, waited for until `end` (monotonic), else None."""
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:

@@ -8,7 +8,7 @@ for a call that may pass.
 from swarm_hook_core import repeated_denials
 from swarm_hook_core.labels import token
 
-SECONDS = 300  # in which denials of one file are counted together
+SECONDS = 300  # seconds in which denials of one file are counted together
 MANY, PERSON = 3, 10  # denials: of a storm, and where a person has to hear of it
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
@@ -40,7 +40,7 @@ def weigh_loss(denial, session, call, now: float) -> None:
     """Count a `denial` of `call` for its ``loss``: set its `times`, unless they are known, and its `is_news`."""
     loss, own_id = denial.loss, session.instance_id
     if not own_id:
-        denial.is_news = False  # nobody whose refusal could be recorded
+        denial.is_news = False  # there is no session to record it for
         return
     whose = own_id, loss.held.instance_id, denial.path
     denial.times = denial.times or repeated_denials.lately(*whose, now - SECONDS, call.id)[0] + 1
@@ -52,9 +52,9 @@ def weigh_loss(denial, session, call, now: float) -> None:
 
 
 def _words(denial, session, tool: str, span: float, waiting: int, now: float) -> str:
-    """What the model is told instead of the whole reason, which it has read: how often, who, until when, what now.
+    """Return the shorter reason for a model that has read the whole one: count, holder, end, way out.
 
-    `waiting`: how many wait for the file already.
+    `waiting`: the number of sessions that wait for the file already.
     """
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration, holder, joining, until

@@ -1,4 +1,4 @@
-"""Which files a tool call would write."""
+"""The files that a tool call names."""
 
 import os
 
@@ -8,7 +8,7 @@ PATCH_MARKER = "*** Begin Patch"
 
 
 def shell_text(tool: str, tool_input) -> str:
-    """The shell text that this call runs, empty where it runs none."""
+    """Return the shell text that this call runs, empty if it runs no shell."""
     if tool not in SHELL_TOOLS:
         return ""
     command = _command_in(tool_input)
@@ -68,16 +68,16 @@ def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
 
 
 def _command_in(tool_input):
-    """What a shell tool is to run, text or argv, wherever clients put it."""
+    """Return the command of a shell tool, text or argv, from any place that a client puts it in."""
     if isinstance(tool_input, dict):
         return tool_input.get("command", tool_input.get("cmd"))
     return tool_input
 
 
 def _patch_of_codex(command: str, cwd: str) -> tuple[str, str]:
-    """``(folder, text)`` of the patch that Codex's shell tool applies itself, without a shell; empty where it is none.
+    """Return ``(folder, text)`` of the patch that Codex's shell tool applies itself, without a shell; empty for others.
 
-    All else that a command writes, ``shell`` finds.
+    ``shell`` finds all other writes of a command.
     """
     from swarm_hook_core.patch import codex_patch
 

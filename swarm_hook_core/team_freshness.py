@@ -1,7 +1,8 @@
-"""Whether what is known here of a team's locks is fresh, in work trees that have joined one.
+"""Freshness of a team's locks here, in work trees that have joined one.
 
-The team agent writes down until when it is: as long as the server waits for this machine before it lets a grant on
-another one count. Once that is over, somebody may hold what nobody here knows of. Loaded only where a clone has joined.
+The team agent writes down until when its knowledge is fresh: as long as the server waits for this machine before it
+lets a grant on another machine count. After that, there may be locks that are unknown here. Loaded only if a clone has
+joined.
 """
 
 import os
@@ -14,15 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Writes
 
-KEPT_SECONDS = 86400  # of what sessions were told
+KEPT_SECONDS = 86400  # of the marks for told sessions
 
 
 class Stale:
-    """A work tree of which the locks on other machines are not known any more.
+    """A work tree without fresh knowledge of the locks on other machines.
 
     top         its folder, links resolved
-    repository  what the team calls it
-    said_at     Unix seconds: when the server was last heard of, None for never
+    repository  the team's name of it
+    said_at     Unix seconds of the server's last answer, None for never
     mark        tells this time without news from another one
     """
 
@@ -36,7 +37,7 @@ class Stale:
 
 
 def stale_trees(rows) -> list:
-    """The Stale work trees on this machine, of the `rows` of ``LockReader.team_trees``. Nearly always none."""
+    """Return the Stale work trees on this machine among `rows` of ``LockReader.team_trees``. Nearly always empty."""
     if not rows:
         return []
     here = clock.boot(host_id())
@@ -57,7 +58,7 @@ def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
     else:
         places = [os.path.join(write.folder or call.folder, write.path) for write in effects.writes]
         places += [tree.root for tree in effects.trees] + [git.folder for git in effects.git]
-        # What a command does not name it writes where it runs, as far as anybody can tell.
+        # Writes that a command does not name count for the folder it runs in.
         places += [guess.folder or call.folder for guess in effects.guesses] + [call.folder] * effects.runs
     for place in dict.fromkeys(places):
         real = os.path.realpath(place) + os.sep
@@ -68,7 +69,7 @@ def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
 
 
 def words(tool: str, one, now: float, is_denied: bool) -> str:
-    """What a model is told of a call in a Stale tree: that it goes ahead, or that it `is_denied`."""
+    """Return the words for the model about a call in a Stale tree: it goes ahead, or it `is_denied`."""
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration
 
@@ -89,10 +90,7 @@ def words(tool: str, one, now: float, is_denied: bool) -> str:
 
 
 def is_news(call, one) -> bool:
-    """Whether the session, or its agent, that makes a call has not been told of this time without news yet.
-
-    From now on it has.
-    """
+    """Return True, once, if the session or agent of a call has not been told of this time without news."""
     folder = os.path.join(state_dir(), "team", "told")
     path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))
     try:

@@ -1,13 +1,13 @@
-"""What is said where the coordinator ran a hook itself and was killed over it, by its own time limit for one.
+"""The words after the coordinator ran a hook itself and was killed over it, by its own time limit for one.
 
-Nothing is tried again: the payload is gone with it, and so is the time. A session that is not registered by now is so
-in passing, by its first check.
+No second attempt is made: the payload is gone with it, and so is the time. A session that is not registered by now will
+be in passing, by its first check.
 """
 
 from swarm_hook_core import faults
 from swarm_hook_core.hooks import answer
 
-OUT_OF_TIME = 14  # SIGALRM, which the process asks for as it begins
+OUT_OF_TIME = 14  # SIGALRM; the process sets it as it begins
 
 
 def tell(config, event: str, status: int) -> int:

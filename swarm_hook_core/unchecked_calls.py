@@ -8,9 +8,9 @@ import time
 
 
 def beside_locks(config, call, error: BaseException, driver=None):
-    """The Verdict on a call whose check ended in `error`: it says so, and locked files are watched.
+    """Return the Verdict on a call after its check ended in `error`: it says so, and locked files are watched.
 
-    None where nobody holds a lock in its reach, or where that cannot be told either.
+    None if no other session has a lock in its reach, or that is not known either.
     """
     from swarm_hook_core import faults
     from swarm_hook_core.check import Verdict
@@ -32,7 +32,7 @@ def beside_locks(config, call, error: BaseException, driver=None):
 
 
 def _locks_in_reach(config, call, driver):
-    """The session, and what others hold around its folder or by name in the call."""
+    """Return the session, and the locks of others around its folder or by name in the call."""
     from swarm_hook_core import sessions
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.lookup import Peers

@@ -1,10 +1,8 @@
-"""Words to a model at an event whose answer its client drops: kept for the session, and told at the next that it hears.
+"""Words to a model at an event with an answer that its client drops: kept for the session's next event.
 
-    <state>/unheard/<runtime>.<session>[.<agent>]   what there is to tell the session, or its subagent
+    <state>/unheard/<runtime>.<session>[.<agent>]   the words for the session, or its subagent
 
-The folder is there only while somebody has words.
-
-A hook that finds no folder has nothing to do.
+The folder exists only while there are such words. A hook that finds no folder has nothing to do.
 """
 
 import os
@@ -18,7 +16,7 @@ DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 
 def keep(config, event, words: str) -> None:
-    """Keep `words` for the session, or the subagent, of an event, behind what waits already. Raises OSError."""
+    """Keep `words` for the session, or the subagent, of an event, behind earlier words. Raises OSError."""
     folder = _folder()
     make_private(folder)
     _prune(folder, time.time() - DROPPED_SECONDS)
@@ -30,7 +28,7 @@ def keep(config, event, words: str) -> None:
 
 
 def take(config, event) -> str:
-    """Return what waits for whom an event is of, nearly always nothing: it counts as told."""
+    """Return the kept words for the session or subagent of an event, nearly always empty. They count as told."""
     if not os.path.isdir(_folder()):
         return ""
     path, words = _path(config, event), ""
@@ -55,7 +53,7 @@ def _path(config, event) -> str:
 
 
 def _prune(folder: str, before: float) -> None:
-    """Remove what nobody has asked for since `before`."""
+    """Remove words that were not fetched since `before`."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         try:

@@ -11,11 +11,12 @@ from swarm_hook_core import scratch
 MOST = 50  # messages that are looked at for one line
 SENDERS = 3  # that are named
 EXCERPT = 240  # characters of the first message
-SYSTEM = "system"  # the sender of what swarm itself says
+SYSTEM = "system"  # the sender of swarm's own messages
 
 
 def is_due(config, event, instance_id: str, newest: int) -> bool:
-    """Tell whether the message `newest` has not been told to the session `instance_id`; a subagent is told nothing."""
+    """Return True if the message `newest` has not been told to the session `instance_id`; subagents are told nothing.
+    """
     if _is_of_subagent(event):
         return False
     try:
@@ -26,10 +27,10 @@ def is_due(config, event, instance_id: str, newest: int) -> bool:
 
 
 def take(config, event, reader, session) -> str:
-    """Return the line about what `session` has not been told of its mail, empty for nothing; it counts as told.
+    """Return the line about unread mail that `session` has not been told, may be empty. It counts as told.
 
-    `reader`: the store's LockReader. Raises OSError where the session's folder cannot be written: then nothing is told,
-    lest each hook told the same.
+    `reader`: the store's LockReader. Raises OSError if the session's folder cannot be written: then nothing is told,
+    because each hook would repeat it.
     """
     newest = reader.newest_mail(session.instance_id)
     if not newest or not is_due(config, event, session.instance_id, newest):
@@ -42,7 +43,7 @@ def take(config, event, reader, session) -> str:
 def line(rows, label: str) -> str:
     """Return one line about unread messages, ``(sender, its label or None, text)`` each, the oldest first.
 
-    `label` is the one of the session that is told.
+    `label` is the one of the reading session.
     """
     from swarm_hook_core.untrusted_text import quoted
 
@@ -69,7 +70,7 @@ def _is_of_subagent(event) -> bool:
 
 
 def _name(sender: str, sender_label, label: str) -> str:
-    """What the session with `label` reads of whoever sent a message."""
+    """Return the name of a message's sender for the session with `label`."""
     from swarm_hook_core.labels import same_circle, token
     from swarm_hook_core.naming import UNNAMED, holder_name
 
@@ -93,7 +94,8 @@ def _told_in(text: str, instance_id: str) -> int:
 
 
 def _advance(path: str, instance_id: str, newest: int) -> int:
-    """Write down that all up to `newest` is told; return what was before. Of two hooks at once one tells it."""
+    """Note that all messages up to `newest` are told; return the number before. Of two hooks at once, one tells them.
+    """
     from swarm_hook_core.state import open_in_private, write_all
 
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)

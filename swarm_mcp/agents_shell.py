@@ -49,7 +49,9 @@ def agents_around(store: Store) -> list[Session]:
 def agent_session_around(store: Store) -> Session | None:
     """Return the session of the agent that runs this process, or None."""
     found = agents_around(store)
-    return found[0] if len(found) == 1 else None
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def _named_by_variables(store: Store) -> dict[str, Session]:
@@ -118,7 +120,9 @@ def _is_inside(store: Store, row: Session) -> bool:
 def mark_of_shell(store: Store) -> str:
     """Return a mark of this agent's shell: its session, or its client's name for that. Empty outside of agents."""
     me = agent_session_around(store)
-    return me.id if me else first_set(*SESSION_ID_VARIABLES)
+    if me:
+        return me.id
+    return first_set(*SESSION_ID_VARIABLES)
 
 
 def _is_maker(store: Store, row: Session, mark: str) -> bool:

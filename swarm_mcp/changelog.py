@@ -27,7 +27,9 @@ class Entry:
     def first_sentence(self) -> str:
         """Return the first sentence of the text."""
         found = _SENTENCE.match(self.text)
-        return found[1] if found else self.text
+        if found:
+            return found[1]
+        return self.text
 
 
 def file() -> Path:
@@ -50,8 +52,8 @@ def entries(text: str) -> list[Entry]:
         elif line.startswith("  ") and line.strip() and kind and found:
             last = found.pop()
             found.append(Entry(last.release, last.kind, _LINK.sub(r"\1", f"{last.text} {line.strip()}")))
-        elif line.strip():
-            kind = "" if line.startswith("## ") else kind
+        elif line.startswith("## "):
+            kind = ""
     return found
 
 
@@ -59,7 +61,7 @@ def since(version: str) -> list[Entry]:
     """Return the changes after release `version`, as far as this installation knows."""
     try:
         text = file().read_text(encoding="utf-8")
-    except (OSError, UnicodeError, SwarmError):
+    except (OSError, UnicodeError, SwarmError):  # a checkout may lack it; news are no need
         return []
     return [entry for entry in entries(text) if entry.release == UNRELEASED or newer(entry.release, version)]
 

@@ -32,7 +32,7 @@ def is_launched(folder: str) -> bool:
     try:
         with open(launcher(), encoding="utf-8", errors="replace") as file:
             return f"{folder}{os.sep}" in file.read(65536)
-    except OSError:
+    except OSError:  # no launcher
         return False
 
 

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -19,9 +20,9 @@ CLIENT_SECONDS = 20.0  # for a request, from the connection or the answer before
 
 
 class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or httptools', whichever is installed
-    """A connection whose client is waited for, but not for ever: uvicorn itself waits for a request without an end."""
+    """A connection that is closed if its client stays silent. uvicorn itself would wait for ever."""
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._silent_since = self.loop.time()  # no request is complete, or nothing more of its body has come
         self._last: object = None
@@ -47,7 +48,7 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
         self._look = self.loop.call_later(max(0.01, self._silent_since + CLIENT_SECONDS - now), self._close_half_open)
 
     def _is_answering(self) -> bool:
-        """Whether it is our turn: a request is there as a whole, and not answered yet."""
+        """Return True if a whole request is there, and not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
 
@@ -69,7 +70,7 @@ def listening(port: int, host: str = LOOPBACK) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((address[0], port))
-        found.listen(_WAITING)  # its address is said before it serves: who comes early waits
+        found.listen(_WAITING)  # the caller prints the address before it serves; an early client waits
     except (OSError, OverflowError) as error:
         found.close()
         raise SwarmError(f"port {port} cannot be had: {error}") from None
@@ -77,11 +78,11 @@ def listening(port: int, host: str = LOOPBACK) -> socket.socket:
 
 
 async def serve_until_ended(
-    app, listens: socket.socket, tell: Callable[[], object], at_end: Callable[[], object] = lambda: None
+    app: Any, listens: socket.socket, tell: Callable[[], object], at_end: Callable[[], object] = lambda: None
 ) -> None:
-    """Serve `app` until SIGINT or SIGTERM: then `at_end` is called, and what is under way may take another second.
+    """Serve `app` until SIGINT or SIGTERM. Then call `at_end`, and give open requests another second.
 
-    `tell` is called once these signals end the server and nothing else.
+    `tell` is called once the signals end the server and nothing else.
     """
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=1,
@@ -94,7 +95,7 @@ async def serve_until_ended(
         at_end()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):  # not by the loop, which cannot on Windows
+    for number in (signal.SIGINT, signal.SIGTERM):  # the event loop cannot handle signals on Windows
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
-    tell()  # only now: whoever reads it may end it at once
+    tell()  # only now: a reader of the address may end the server at once
     await server.serve(sockets=[listens])

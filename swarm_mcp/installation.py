@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from swarm_hook_core.state import user_folder
+from swarm_hook_core.state import data_dir
 from swarm_mcp.plugin_files import plugin_folder
 
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
@@ -57,9 +57,16 @@ def _installed_from() -> str:
         told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, OSError, ValueError, RecursionError):
         return DISTRIBUTION
-    url = str(told.get("url", "")) if isinstance(told, dict) else ""
-    folder = unquote(urlsplit(url).path) if url.startswith("file://") else ""
-    return folder if os.path.isdir(folder) else DISTRIBUTION
+    if isinstance(told, dict):
+        url = str(told.get("url", ""))
+    else:
+        url = ""
+    folder = ""
+    if url.startswith("file://"):
+        folder = unquote(urlsplit(url).path)
+    if os.path.isdir(folder):
+        return folder
+    return DISTRIBUTION
 
 
 def plugin_source() -> Path:
@@ -72,5 +79,5 @@ def marketplace_folder() -> Path:
     try:
         from platformdirs import user_data_path
     except Exception:
-        return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"
+        return Path(data_dir()) / "marketplace"
     return user_data_path("swarm-mcp", appauthor=False) / "marketplace"

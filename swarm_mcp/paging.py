@@ -15,7 +15,7 @@ __all__ = ["cursor", "page", "place_of"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from swarm_mcp.answer_size import Measure
 
@@ -26,7 +26,7 @@ MOST_LOOKED_AT = 5000  # rows in search of one page; what the viewer may not see
 
 def page(
     rows: Iterable[tuple[str, R]],
-    shown: Callable[[R], dict | None],
+    shown: Callable[[R], dict[str, Any] | None],
     total: Callable[[], int],
     *,
     after: str = "",
@@ -40,7 +40,7 @@ def page(
     that the viewer is not shown; `total()` counts the listing, and is asked only where it does not fit. A row that is
     too large for any answer is cut (``answer_size``), every other one is whole.
     """
-    found: list[dict] = []
+    found: list[dict[str, Any]] = []
     left, last, looked = most, after, 0
     for place, row in rows:
         one = shown(row)

@@ -58,7 +58,9 @@ def _stores(touches: str) -> Iterator[str]:
     """The stores that may know an agent around this process, as far as they are there."""
     found = [store_path()]
     homes = [os.path.expanduser("~"), *([_home_of_user()] if touches else [])]
-    real = os.path.realpath(touches) if touches else ""
+    real = ""
+    if touches:
+        real = os.path.realpath(touches)
     for home in homes:
         places = [os.path.realpath(os.path.join(home, place)) for place in USUAL]
         if not touches or any(real == place or real.startswith(place + os.sep) for place in places):
@@ -72,7 +74,7 @@ def _home_of_user() -> str:
         import pwd
 
         return pwd.getpwuid(os.getuid()).pw_dir
-    except (ImportError, KeyError):
+    except (ImportError, KeyError):  # not on Unix, or an unknown user
         return os.path.expanduser("~")
 
 

@@ -82,7 +82,7 @@ def profile(identity: str) -> dict[str, str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LARGEST_PROFILE)
-    except OSError:
+    except OSError:  # a profile must never stop a session
         return {}
     return parse(text, os.environ)
 
@@ -118,10 +118,14 @@ def _value(text: str, known: Callable[[str], str]) -> str | None:
         inner, closed, rest = text[1:].partition(quote)
         if not closed or (rest.strip() and not rest.lstrip().startswith("#")):
             return None
-        return inner if quote == "'" else _expanded(inner, known)
+        if quote == "'":
+            return inner
+        return _expanded(inner, known)
     for comment in (" #", "\t#"):
         text = text.partition(comment)[0]
-    return "" if text.startswith("#") else _expanded(text.rstrip(), known)
+    if text.startswith("#"):
+        return ""
+    return _expanded(text.rstrip(), known)
 
 
 def _expanded(text: str, known: Callable[[str], str]) -> str:

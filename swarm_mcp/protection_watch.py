@@ -90,7 +90,9 @@ def listed(store: Store, scope: str) -> str:
     """
     common = protected.git_folder(scope)
     hooks = [os.path.join(folder, name) for folder in ("hooks", protected.GUARD_FOLDER) for name in protected.GUARDED]
-    of_git = [os.path.join(common, name) for name in ("config", *hooks)] if common else []
+    of_git = []
+    if common:
+        of_git = [os.path.join(common, name) for name in ("config", *hooks)]
     paths = [config_path(), *of_git, *[path for path, _client in protected.settings_files()]]
     store_path = str(store.described().get("db_path") or "")
     lines = [str(store.events_so_far()), f"{mark_of(store_path, '@')} {store_path}"]
@@ -127,7 +129,7 @@ def _store_replaced(record: dict[str, Any], store: Store) -> list[tuple[str, str
     path = str(store.described().get("db_path") or "")
     try:
         seen = os.stat(path)
-    except OSError:
+    except OSError:  # a missing store is reported elsewhere
         return []
     mark, events = f"{seen.st_dev}:{seen.st_ino}", store.events_so_far()
     known = record["stores"].get(path)
@@ -156,7 +158,7 @@ def _clients_now(known: dict[str, Any]) -> dict[str, Any]:
     for path, _client in protected.settings_files():
         try:
             seen = os.stat(path)
-        except OSError:
+        except OSError:  # the client has no settings
             continue
         before = known.get(path)
         if isinstance(before, list) and before[:2] == [seen.st_mtime_ns, seen.st_size]:
@@ -180,7 +182,7 @@ def _guard_gone(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
 
     try:
         found = hooks.state(scope)
-    except SwarmError:
+    except SwarmError:  # not in a repository
         return []
     if found.way in ("beside", "dispatcher"):
         record["guards"][common] = True
@@ -195,13 +197,15 @@ def _guard_gone(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
 
 
 def _said(value: object) -> str:
-    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return {True: "on", False: "off"}.get(value, str(value))
+    return str(value)
 
 
 def _clock(path: str) -> str:
     try:
         return time.strftime(" at %H:%M", time.localtime(os.stat(path).st_mtime))
-    except OSError:
+    except OSError:  # gone: no time to tell
         return ""
 
 
@@ -220,9 +224,10 @@ def _read() -> dict[str, Any]:
             found = loads(file.read(LARGEST))
     except (OSError, ValueError, RecursionError):
         found = None
-    whole = found if isinstance(found, dict) else {}
-    parts = {name: whole.get(name) for name in ("settings", "stores", "clients", "guards")}
-    return {name: part if isinstance(part, dict) else {} for name, part in parts.items()}
+    record: dict[str, Any] = {"settings": {}, "stores": {}, "clients": {}, "guards": {}}
+    if isinstance(found, dict):
+        record.update((name, found[name]) for name in record if isinstance(found.get(name), dict))
+    return record
 
 
 def _write(record: dict[str, Any]) -> None:

@@ -136,7 +136,7 @@ def _is_as_it_was(path: str, store: Store) -> bool:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             number, *lines = file.read(LARGEST).splitlines()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # unreadable: look anew
         return False
     marks = (line.partition(" ") for line in lines)
     return store.events_so_far() >= int(number) and all(mark_of(name, mark) == mark for mark, _, name in marks)
@@ -152,13 +152,18 @@ def find_terminal(store: Store, request: Registration, anew: bool) -> None:
     if not pid or not runs_app_server(pid):
         return
     request.pane = {}
-    request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
+    if anew:
+        request.terminal = (0, "")
+    else:
+        request.terminal = store.instances.terminal_of(request.runtime, request.session_id)
     if request.terminal[0]:
         return
     from swarm_mcp.runtimes import NAMES, runtime  # not every session's start is to pay for it
 
     known = request.runtime in NAMES
-    terminal = runtime(request.runtime).terminal_of(request.session_id) if known else None
+    terminal = None
+    if known:
+        terminal = runtime(request.runtime).terminal_of(request.session_id)
     if terminal:
         request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
 

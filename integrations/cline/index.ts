@@ -1,6 +1,6 @@
 /**
  * swarm in Cline: every write is checked against the locks of other sessions before it happens. Cline runs its plugins
- * in a process of each session; what one throws in there, or does not answer within 3 seconds, fails the model's whole
+ * in a process of each session. A plugin that throws, or does not answer within 3 seconds, fails the model's whole
  * run. So nothing in here does either (hooks.json has shorter times): then the call passes.
  */
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { Hooks, type Payload } from "../hooks.ts";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
-const PATIENCE_MS = 2_000; // what the session's own hooks have not answered until then is told later
+const PATIENCE_MS = 2_000; // later answers of the session's own hooks come with the next event
 const IDLE_MS = Number(process.env.CLINE_PLUGIN_IDLE_TIMEOUT_MS) || 30 * 60_000; // Cline ends a process that rests so long
 const GRACE_MS = 250; // between being asked to end and being killed are 300
 const OWN_TOOLS = `${ownServer()}__`; // of the swarm's MCP server
@@ -33,7 +33,7 @@ let session = "";
 let main = ""; // the session's own agent: all others are its sub-agents and teammates
 let isAtWork = false; // the main agent has a turn
 let seen = Date.now(); // when Cline has called last
-let untold: string[] = []; // what the model has yet to be told
+let untold: string[] = []; // words that the model has not read yet
 const denied = new Set<string>(); // calls
 
 function payload(event: string, more: object = {}): Payload {
@@ -49,7 +49,7 @@ const call = (event: string, { snapshot, toolCall, input }: Fields): Payload => 
 	return payload(event, { ...made, ...agentOf(snapshot) });
 };
 
-/** Run a hook of the session itself, after those before it: what it has to say is told as soon as it is there. */
+/** Run a hook of the session itself, after those before it. Its words are told as soon as they are there. */
 async function ofSession(event: string, more: object = {}): Promise<void> {
 	const answered = hooks.inOrder(payload(event, more)).then((answer) => {
 		if (answer.additionalContext) untold.push(answer.additionalContext);
@@ -84,7 +84,7 @@ export default {
 		if (!session) return; // Cline loads plugins once more, to know their commands
 		ofSession("SessionStart", { source: "startup" });
 		for (const signal of ["SIGTERM", "SIGHUP"]) process.once(signal, leave);
-		process.on("SIGINT", () => {}); // from the terminal, to Cline as well: which asks this process to end where it does
+		process.on("SIGINT", () => {}); // from the terminal, to Cline as well: it asks this process to end if it ends itself
 	},
 
 	hooks: {
@@ -106,7 +106,7 @@ export default {
 				denied.add(made.toolCall.toolCallId);
 				return { skip: true, reason };
 			}
-			// Cline's server for the sessions of all terminals does not tell MCP servers which of them calls.
+			// Cline's server for the sessions of all terminals does not name the calling session to MCP servers.
 			const isOwn = made.toolCall.toolName.startsWith(OWN_TOOLS);
 			const input = isOwn ? { input: { ...made.input, _session: session } } : {};
 			return { ...input, ...told(additionalContext) };

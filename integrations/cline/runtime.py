@@ -3,12 +3,19 @@
 from swarm_hook_core.change import EDIT
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _named = paths_under_keys("path")
 
 
-def extract_changes(tool_input):
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file that a call of `editor` or `apply_patch` changes."""
-    patch = tool_input.get("input") if isinstance(tool_input, dict) else tool_input
+    if isinstance(tool_input, dict):
+        patch = tool_input.get("input")
+    else:
+        patch = tool_input
     if isinstance(patch, str):
         from swarm_hook_core.patch_headers import changes_by_headers
 
@@ -16,14 +23,14 @@ def extract_changes(tool_input):
     return [(path, EDIT) for path in _named(tool_input)]
 
 
-def _amended(payload):
+def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Return `payload` with the commands of a call of the shell tool where the core looks for them."""
     if payload.get("tool_name") != "Bash":
         return payload
     return {**payload, "tool_input": {"command": shell_text(payload.get("tool_input"))}}
 
 
-def shell_text(tool_input):
+def shell_text(tool_input: "Any") -> str:
     """Return the commands of a call as one text.
 
     Cline runs each in a shell of its own that begins in the session's folder. They come as texts or as

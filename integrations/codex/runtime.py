@@ -2,10 +2,17 @@
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_in_patch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _without_statement(payload: dict) -> dict:
+
+def _without_statement(payload: "dict[str, Any]") -> "dict[str, Any]":
     """`payload` with a command as its model wrote it, where a statement of ours was put in front of it."""
-    command = payload["tool_input"].get("command") if isinstance(payload.get("tool_input"), dict) else None
+    if isinstance(payload.get("tool_input"), dict):
+        command = payload["tool_input"].get("command")
+    else:
+        command = None
     if not isinstance(command, str) or command[:3] != ". '":
         return payload
     from swarm_hook_core.kernel.statement import without

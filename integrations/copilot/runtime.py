@@ -9,6 +9,10 @@ import os
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _named = paths_under_keys("path", "file_path")
 _FIELDS = {
     "sessionId": "session_id", "toolName": "tool_name", "toolArgs": "tool_input", "agentId": "agent_id",
@@ -17,7 +21,7 @@ _FIELDS = {
 _SHELLS = {"bash": "Bash", "powershell": "PowerShell"}
 
 
-def extract_changes(tool_input):
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call. Models of OpenAI write patches, as plain texts."""
     if isinstance(tool_input, str):
         from swarm_hook_core.patch_headers import changes_by_headers
@@ -26,13 +30,15 @@ def extract_changes(tool_input):
     return [(path, REPLACE if "file_text" in tool_input else EDIT) for path in _named(tool_input)]
 
 
-def _mcp_tool(name):
+def _mcp_tool(name: str) -> str:
     """Copilot's ``server-tool`` as the core has it; its own tools have no dash."""
     server, dash, tool = name.partition("-")
-    return f"mcp__{server}__{tool}" if dash else ""
+    if dash:
+        return f"mcp__{server}__{tool}"
+    return ""
 
 
-def _amended(payload):
+def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Translate camelCase into the core's words, and put the calls of sub-agents down to their session."""
     payload.update((ours, payload[theirs]) for theirs, ours in _FIELDS.items() if theirs in payload)
     tool = payload.get("tool_name")
@@ -46,7 +52,12 @@ def _amended(payload):
         payload["source"] = "startup"
     agent, parent = payload.get("agent_id"), payload.get("parent_agent_id")
     if "hook_event_name" not in payload:
-        name = "Stop" if "stop_reason" in payload else "Start" if agent else ""
+        if "stop_reason" in payload:
+            name = "Stop"
+        elif agent:
+            name = "Start"
+        else:
+            name = ""
         payload["hook_event_name"] = "UserPromptSubmit" if "prompt" in payload else f"Subagent{name}" if agent else name
     if not agent or not isinstance(parent, str):
         return payload
@@ -57,7 +68,7 @@ def _amended(payload):
     return payload
 
 
-def _session_of(parent, transcript):
+def _session_of(parent: str, transcript: "Any") -> str:
     """Return the session of an agent that `parent` has started: a session, or another agent."""
     if transcript and isinstance(transcript, str):
         return os.path.basename(os.path.dirname(transcript))

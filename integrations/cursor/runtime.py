@@ -8,14 +8,18 @@ import os
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_under_keys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _named = paths_under_keys("file_path", "path", "target_file", "target_notebook", "notebook_path")
 
 
-def extract_changes(tool_input):
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call; all that these tools get tells them apart."""
     try:
         path = _named(tool_input)[0]
-    except ValueError:
+    except ValueError:  # a patch instead of a path
         return changes_in_patch(tool_input)
     if len(tool_input) == 1:
         return [(path, REMOVE)]
@@ -23,24 +27,29 @@ def extract_changes(tool_input):
     return [(path, REPLACE if whole else EDIT)]
 
 
-def _amended(payload):
+def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Say where the session works, and where its command runs: hooks are started in Cursor's own folder."""
     roots, given = payload.get("workspace_roots"), payload.get("tool_input")
-    root = next((one for one in roots if isinstance(one, str) and one), "") if isinstance(roots, list) else ""
+    root = ""
+    if isinstance(roots, list):
+        root = next((one for one in roots if isinstance(one, str) and one), "")
     root = root or os.environ.get("CURSOR_PROJECT_DIR", "")
-    given = given if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        given = {}
     folders = (payload.get("cwd"), given.get("working_directory"), given.get("cwd"))
     payload["cwd"] = os.path.join(root, next((one for one in folders if isinstance(one, str) and one), ""))
     return payload
 
 
-def _denial(event, reason):
+def _denial(event: str, reason: str) -> "dict[str, Any]":
     # The model was seen to get the words for the user. The documentation names the other ones.
     return {"permission": "deny", "user_message": reason, "agent_message": reason}
 
 
-def _words(event, text, for_user=""):
-    asked = {"continue": True} if event == "UserPromptSubmit" else {}
+def _words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
+    asked = {}
+    if event == "UserPromptSubmit":
+        asked = {"continue": True}
     return {**asked, "additional_context": text}
 
 

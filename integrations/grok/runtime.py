@@ -4,6 +4,10 @@ import os
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Characters that Grok takes off both ends of a path: quotation marks, and every blank of Unicode.
 _EDGES = "\"'\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _OF_AGENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStop")
@@ -11,7 +15,7 @@ _TURN_ENDS = ("Stop", "StopFailure", "StopCancelled")
 _named = paths_under_keys("file_path")
 
 
-def extract_paths(tool_input):
+def extract_paths(tool_input: "Any") -> list[str]:
     """Return the paths as Grok opens them. ``~`` is the home to `write`, a name like others to `search_replace`."""
     found = []
     for path in _named(tool_input):
@@ -20,7 +24,7 @@ def extract_paths(tool_input):
     return found
 
 
-def _amended(payload):
+def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Put calls of sub-agents, which have sessions of their own here, down to their session. Drop foreign events."""
     event, given = payload.get("hook_event_name"), payload.get("tool_input")
     if payload.get("toolInputTruncated") and isinstance(given, str):

@@ -4,6 +4,8 @@ The hooks in `hooks.json` beside this file are called as clients call hooks: sho
 answer. Any fault counts as no answer. Hermes calls in threads: for sessions, and for tools side by side.
 """
 
+from __future__ import annotations
+
 import inspect
 import json
 import os
@@ -11,11 +13,12 @@ import re
 import signal
 import subprocess
 import threading
+from typing import Any
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
 
 
-def register(ctx):
+def register(ctx: Any) -> None:
     """Called by Hermes, once in each of its processes."""
     bridge = Bridge()
     for hook in ("pre_llm_call", "pre_tool_call", "transform_tool_result", "on_session_end", "subagent_start"):
@@ -28,7 +31,7 @@ def register(ctx):
 class Bridge:
     """Passes events of Hermes to the plugin's hooks, and their answers back in the form of Hermes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         with open(f"{FOLDER}/hooks.json", encoding="utf-8") as file:
             self.wired = json.load(file)["hooks"]
         with open(f"{FOLDER}/mcp.json", encoding="utf-8") as file:
@@ -39,29 +42,41 @@ class Bridge:
         self.turns = {}  # turn -> its session: code of execute_code calls names the turn alone
         self.words = {}  # call, or turn -> further words for its result
 
-    def pre_llm_call(self, session_id="", task_id="", is_first_turn=True, **_):
+    def pre_llm_call(
+        self, session_id: str = "", task_id: str = "", is_first_turn: bool = True, **_: Any
+    ) -> dict[str, str]:
         """A turn begins: its session, or sub-agent, joins before it works."""
         is_agent, is_new = session_id in self.agents, session_id not in self.begun
         self.begun.add(session_id)
         events = ["SubagentStart" if is_agent else "SessionStart"] * is_new + ["UserPromptSubmit"] * (not is_agent)
-        why = "startup" if is_first_turn else "resume"
+        why = "resume"
+        if is_first_turn:
+            why = "startup"
         answers = (self.run(event, session_id, task_id, source=why).get("additionalContext") for event in events)
         return {"context": "\n\n".join(filter(None, answers))}
 
-    def tool_request(self, tool_name="", args=None, session_id="", task_id="", **_):
+    def tool_request(
+        self, tool_name: str = "", args: Any = None, session_id: str = "", task_id: str = "", **_: Any
+    ) -> dict[str, Any] | None:
         """Name the session in a call of the plugin's server: in a gateway the server has many."""
         is_ours = tool_name.startswith(self.own_tools) and isinstance(args, dict)
-        return {"args": {**args, "_session": self.whose(session_id, task_id)[0]}} if is_ours else None
+        if is_ours:
+            return {"args": {**args, "_session": self.whose(session_id, task_id)[0]}}
+        return None
 
-    def pre_tool_call(self, task_id="", tool_call_id="", **call):
+    def pre_tool_call(self, task_id: str = "", tool_call_id: str = "", **call: Any) -> dict[str, Any] | None:
         """Check a call before it is made. Return a refusal, or None."""
         answer = self.run_call("PreToolUse", task_id, tool_call_id, **call)
         reason = answer.get("permissionDecision") == "deny" and answer.get("permissionDecisionReason")
         if not tool_call_id or not reason:  # code that made this call may never print its answer
             self.tell(tool_call_id or task_id, reason or answer.get("additionalContext"))
-        return {"action": "block", "message": reason} if reason else None
+        if reason:
+            return {"action": "block", "message": reason}
+        return None
 
-    def transform_tool_result(self, result=None, task_id="", tool_call_id="", **call):
+    def transform_tool_result(
+        self, result: Any = None, task_id: str = "", tool_call_id: str = "", **call: Any
+    ) -> str | None:
         """Return the result of a call with further words for the model, or None for the result as it is."""
         answer = self.run_call("PostToolUse", task_id, tool_call_id, **call)
         self.tell(tool_call_id or task_id, answer.get("additionalContext"))
@@ -69,11 +84,15 @@ class Bridge:
             return None  # code reads this; the model is told with the result of that code
         words = "\n".join([*self.words.pop(task_id, ()), *self.words.pop(tool_call_id, ())])
         try:
-            return json.dumps({**json.loads(result), "swarm": words}, ensure_ascii=False) if words else None
+            if words:
+                return json.dumps({**json.loads(result), "swarm": words}, ensure_ascii=False)
+            return None
         except (TypeError, ValueError, RecursionError):  # it is no object
-            return f"{result}\n\n{words}" if isinstance(result, str) else None
+            if isinstance(result, str):
+                return f"{result}\n\n{words}"
+            return None
 
-    def on_session_end(self, session_id="", task_id="", platform="", **_):
+    def on_session_end(self, session_id: str = "", task_id: str = "", platform: str = "", **_: Any) -> None:
         """A turn has ended; with it a sub-agent, a scheduled run, and the session of `hermes -z`."""
         self.turns.pop(task_id, None)
         is_oneshot = any(frame.filename.endswith("hermes_cli/oneshot.py") for frame in inspect.stack(0))
@@ -82,35 +101,41 @@ class Bridge:
         elif session_id in self.begun:
             self.run("Stop", session_id)
 
-    def subagent_start(self, parent_session_id="", child_session_id="", child_subagent_id="", **_):
+    def subagent_start(
+        self, parent_session_id: str = "", child_session_id: str = "", child_subagent_id: str = "", **_: Any
+    ) -> None:
         """A sub-agent begins: it has a session of its own, and works for that of its parent."""
         session, _agent = self.agents.get(parent_session_id, (parent_session_id, ""))
         self.agents[child_session_id] = session, child_subagent_id or child_session_id
 
-    def end(self, session_id="", child_session_id="", **_):
+    def end(self, session_id: str = "", child_session_id: str = "", **_: Any) -> None:
         session_id = child_session_id or session_id
         if session_id in self.begun:
             self.begun.discard(session_id)
             self.run("SubagentStop" if session_id in self.agents else "SessionEnd", session_id)
 
-    def tell(self, key, words):
+    def tell(self, key: str, words: str | None) -> None:
         if words:
             self.words.setdefault(key, []).append(words)
 
-    def whose(self, session_id, task_id):
+    def whose(self, session_id: str, task_id: str) -> tuple[str, str]:
         """The session that acts, and the id of its sub-agent, empty where it acts itself."""
         if session_id and task_id:
             self.turns[task_id] = session_id
         session_id = session_id or self.turns.get(task_id, "")
         return self.agents.get(session_id, (session_id, ""))
 
-    def run_call(self, event, task_id, call_id, tool_name, args, session_id="", **_):
+    def run_call(
+        self, event: str, task_id: str, call_id: str, tool_name: str, args: Any, session_id: str = "", **_: Any
+    ) -> dict[str, Any]:
         is_typed = tool_name == "process" and args.get("action") in ("write", "submit")
-        goes_on = {"backgroundTaskId": "terminal"} if is_typed or args.get("background") is True else None
+        goes_on = None
+        if is_typed or args.get("background") is True:
+            goes_on = {"backgroundTaskId": "terminal"}
         more = {"tool_response": goes_on, "tool_use_id": call_id or f"{task_id}-{threading.get_ident()}"}
         return self.run(event, session_id, task_id, "send_input" if is_typed else tool_name, tool_input=args, **more)
 
-    def run(self, event, session_id, task_id="", tool_name="", **more):
+    def run(self, event: str, session_id: str, task_id: str = "", tool_name: str = "", **more: Any) -> dict[str, Any]:
         """Return the first answer of this event's hooks that decides or says something, or an empty one."""
         try:
             session, agent = self.whose(session_id, task_id)
@@ -119,11 +144,11 @@ class Bridge:
             groups = [one for one in self.wired.get(event, ()) if re.search(one.get("matcher", ""), tool_name)]
             hooks = (hook for group in groups for hook in group["hooks"])
             return next(filter(None, (_asked(hook, {**payload, "tool_name": tool_name, **more}) for hook in hooks)), {})
-        except Exception:
+        except Exception:  # any fault counts as no answer
             return {}
 
 
-def _asked(hook, payload):
+def _asked(hook: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of one hook, or an empty one. Raises its faults, a lack of time too."""
     with subprocess.Popen(
         ["/bin/sh", "-c", hook["command"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -134,14 +159,17 @@ def _asked(hook, payload):
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return json.loads(said).get("hookSpecificOutput") or {} if said.strip() else {}
+    if said.strip():
+        return json.loads(said).get("hookSpecificOutput") or {}
+    return {}
 
 
-def _folder(task_id, tool, given):
+def _folder(task_id: str, tool: str, given: dict[str, Any]) -> str:
     """The folder that a relative path of this turn counts from; for a command the one that it runs in."""
     place = os.environ.get("TERMINAL_CWD", "")
     try:
-        place = place if os.path.isabs(place) else os.getcwd()
+        if not os.path.isabs(place):
+            place = os.getcwd()
         from tools import approval, file_tools, terminal_tool
 
         place = str(file_tools._resolve_base_dir(task_id or "default"))
@@ -150,4 +178,6 @@ def _folder(task_id, tool, given):
     except Exception:
         pass  # the folder is gone, or a release keeps it elsewhere
     chosen = tool == "terminal" and given.get("workdir")
-    return os.path.join(place, os.path.expanduser(chosen)) if chosen else place
+    if chosen:
+        return os.path.join(place, os.path.expanduser(chosen))
+    return place

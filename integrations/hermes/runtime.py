@@ -5,20 +5,27 @@ import os
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 _HOWS = {"Update": EDIT, "Add": REPLACE, "Delete": REMOVE, "Move": REMOVE}
 _named = paths_under_keys("path")
 
 
-def extract_changes(tool_input):
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file that `write_file` or `patch` names.
 
     A patch is read as Hermes reads it: a header counts at the beginning of any line, with or without the envelope.
     """
     is_write = isinstance(tool_input, dict) and "content" in tool_input
-    text = tool_input.get("patch") if isinstance(tool_input, dict) and tool_input.get("mode") == "patch" else None
+    text = None
+    if isinstance(tool_input, dict) and tool_input.get("mode") == "patch":
+        text = tool_input.get("patch")
     if not isinstance(text, str):
         return [(_expanded(path), REPLACE if is_write else EDIT) for path in _named(tool_input)]
-    changes: dict = {}
+    changes = {}
     for verb, path in _headers(text):
         source, arrow, target = path.partition("->")
         if verb != "Move":
@@ -31,16 +38,24 @@ def extract_changes(tool_input):
     return [(_expanded(path), how) for path, how in changes.items()]
 
 
-def _headers(text):
+def _headers(text: str) -> "Iterator[tuple[str, str]]":
     """``(verb, path)`` of each line such as ``*** Update File: path``; of a move the path is ``from -> to``."""
     for line in text.split("\n"):
-        words = line[3:].split(None, 1) if line.startswith("***") else ()
-        if len(words) == 2 and words[0] in _HOWS and words[1].startswith("File:") and words[1][5:].strip():
+        words = line[3:].split(None, 1)
+        if (
+            line.startswith("***")
+            and len(words) == 2
+            and words[0] in _HOWS
+            and words[1].startswith("File:")
+            and words[1][5:].strip()
+        ):
             yield words[0], words[1][5:].strip()
 
 
-def _expanded(path):
-    return os.path.expanduser(path) if path.startswith("~") else path
+def _expanded(path: str) -> str:
+    if path.startswith("~"):
+        return os.path.expanduser(path)
+    return path
 
 
 RUNTIME = RuntimeConfig(

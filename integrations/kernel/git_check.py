@@ -7,6 +7,10 @@ must not begin. Any fault here lets it run.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+
 REFUSED = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -30,7 +34,7 @@ def main(words: "list[str]") -> int:
     return REFUSED
 
 
-def _config_of(client: str):
+def _config_of(client: str) -> "RuntimeConfig":
     """The RuntimeConfig of a client, or of one of our own harnesses."""
     folder = os.path.join(os.path.dirname(HERE), client)
     if not os.path.exists(os.path.join(folder, "runtime.py")):

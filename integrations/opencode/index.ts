@@ -1,7 +1,7 @@
 /**
  * swarm in OpenCode: every write is checked against the locks of other sessions before it happens. OpenCode is also
- * given the swarm's MCP server and skills from here, so that no file of the user's has to name them. What fails in
- * here lets the call pass: OpenCode refuses a call where a plugin throws.
+ * given the swarm's MCP server and skills from here, so that no file of the user's has to name them. Faults
+ * in here let the call pass: OpenCode refuses a call if a plugin throws.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -10,8 +10,8 @@ import { Hooks, type Answer, type Payload } from "../hooks.ts";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const ROOT = resolve(FOLDER, "..", "..");
-const LOOKED_UP_MS = 2_000; // how long a call waits at most for OpenCode to say whose sub-agent makes it
-const NOTED_MS = 500; // and for it to note what the call was given
+const LOOKED_UP_MS = 2_000; // the longest wait of a call for OpenCode to name the session of a sub-agent
+const NOTED_MS = 500; // and for it to note the call's input
 const NAMES = ["swarm", "swarm-locks", "swarm-locks-2"]; // for the plugin's server: the first that no other server has
 const RUNS_SWARM = /(swarm[-_]mcp|swarm-locks|integrations\/coordinator\.sh)$/;
 const WAIT_MS = 24 * 3600_000; // how long a tool of the server may wait for others; for its start that would be too long
@@ -22,11 +22,11 @@ type Message = { info: Fields; parts: Fields[] };
 
 export default async function swarm({ client, directory }: { client: any; directory: string }) {
 	const hooks = new Hooks(FOLDER);
-	const parents = new Map<string, string>(); // session -> the one whose sub-agent it is, empty for none
+	const parents = new Map<string, string>(); // session of a sub-agent -> its parent, or an empty text
 	const here = new Set<string>(); // sessions, sub-agents' among them, that have been told of
 	const begins = new Map<string, string>(); // session -> why it begins, where it is no old one
-	const words = new Map<string, string>(); // user's message -> what the model reads with it
-	const notices = new Map<string, string>(); // call -> what its result is to say besides
+	const words = new Map<string, string>(); // user's message -> words for the model beside it
+	const notices = new Map<string, string>(); // call -> further words for its result
 	const noted = new Set<string>(); // calls of the plugin's own tools that OpenCode has noted
 	let servers: string[] = []; // names of MCP servers, the longest first
 	let own: Fields | undefined; // the plugin's own
@@ -38,7 +38,7 @@ export default async function swarm({ client, directory }: { client: any; direct
 		return parents.get(id) ?? "";
 	}
 
-	/** What hooks are told: a sub-agent has a session of its own in OpenCode, and works in its parent's. */
+	/** The payload of hooks: a sub-agent has a session of its own in OpenCode, and works in its parent's. */
 	async function payload(id: string, event: string, more: object = {}): Promise<Payload> {
 		let session = id;
 		for (let up = await parent(session); up; up = await parent(session)) session = up;
@@ -120,7 +120,7 @@ export default async function swarm({ client, directory }: { client: any; direct
 				if (answer.permissionDecision === "deny") denial = answer.permissionDecisionReason;
 				else if (answer.additionalContext) notices.set(of.callID, answer.additionalContext);
 				if (!own || !asked.tool_name?.startsWith(`mcp__${ownName}__`)) return;
-				// OpenCode tells no server which of its sessions calls. Said too early it would show, to the model as well.
+				// OpenCode does not name the calling session to servers. Said too early it would show, to the model as well.
 				for (const end = Date.now() + NOTED_MS; !noted.delete(of.callID) && Date.now() < end; ) await pause(5);
 				args._session = asked.session_id;
 			})();
@@ -145,7 +145,7 @@ export default async function swarm({ client, directory }: { client: any; direct
 	};
 }
 
-/** Whether the server of a config's entry is another program than `swarm-mcp serve`. */
+/** True if the server of a config's entry is another program than `swarm-mcp serve`. */
 function isAnother({ command, url }: Fields): boolean {
 	const words: string[] = [command ?? []].flat().map(String);
 	return Boolean(url) || (words.length > 0 && !(words.includes("serve") && words.some((word) => RUNS_SWARM.test(word))));
@@ -155,7 +155,7 @@ function pause(milliseconds: number): Promise<void> {
 	return new Promise((done) => setTimeout(done, milliseconds));
 }
 
-/** A handler that never fails: `swarm-mcp doctor` tells what is amiss. */
+/** A handler that never fails: `swarm-mcp doctor` finds faults. */
 function quietly<Given extends unknown[]>(handler: (...given: Given) => Promise<void>) {
 	return (...given: Given) => handler(...given).catch(() => {});
 }

@@ -3,12 +3,18 @@
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _named = paths_under_keys("filePath")
 
 
-def extract_changes(tool_input):
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file that a call of `write`, `edit` or `apply_patch` changes."""
-    patch = tool_input.get("patchText") if isinstance(tool_input, dict) else None
+    patch = None
+    if isinstance(tool_input, dict):
+        patch = tool_input.get("patchText")
     if isinstance(patch, str):
         from swarm_hook_core.patch_headers import changes_by_headers
 

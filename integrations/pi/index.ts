@@ -1,6 +1,6 @@
 /**
  * swarm in pi: every write is checked against the locks of other sessions before it happens, and the tools of the
- * swarm's server are at hand. What fails in here lets the call pass: pi blocks a call whose handler throws.
+ * swarm's server are at hand. Faults in here let the call pass: pi blocks a call if its handler throws.
  */
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ export default function swarm(pi: ExtensionAPI) {
 
 	const hooks = new Hooks(FOLDER);
 	const servers = new Servers(pi, FOLDER);
-	const notices = new Map<string, string>(); // call -> what its result is to say besides
+	const notices = new Map<string, string>(); // call -> further words for its result
 	let greeting: Promise<Answer> = Promise.resolve({});
 	let joined = ""; // the session that has been told of: pi may tell of its start twice
 	let over = false; // the session is leaving; while pi closes down, its agent may still be at work
@@ -84,7 +84,7 @@ export default function swarm(pi: ExtensionAPI) {
 	pi.on("session_shutdown", async (event, ctx) => {
 		servers.stop();
 		if (process_[ACTING] === FOLDER) delete process_[ACTING];
-		if (event.reason === "reload") return; // no end: what the session holds stays its own
+		if (event.reason === "reload") return; // no end: the session keeps its locks
 		over = true;
 		await hooks.inOrder(payload(ctx, "SessionEnd", { reason: event.reason }));
 	});

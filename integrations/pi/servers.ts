@@ -1,5 +1,5 @@
 /**
- * MCP servers for pi, which has none of its own: their tools become pi's, as `mcp__<server>__<tool>`.
+ * MCP servers for pi: it has no MCP of its own. Their tools become pi's, as `mcp__<server>__<tool>`.
  *
  * The swarm's own server is in `mcp.json` beside this file. A run that `swarm-mcp run` or `dispatch` started names a
  * private file with more in SWARM_PI_SERVERS, in the same format, and its entries win.
@@ -65,7 +65,7 @@ class Server {
 		private readonly session: string,
 	) {}
 
-	/** Make this server's tools known to pi. A server that cannot be reached offers none. */
+	/** Make this server's tools known to pi. A server out of reach offers no tools. */
 	async offerTools(pi: ExtensionAPI): Promise<void> {
 		try {
 			const connection = await this.connected();
@@ -76,7 +76,7 @@ class Server {
 				cursor = page.nextCursor as string | undefined;
 			} while (cursor);
 		} catch {
-			// `swarm-mcp doctor` and the greeting tell of what is amiss
+			// `swarm-mcp doctor` and the greeting report faults
 		}
 	}
 

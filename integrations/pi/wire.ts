@@ -11,7 +11,7 @@ export type Spec = {
 };
 export type Result = Record<string, unknown>;
 export interface Connection {
-	/** The result. Throws what the server refuses with, and where it has ended or `signal` says so. */
+	/** The result. Throws the server's refusal, or an error if it has ended or `signal` says so. */
 	ask(method: string, params: object, signal?: AbortSignal): Promise<Result>;
 	tell(method: string, params?: object): Promise<void> | void;
 	close(): void;
@@ -68,7 +68,7 @@ export class Stdio implements Connection {
 	close(): void {
 		this.child.stdin?.end();
 		this.child.stdout?.destroy();
-		this.child.kill(); // what waits for a peer would not look at its input
+		this.child.kill(); // a call that waits for a peer would not look at its input
 		this.child.unref();
 	}
 

@@ -42,9 +42,9 @@ class Verdict:
     notice   words for the model; may be empty
     watched  locks whose files are compared after the call
     failed   True if the call could not be checked
-    plan     what the kernel holds while the call runs (``kernel.plans``), or None
+    plan     the kernel's plan while the call runs (``kernel.plans``), or None
     entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
-    owners   what the owners of overwritten changes are to hear (``Trail.owners``)
+    owners   messages to the owners of overwritten changes (``Trail.owners``)
     """
 
     __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
@@ -145,10 +145,10 @@ class Check:
     """One call that is to be judged.
 
     is_part      the call is a part of a command that was judged, and is watched, as a whole
-    is_question  nobody makes the call (``asked``): a rule leaves nothing behind, and waits for nobody
+    is_question  the call is only asked about (``asked``): a rule leaves nothing behind, and does not wait
     is_over      a rule has found that the call needs no verdict
     now          Unix seconds when the session was found
-    team_trees   of the work trees in a team, how fresh its locks are (``LockReader.team_trees``)
+    team_trees   the work trees in a team, and the freshness of its locks (``LockReader.team_trees``)
     """
 
     is_question = False
@@ -237,7 +237,7 @@ class Check:
             self.session.mounts = self.reader.other_mounts(self.session.root)
 
     def session_and_reader(self) -> "tuple[Session | None, LockReader | None]":
-        """Return what `find_session` looks for."""
+        """Return the session and the reader for `find_session`."""
         from swarm_hook_core.lookup.sqlite import StoreReader
 
         call, config, core = self.call, self.config, self.core

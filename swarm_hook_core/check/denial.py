@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 class Loss:
-    """Another session's work, committed by nobody, that a refused call would have harmed.
+    """Another session's uncommitted work that a denied call would have harmed.
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
           now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash
-    held  a ``lookup.Held`` that says whose work it is
-    deed  what the call would have done to it, as a verb: ``overwrite``
+    held  a ``lookup.Held`` with the owner of the work
+    deed  the call's effect on it, as a verb: ``overwrite``
     by    the part of a command that does so, empty for a tool
     at    when it was done, in Unix seconds
-    also  paths of more files for which the call is refused
+    also  paths of more files for which the call is denied
     """
 
     __slots__ = ("why", "held", "deed", "by", "at", "also")
@@ -32,16 +32,16 @@ class Loss:
 
 
 class Denial:
-    """A refused call: the `path` it would have written, the lock (`held`) or the `loss`, and the `reason`.
+    """A denied call: the `path` of its write, the lock (`held`) or the `loss`, and the `reason`.
 
     certain  True if the call would write the file, False if it only may
-    times    how many denials of this path there were lately, with this one; 0 if that is not known
+    times    the number of recent denials of this path, with this one; 0 if that is not known
     is_news  True if the coordinator is to be told of it (``storms``)
-    file     the file that the session waits for; of a pattern no more than this path
-    brief    the reason for a client that has no room for more, and `rest`, what else its model is to hear; both empty
+    file     the file that the session waits for; for a pattern this path only
+    brief    the reason for a client that has no room for more, and `rest`, further words for its model; both empty
              for other clients (``brief_reason``)
-    short    the reason in fewer words, for a denial that is repeated; empty if there are none
-    deed     the attempt, if it is a person's alone to do (``protected``); then there is neither `held` nor `loss`
+    short    the reason in fewer words, for a denial that is repeated; may be empty
+    deed     the attempt, if only a person may do that (``protected``); then there is neither `held` nor `loss`
     """
 
     __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")

@@ -1,4 +1,4 @@
-"""What swarm does about a tool call, in order.
+"""The rules for a tool call, in order.
 
 `RULES` are asked from top to bottom, up to the first one that denies. Each is a function from a Check to a Verdict, or
 to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. The order matters:
@@ -7,7 +7,7 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 - Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
   the first.
 - Freshness of a team's locks is read before the locks. If they were fresh then, the locks found are all there are.
-- Uncommitted work comes last: it is the most expensive question, and a call that is denied leaves no trace.
+- Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
 """
 
 import os
@@ -132,7 +132,7 @@ def alone(check: Check) -> "Verdict | None":
 
 
 def own_marks(check: Check) -> None:
-    """Mark the session's own writes while other calls are watched, so that the watch blames nobody else for them."""
+    """Mark the session's own writes while other calls are watched, so that the watch does not blame those calls."""
     if check.is_question or not check.session.instance_id or not is_watching():
         return
     from swarm_hook_core.watching import records
@@ -256,7 +256,7 @@ def count(check: Check, verdict: Verdict) -> None:
 
 
 def drop_plan(check: Check, verdict: Verdict) -> None:
-    """Drop what the kernel was to hold for a call that is denied."""
+    """Drop the kernel's plan for a denied call."""
     if verdict.denial is None or verdict.plan is None or check.is_part:
         return
     from swarm_hook_core.kernel import planning, plans

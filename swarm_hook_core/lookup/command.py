@@ -16,8 +16,8 @@ class CoordinatorUnavailable(Exception):
 class CommandReader(LockReader):
     """The answers of one ``swarm-mcp locks --json`` of the session's `scope`.
 
-    The contract's command lists one scope, so locks of other scopes are not seen this way; nor what only the store
-    knows: work trees, who waits, what was denied, leases of one's own.
+    The contract's command lists one scope, so locks of other scopes are not seen this way. Nor are facts that only the
+    store knows: work trees, waiting sessions, denials, leases of one's own.
     """
 
     def __init__(self, seconds: float, scope: str):

@@ -5,19 +5,19 @@ from swarm_hook_core.paths import NO_CASE, above
 
 
 def stored_under(keys) -> list:
-    """Return under which ``path_key`` a pattern stands that may cover one of the paths with these keys."""
+    """Return the values of ``path_key`` that a pattern may have if it covers a path with one of these keys."""
     folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
     return [GLOB + folder for folder in dict.fromkeys(folders)]
 
 
 def covering(locks, keys) -> dict:
-    """Return ``{lock: those of keys (of paths) that it covers}``, without those that cover none.
+    """Return ``{lock: keys (of paths) that it covers}``, without locks that cover no such path.
 
-    Of each of `locks` ``(lock, pattern, key of the folder it counts from, what it is stored under)``. What cannot be
-    read covers nothing.
+    `locks` has ``(lock, pattern, key of the folder it counts from, its path_key)``. An unreadable pattern covers
+    nothing.
     """
     found: dict = {}
-    inside: dict = {}  # (base, stored under) -> [(key, what of it the pattern is compared with)]
+    inside: dict = {}  # (base, stored under) -> [(key, the part of it that the pattern is compared with)]
     for lock, pattern, base, path_key in locks:
         place = (base, path_key)
         if place not in inside:

@@ -10,19 +10,19 @@ import sys
 
 from swarm_hook_core.lookup import AUTO, BATCH, GLOB, REQUESTS, Held, LockReader, Session, ascii_lower, plain, storable
 
-TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
 if TYPE_CHECKING:
     from swarm_hook_core.lookup.waiting import Wait
 
-# What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
+# Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
     " i.adopted, i.heartbeat, i.lease_until, s.other_clients, s.runtime"
 )
 # The same in files of a release in which a session had one client.
 EARLIER_EVIDENCE = EVIDENCE.replace("s.other_clients", "NULL AS other_clients")
-# What ours can say of a lock beyond the contract, of context as `c`; and nothing, of a file that another program or
-# an earlier release has made.
+# Our own columns of a lock beyond the contract, of context as `c`; and the same as NULL, for a file that another
+# program or an earlier release has made.
 DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 # Messages that a session has not read, but for those that its next hook tells whole.
@@ -30,9 +30,9 @@ UNREAD = (
     "FROM messages m WHERE m.scope = (SELECT scope FROM instances WHERE id = ?) AND m.recipient = ? AND m.read = 0"
     " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id)"
 )
-BUSY_SECONDS = 0.12  # for a store that somebody else has for himself; a check may ask again: see ``waiting``
+BUSY_SECONDS = 0.12  # for a store that another process has locked; a check may ask again: see ``waiting``
 ALIAS_LIMIT = 64
-MOST_ROOTS = 200  # folders that sessions work in of which it is asked whether they are one's own by another path
+MOST_ROOTS = 200  # folders of sessions that are compared with one's own folder, which may have another path there
 NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
@@ -42,10 +42,10 @@ NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
 
 class without_functools:
-    """While SQLite's C module loads, stand in for ``functools``, which it wants one name of.
+    """Stands in for ``functools`` while SQLite's C module loads, which wants one name of it.
 
     Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that later imports get the
-    real module. A hook is a process of one thread, and so is a command. Where another thread runs, which could import
+    real module. A hook is a process of one thread, and so is a command. Beside another thread, which could import
     ``functools`` at the same moment, nothing is put into ``sys.modules``, and the import takes its time.
     """
 
@@ -80,7 +80,7 @@ def sqlite_driver():
 
 
 def is_busy(error: BaseException) -> bool:
-    """Tell whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
+    """Return True if the store only asks to be tried again. Python before 3.11 has just the words to tell that by."""
     text = str(error)
     return "locked" in text or text == "locking protocol"
 
@@ -107,7 +107,7 @@ def connect_read_only(driver, path: str, busy_seconds: float):
         if is_busy(error):
             raise
         if _pending(path + "-journal"):
-            # A writer died in the middle of a commit; whoever opens the file to write takes that back.
+            # A writer died in the middle of a commit. Opening the file to write takes that back.
             _roll_back(driver, uri, busy_seconds)
         elif _pending(path + "-wal"):
             raise
@@ -136,8 +136,8 @@ def _roll_back(driver, uri: str, busy_seconds: float) -> None:
 class StoreReader(LockReader):
     """The answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
 
-    What a file has no table or column for, since another program made it or it is only being made, is not there.
-    One that `waits` has a busy store's answers later, where they decide on a write; others do without them sooner.
+    Missing tables and columns count as empty: another program made the file, or it is only being made. A reader that
+    `waits` has a busy store's answers later, if they decide on a write; others do without them sooner.
     """
 
     def __init__(self, path: str, driver=None, waits: bool = False):
@@ -259,8 +259,8 @@ class StoreReader(LockReader):
     # -------------------------------------------------------------------------------- locks on these paths
 
     def others_hold(self, own_id: str) -> bool:
-        # Two steps into an index, however many locks there are. What one of this session's agents holds keeps the
-        # others out.
+        # Two steps into an index, however many locks there are. A lock of one of this session's agents keeps the others
+        # out.
         any_lock = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id"
         if any(self._rows_if_known(f"{any_lock} {other} ? LIMIT 1", (own_id,)) for other in ("<", ">")):
             return True
@@ -346,7 +346,7 @@ class StoreReader(LockReader):
     def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list:
         condition = "c.path_key >= ? AND c.path_key < ? AND "
         if self._details is DETAILS:
-            try:  # what another agent of one's own session holds is another's
+            try:  # a lock of another agent of one's own session counts as another's
                 others = "(c.instance_id <> ? OR c.agent IS NOT NULL AND c.agent <> ?)"
                 return self._select(condition + others, [*bounds, own_id, own_agent], limit)
             except self.driver.OperationalError as error:
@@ -387,7 +387,7 @@ class StoreReader(LockReader):
         return [row for some in _batches(path_keys) for row in self._patterns(f"path_key IN ({_marks(some)})", some)]
 
     def _patterns(self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key") -> list:
-        # Only what tells whether a pattern is met: of the many that are not, nothing more need be read.
+        # Only the columns that decide if a pattern is met: most are not, and need no more.
         sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
         return self._ask(sql, values)
 
@@ -411,7 +411,7 @@ class StoreReader(LockReader):
         return under(self, folders, own_id, limit)
 
     def named_in_repositories(self, names: list[str]) -> list[Held]:
-        """Return locks that hold in every work tree, on what has one of these names in a repository."""
+        """Return locks that hold in every work tree, on paths with one of these names in a repository."""
         return [
             held
             for some in _batches(_storable(names))
@@ -434,7 +434,7 @@ class StoreReader(LockReader):
         return [_held(row, repository=row["repository"]) for row in rows]
 
     def _has_worktree_locks(self) -> bool:
-        """Tell whether there is any lock of that kind: one step into an index that has nothing else."""
+        """Return True if there is any lock of that kind: one step into an index that has nothing else."""
         return bool(self._rows_if_known("SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"))
 
     # ------------------------------------------------------------------------------------------- the file
@@ -443,7 +443,7 @@ class StoreReader(LockReader):
         return self._insist(lambda: self.connection.execute(sql, values).fetchall())
 
     def _insist(self, question):
-        """Return what ``question()`` does; a reader that waits asks again while the store is busy."""
+        """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
         while True:
             try:
                 return question()
@@ -476,7 +476,7 @@ class StoreReader(LockReader):
         return self._select(condition, values, limit)
 
     def _select(self, condition: str, values: list, limit: int, more: str = "") -> list:
-        # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
+        # CROSS JOIN keeps the lock index outermost, in spite of the planner's guesses about table sizes.
         sql = (
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
             f" {self._details}, {self._evidence}, c.rowid{more}"
@@ -506,7 +506,7 @@ def _held(row, *names, repository=None) -> Held:
 
 
 def _is_folder(path: str, found) -> bool:
-    """Tell whether the folder at `path` is the one that `found`, as `os.stat` has it, is about."""
+    """Return True if the folder at `path` is the one that `found`, a result of `os.stat`, describes."""
     try:
         return os.path.samestat(os.stat(path), found)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Who waits for a lock, as a denial tells it. Loaded only where somebody is denied what others wait for."""
+"""The number of sessions that wait for a lock, for a denial. Loaded only for a denied call."""
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import loads

@@ -9,13 +9,13 @@ import os
 from swarm_hook_core import repository
 from swarm_hook_core.paths import NO_CASE
 
-GIT_SECONDS = 0.1  # for the first commit of a repository that nobody has asked about yet
+GIT_SECONDS = 0.1  # for the first commit of a repository, on the first question about it
 
 
 def over(reader, keys) -> list:
     """Return the Held locks of other work trees on the paths with these keys, named as they are in this one.
 
-    `reader`: what has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
+    `reader` has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
     """
     wanted: dict = {}  # name in a repository -> (key here, tree)
     for key, tree in _placed(keys):
@@ -25,7 +25,7 @@ def over(reader, keys) -> list:
 
 
 def under(reader, folders, own_id: str, limit: int) -> list:
-    """Return the same on what lies below any of these folders, of others than one session, at most `limit` for each."""
+    """Return the same for paths below any of these folders, of other sessions than one, at most `limit` for each."""
     found = []
     for key, tree in _placed(folders):
         for name in _names(key, tree):
@@ -37,14 +37,14 @@ def under(reader, folders, own_id: str, limit: int) -> list:
 
 
 def below(name: str) -> tuple:
-    """Return the range ``(from, to)`` of the names in a repository of what lies below the folder with this name."""
+    """Return the range ``(from, to)`` of the names in a repository below the folder with this name."""
     return (name, name[:-1] + ";") if name.endswith(":") else (name + "/", name + "0")
 
 
 def takes_part(tree, keys_in_repository) -> bool:
-    """Tell whether locks of other work trees hold in `tree`.
+    """Return True if locks of other work trees hold in `tree`.
 
-    `keys_in_repository(low, high)` gives the path keys of all such locks with names in that range.
+    `keys_in_repository(low, high)` returns the path keys of all such locks with names in that range.
     """
     if repository.opted_in(tree):
         return True
@@ -53,7 +53,7 @@ def takes_part(tree, keys_in_repository) -> bool:
 
 
 def is_in(key, tree) -> bool:
-    """Tell whether the path with this key belongs to work tree `tree`, and not to another inside of it."""
+    """Return True if the path with this key belongs to work tree `tree`, and not to another inside of it."""
     if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
         return False
     nearest = repository.tree_over(key.removeprefix(NO_CASE))
@@ -89,7 +89,7 @@ def _spelled(key: str, file: str, tree) -> str:
 
 
 def _placed(keys) -> list:
-    """Return ``(key, tree)`` of those keys whose paths lie in a work tree."""
+    """Return ``(key, tree)`` for those keys with paths in a work tree."""
     trees: dict = {}  # folder -> the tree that it lies in, or None
     found = []
     for key in keys:

@@ -116,49 +116,12 @@ def redirected(
     """
     if not redirects:
         return work()
-    kept, line = scope.stdin, scope.line
-    passed: list[tuple[str | None, list[str]]] = []
-    if line is not None:
-        passed = line
-    scope.line = passed
-    caught, appends = None, False
-    to_nowhere = False
-    replaced: list[Write] = []  # the Writes that replace a file's content
+    stdin, line, heard, shown = scope.stdin, scope.line, scope.heard, scope.shown
+    scope.line = [] if line is None else line
+    opened = _Redirections(walk, scope, scope.line, made_of)
     for one in redirects:
-        kind = one.operator
-        if kind in ("<<", "<<-"):
-            body = one.body or ""
-            quoted = any(letter in one.word.raw for letter in "\\'\"")
-            if quoted or not set("$`\\").intersection(body):
-                text = body
-            else:
-                text = document(walk, scope, body)
-            if one.fd in ("", "0"):
-                scope.stdin = Input(Stream(text), has_nul=False)
-            continue
-        if kind == "<<<":
-            scope.stdin = Input(Stream(value(walk, scope, one.word) + "\n"), has_nul=False)
-            continue
-        target = _target(walk, scope, one.word)
-        if kind in ("<&", ">&") and (target == "-" or target.rstrip("-").isdecimal()):
-            if kind == ">&" and one.fd in ("", "1") and target not in ("1",):
-                to_nowhere = True
-            continue
-        if kind == ">&" and not is_known(target) and (one.fd or one.word.raw.startswith("$")):
-            continue  # `>&$fd`
-        if kind == "<" or kind == "<&":
-            if one.fd in ("", "0"):
-                scope.stdin = Input(walk.files.text_of(target, scope.folder))
-                passed.append((scope.folder, ["<", target]))
-            continue
-        writes = len(walk.effects.writes)
-        how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)))
-        walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
-        if how == REPLACE:
-            replaced += walk.effects.writes[writes:]
-        if kind != "<>" and one.fd in ("", "1"):
-            caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
-    heard, shown = scope.heard, scope.shown
+        opened.open(one, by)
+    caught = opened.caught
     scope.heard = heard or bool(caught)
     scope.shown = shown and (caught is None or caught in _SCREENS)
     try:
@@ -166,28 +129,91 @@ def redirected(
     finally:
         scope.heard, scope.shown = heard, shown
         if not lasting:
-            scope.stdin = kept
-        ran, scope.line = [*made_of, *passed], line
-    for write in replaced if walk.files.made_of else ():
-        if walk.files.goes_through(ran, absolute(write.folder, write.path)):
-            write.how = EDIT
-    if caught:
-        if appends:
-            ran = [*walk.files.made_of.get(caught, ()), *ran]
-        walk.files.made_of[caught] = ran
-        if appends:
-            held = None
-            if walk.files.contents.get(caught) or not os.path.exists(caught):
-                held = walk.files.text_of(caught)
-            if held is not None:
-                stream = joined([held, stream])
-            else:
-                stream = None
-        if not caught.startswith("/dev/"):
-            walk.files.contents[caught] = stream
-    if caught is not None or to_nowhere:
+            scope.stdin = stdin
+        ran, scope.line = [*made_of, *opened.line], line
+    opened.finish(stream, ran)
+    if caught is not None or opened.to_nowhere:
         return Stream("")
     return stream
+
+
+class _Redirections:
+    """The redirections of one command.
+
+    line        (folder, words) of the commands whose output goes the same way
+    caught      the file that catches the output, empty for an unknown one; None if the output is not caught
+    appends     True if the output is added to `caught`
+    to_nowhere  True if the output goes to another descriptor, or is closed
+    replaced    the Writes that replace a file's content
+    """
+
+    def __init__(self, walk: Walk, scope: Scope, line: list[tuple[str | None, list[str]]], made_of: Commands) -> None:
+        self.walk = walk
+        self.scope = scope
+        self.line = line
+        self.made_of = made_of
+        self.caught: str | None = None
+        self.appends = self.to_nowhere = False
+        self.replaced: list[Write] = []
+
+    def open(self, one: Redirect, by: str) -> None:
+        walk, scope, kind = self.walk, self.scope, one.operator
+        if kind in ("<<", "<<-"):
+            text = self._document(one)
+            if one.fd in ("", "0"):
+                scope.stdin = Input(Stream(text), has_nul=False)
+            return
+        if kind == "<<<":
+            scope.stdin = Input(Stream(value(walk, scope, one.word) + "\n"), has_nul=False)
+            return
+        target = _target(walk, scope, one.word)
+        if kind in ("<&", ">&") and (target == "-" or target.rstrip("-").isdecimal()):
+            if kind == ">&" and one.fd in ("", "1") and target != "1":
+                self.to_nowhere = True
+        elif kind == ">&" and not is_known(target) and (one.fd or one.word.raw.startswith("$")):
+            return  # `>&$fd`
+        elif kind in ("<", "<&"):
+            if one.fd in ("", "0"):
+                scope.stdin = Input(walk.files.text_of(target, scope.folder))
+                self.line.append((scope.folder, ["<", target]))
+        else:
+            self._write(one, target, by)
+
+    def _document(self, one: Redirect) -> str:
+        body = one.body or ""
+        quoted = any(letter in one.word.raw for letter in "\\'\"")
+        if quoted or not set("$`\\").intersection(body):
+            return body
+        return document(self.walk, self.scope, body)
+
+    def _write(self, one: Redirect, target: str, by: str) -> None:
+        walk, folder, kind = self.walk, self.scope.folder, one.operator
+        writes = len(walk.effects.writes)
+        how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(self.made_of, absolute(folder, target)))
+        walk.files.write(target, folder, _by(walk, by, kind, target), how)
+        if how == REPLACE:
+            self.replaced += walk.effects.writes[writes:]
+        if kind != "<>" and one.fd in ("", "1"):
+            self.caught, self.appends = absolute(folder, target) or "", kind in (">>", "&>>")
+
+    def finish(self, stream: Stream | None, ran: list[tuple[str | None, list[str]]]) -> None:
+        """Note the files' new content: `stream` of the commands that `ran`."""
+        files, caught = self.walk.files, self.caught
+        if files.made_of:
+            for write in self.replaced:
+                if files.goes_through(ran, absolute(write.folder, write.path)):
+                    write.how = EDIT
+        if not caught:
+            return
+        if self.appends:
+            ran = [*files.made_of.get(caught, ()), *ran]
+            before = None
+            if files.contents.get(caught) or not os.path.exists(caught):
+                before = files.text_of(caught)
+            stream = before and joined([before, stream])
+        files.made_of[caught] = ran
+        if not caught.startswith("/dev/"):
+            files.contents[caught] = stream
 
 
 def _target(walk: Walk, scope: Scope, word: Word) -> str:

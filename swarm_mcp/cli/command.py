@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 
+from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
 from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
@@ -36,7 +38,10 @@ def run(items: list[str]) -> int:
                 "swarm-mcp: no command, and standard input is not a terminal: serving MCP on standard input and output,"
                 " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
-        code = _run(verb, items[1:])
+        if alone:
+            code = _front_page()
+        else:
+            code = _run(verb, items[1:])
         flush()
         return code
     except SwarmError as error:
@@ -60,8 +65,6 @@ def _verb(word: str) -> str:
 
 
 def _run(verb: str, items: list[str]) -> int:
-    if not verb:
-        return _front_page()
     if verb in ("help", "--help", "-h"):
         return _help(items)
     if verb in ("--version", "-v", "-V", "version"):
@@ -130,11 +133,9 @@ def _fail(line: str, code: int) -> int:
 
 
 def _report(verb: str, error: Exception) -> str:
-    import time
-    import traceback
+    import traceback  # loads what no command needs that ends well
 
     from swarm_hook_core.faults import describe
-    from swarm_hook_core.state import state_dir, write_private
 
     try:
         path = os.path.join(state_dir(), "crashes", f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt")

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.cli import terminal
 from swarm_mcp.cli.output import encodable
-from swarm_mcp.cli.words import span
+from swarm_mcp.cli.words import clause, count, dollars, span
 from swarm_mcp.harness import events, narration
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.narration import Narrator, Told
@@ -52,11 +53,12 @@ class Counts:
             self.tools += 1
         elif event.kind == events.CONTEXT_USAGE:
             used, cost = data.get("context_used_tokens"), data.get("cost_usd")
-            self.tokens = used if isinstance(used, int) else self.tokens
-            self.cost = float(cost) if isinstance(cost, (int, float)) else self.cost
+            if isinstance(used, int):
+                self.tokens = used
+            if isinstance(cost, (int, float)):
+                self.cost = float(cost)
         elif event.kind == events.RESULT:
-            cost = data.get("cost")
-            cost = cost.to_dict() if isinstance(cost, Cost) else cost if isinstance(cost, dict) else {}
+            cost = _cost(data)
             if isinstance(cost.get("total_cost_usd"), (int, float)):
                 self.cost = cost["total_cost_usd"]
             self.model = str(cost.get("model") or self.model)
@@ -66,10 +68,19 @@ class Counts:
 
     def words(self) -> list[str]:
         """Tool calls, tokens and US dollars so far, and the model; unknown parts are left out."""
-        parts = [f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
-        parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
-        parts += [f"${self.cost:.4f}"] if self.cost is not None else []
-        return [*parts, *([one_line(self.model)] if self.model else [])]
+        parts = [count(self.tools, "tool")]
+        if self.tokens is not None:
+            parts.append(f"{_amount(self.tokens)} tokens")
+        return parts + self.price()
+
+    def price(self) -> list[str]:
+        """The cost in US dollars and the model; unknown parts are left out."""
+        parts = []
+        if self.cost is not None:
+            parts.append(dollars(self.cost))
+        if self.model:
+            parts.append(one_line(self.model))
+        return parts
 
 
 class Live:
@@ -96,8 +107,9 @@ class Live:
         self.counts = Counts()
         self.counts.model = model
         self._narrator = Narrator(folder)
-        self._before = max(0.0, time.time() - began) if began else 0.0  # seconds that it had run when this began
         self._began = time.monotonic()
+        if began:
+            self._began -= max(0.0, time.time() - began)
         self._day = time.strftime("%Y-%m-%d")
         self._last_call = 0
         self._ended: dict[str, Any] = {}
@@ -108,10 +120,10 @@ class Live:
     @classmethod
     def at_terminal(cls, stream: TextIO, *, counts: bool = True, **more: Any) -> Live:
         """Return one for `stream`: in colour and with the line that `counts` where it is a terminal that has both."""
-        from swarm_mcp.cli import terminal
-
         shown = stream.isatty()
-        colour = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
+        colour = shown and not os.environ.get("NO_COLOR")
+        if stream is sys.stdout:
+            colour = terminal.wanted()
         moves = counts and shown and os.environ.get("TERM") != "dumb"
         return cls(stream, colour=colour, progress=moves, debug=bool(os.environ.get("SWARM_DEBUG")), **more)
 
@@ -150,13 +162,17 @@ class Live:
             if not self.progress or self._closed:
                 return
             shown = self.status()
-            if shown != self._below:
-                self._write(ERASE + shown if self.colour else f"\r{shown:<{len(self._below)}}")
-                self._below = shown
+            if shown == self._below:
+                return
+            if self.colour:
+                self._write(ERASE + shown)
+            else:
+                self._write(f"\r{shown:<{len(self._below)}}")
+            self._below = shown
 
     def status(self) -> str:
         """Seconds since the start, and the totals so far."""
-        return "  ".join([span(self._before + time.monotonic() - self._began), *self.counts.words()])
+        return "  ".join([span(time.monotonic() - self._began), *self.counts.words()])
 
     def close(self) -> None:
         """Take the line below away; nothing is written any more."""
@@ -164,7 +180,7 @@ class Live:
             self._write(self._cleared())
             self._closed = True
 
-    # ------------------------------------------------------------------------------------------ innards
+    # -- lines ----------------------------------------------------------------------------------------------
 
     def _lines(self, told: Told) -> list[str]:
         """The lines of one part of the narration, cut if they are too long; the agent's own words stay whole."""
@@ -174,9 +190,10 @@ class Live:
             return [f"{told.text}{self._sum()}"]
         if told.kind == narration.CALLS:
             self._last_call = told.number
-            first, *more = told.text.split("\n", 1)
-            first = first if len(first) <= SHORT_CALL else first[:SHORT_CALL] + "..."
-            return [one_line(f"#{told.number} {first}"), *_cut(more[0].split("\n") if more else ())]
+            first, _, rest = told.text.partition("\n")
+            if len(first) > SHORT_CALL:
+                first = first[:SHORT_CALL] + "..."
+            return [one_line(f"#{told.number} {first}"), *_cut(rest.split("\n") * bool(rest))]
         if told.kind not in MARKS:
             return [one_line(told.text)]
         mark = MARKS[told.kind]
@@ -187,18 +204,19 @@ class Live:
 
     def _sum(self) -> str:
         """The duration and the totals of the run, for its last line."""
-        found = self._ended.get("cost")
-        cost = found.to_dict() if isinstance(found, Cost) else found if isinstance(found, dict) else {}
-        took, denials = self._ended.get("duration_ms"), self._narrator.denials
-        counts = [f"{self.counts.tools} tool{'' if self.counts.tools == 1 else 's'}"] if self.counts.tools else []
-        counts += [f"{denials} denied"] if denials else []
-        counts += [f"{name} {_amount(cost[key])}" for name, key in
-                   (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cache_read_tokens"))
-                   if isinstance(cost.get(key), int)]  # fmt: skip
-        counts += [f"${self.counts.cost:.4f}"] if self.counts.cost is not None else []
-        counts += [one_line(self.counts.model)] if self.counts.model else []
-        length = f" in {span(took / 1000)}" if isinstance(took, (int, float)) else ""
-        return f"{length}{': ' if counts else ''}{', '.join(counts)}"
+        cost, took = _cost(self._ended), self._ended.get("duration_ms")
+        counts: list[str] = []
+        if self.counts.tools:
+            counts.append(count(self.counts.tools, "tool"))
+        if self._narrator.denials:
+            counts.append(f"{self._narrator.denials} denied")
+        for name, key in (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cache_read_tokens")):
+            if isinstance(cost.get(key), int):
+                counts.append(f"{name} {_amount(cost[key])}")
+        line = ""
+        if isinstance(took, (int, float)):
+            line = f" in {span(took / 1000)}"
+        return line + clause(": {}", ", ".join(counts + self.counts.price()))
 
     def _time_of_day(self, at: float) -> str:
         """The time in front of a line; before it the day, in a line of its own, where that is another."""
@@ -207,16 +225,23 @@ class Live:
         then = time.localtime(at)
         day, before = time.strftime("%Y-%m-%d", then), self._day
         self._day = day
-        return f"{'' if day == before else f'{day}{chr(10)}'}{self._paint(time.strftime('%H:%M:%S', then), GRAY)}  "
+        line = f"{self._paint(time.strftime('%H:%M:%S', then), GRAY)}  "
+        if day != before:
+            line = f"{day}\n{line}"
+        return line
 
     def _paint(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self.colour and text else text
+        if self.colour and text:
+            return f"\x1b[{colour}m{text}\x1b[0m"
+        return text
 
     def _cleared(self) -> str:
         below, self._below = self._below, ""
         if not below:
             return ""
-        return ERASE if self.colour else f"\r{' ' * len(below)}\r"
+        if self.colour:
+            return ERASE
+        return f"\r{' ' * len(below)}\r"
 
     def _write(self, text: str) -> None:
         if self._closed or not text:
@@ -230,10 +255,25 @@ class Live:
 
 def _cut(lines: Sequence[str]) -> list[str]:
     """The first lines, each cut where it is too long, and how many there are besides."""
-    ends = ["..." if len(line) > MOST_CHARACTERS else "" for line in lines[:MOST_LINES]]
-    shown = [safe(line[:MOST_CHARACTERS]) + end for line, end in zip(lines, ends)]
-    return [*shown, f"... {len(lines) - MOST_LINES} lines more"] if len(lines) > MOST_LINES else shown
+    shown = [safe(line[:MOST_CHARACTERS]) + "..." * (len(line) > MOST_CHARACTERS) for line in lines[:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(f"... {len(lines) - MOST_LINES} lines more")
+    return shown
 
 
 def _amount(number: int) -> str:
-    return str(number) if number < 1000 else f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1e6:.1f}M"
+    if number < 1000:
+        return str(number)
+    if number < 1_000_000:
+        return f"{number / 1000:.1f}k"
+    return f"{number / 1e6:.1f}M"
+
+
+def _cost(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the cost in the data of an event; empty if it has none."""
+    cost = data.get("cost")
+    if isinstance(cost, Cost):
+        return cost.to_dict()
+    if isinstance(cost, dict):
+        return cost
+    return {}

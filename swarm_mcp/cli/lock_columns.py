@@ -25,7 +25,10 @@ def counted(store: Store, rows: Iterable[Row]) -> Iterator[Row]:
 
 def with_waiting(rows: Iterable[Row], waiting: dict[str, int]) -> Iterator[Row]:
     """As `counted`; `waiting` maps the ids of locks to the lengths of their queues (``queue.lengths``)."""
-    return ({**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows)
+    for row in rows:
+        if row["id"] in waiting:
+            row = {**row, "waiting": waiting[row["id"]]}
+        yield row
 
 
 def cells(row: Row, now: float) -> tuple[object, ...]:

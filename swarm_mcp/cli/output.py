@@ -20,15 +20,9 @@ from swarm_mcp.views import seconds_since
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any, Protocol, TextIO
+    from typing import Any, TextIO
 
     from swarm_mcp.cli.arguments import Arguments
-
-    class Below(Protocol):
-        """A display below all other output: the steps of a command at a terminal."""
-
-        def write_above(self, stream: TextIO, text: str) -> object: ...
-
 
 PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
 
@@ -88,19 +82,13 @@ def show_with_list(head: dict[str, Any], name: str, items: Iterable[object]) -> 
 
 def complain(text: str) -> None:
     """One line on standard error; at a terminal a longer one is folded between words."""
+    if sys.stderr is None:
+        return
     try:
-        _put(sys.stderr, "".join(f"{part}\n" for part in _folded(one_line(text), sys.stderr)))
+        lines = "".join(f"{part}\n" for part in _folded(one_line(text), sys.stderr))
+        sys.stderr.write(encodable(lines, sys.stderr))
     except (OSError, ValueError):
         pass  # standard error is closed; the exit code is left
-
-
-_covered: Below | None = None
-
-
-def cover(progress: Below | None) -> None:
-    """Show `progress` below all output from now on; None ends that."""
-    global _covered
-    _covered = progress
 
 
 def flush() -> bool:
@@ -270,21 +258,12 @@ def _folded(line: str, stream: TextIO, deeper: int = 2) -> list[str]:
     return folded(line, terminal_width(stream), deeper)
 
 
-def _put(stream: TextIO, text: str) -> None:
-    """Write `text`, above the steps of a command that are shown below."""
-    text = encodable(text, stream)
-    if _covered:
-        _covered.write_above(stream, text)
-    else:
-        stream.write(text)
-
-
 def _write(text: str) -> None:
     stream = sys.stdout
     if stream is None:  # started with standard output closed
         return
     try:
-        _put(stream, text)
+        stream.write(encodable(text, stream))
     except BrokenPipeError:
         raise
     except OSError as error:

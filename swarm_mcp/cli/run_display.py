@@ -25,15 +25,13 @@ class CountedRun:
         """Update the line."""
         if not self._has_begun:
             self._has_begun = True
-            self._progress.__enter__()
             self._progress.begin(self._words)
         self._progress.note("  ".join([self._words, *self._counts.words()]))
 
     def close(self) -> None:
         """Take the line away."""
-        if self._has_begun:
-            self._progress.end()
-            self._progress.__exit__()
+        self._progress.end()
+        self._progress.__exit__()
 
 
 class WatchedRun:

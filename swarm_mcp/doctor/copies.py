@@ -39,8 +39,8 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
             return Finding(name, "ok", "this one, as `swarm-mcp install` has named it")
         missing = [word for word in recorded if os.path.isabs(word) and not os.path.exists(word)]
         if missing:
-            return Finding(name, "fail", f"the plugin was installed with {missing[0]}, which has gone", install)
-        text = "another one, which `swarm-mcp install` has named"
+            return Finding(name, "fail", f"the plugin was installed with {missing[0]}, and that is gone", install)
+        text = "another copy, named by `swarm-mcp install`"
         return Finding(name, "info", text, install, {"command": recorded})
     on_path, other = find_on_path()
     if on_path:
@@ -53,7 +53,9 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
         if said:
             return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {own_release.log()}")
         return Finding(name, "info", "none yet; the next session's start has uv fetch it")
-    text = f"none: {other} is another program" if other else "none"
+    text = "none"
+    if other:
+        text = f"none: {other} is another program"
     return Finding(name, "warn", f"{text}; its sessions can lock nothing", "pipx install swarm-locks")
 
 
@@ -61,7 +63,7 @@ def _last_attempt() -> str:
     """The first line that uv has said of its last attempt to fetch the release; empty where it has said nothing."""
     try:
         said = read_private(own_release.log(), 4096).decode("utf-8", "replace")
-    except OSError:
+    except OSError:  # no attempt yet
         return ""
     return one_line(said.strip().partition("\n")[0])
 
@@ -75,7 +77,9 @@ def _recorded(client: Runtime, root: Path) -> list[str]:
     if isinstance(record, list) and record:
         return [str(word) for word in record]
     servers = object_in(root / client.folder / "mcp.json").get("mcpServers")
-    server = next(iter(servers.values()), None) if isinstance(servers, dict) else None
+    server = None
+    if isinstance(servers, dict):
+        server = next(iter(servers.values()), None)
     if not isinstance(server, dict) or not isinstance(server.get("args"), list):
         return []
     words = [str(server.get("command")), *map(str, server["args"])]

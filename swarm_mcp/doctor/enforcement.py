@@ -127,7 +127,7 @@ class Canary:
     def _recorded_fault(self) -> str:
         try:
             return str(json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"])
-        except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):  # no fault was recorded
             return ""
 
 
@@ -165,9 +165,14 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
 def coverage(runtime: Runtime) -> Finding:
     """Return the release in use, the tested one, and the gaps in the client's coverage."""
     name, covered, release = f"{runtime.name} coverage", runtime.coverage, runtime.release()
-    gaps = f"not all is covered: {'; '.join(covered.gaps())}" if covered.gaps() else "all is covered"
+    if covered.gaps():
+        gaps = f"not all is covered: {'; '.join(covered.gaps())}"
+    else:
+        gaps = "all is covered"
     if covered.verified is None:
-        used = f" (in use: {release})" if release else ""
+        used = ""
+        if release:
+            used = f" (in use: {release})"
         text = f"unverified{used}: built from the client's documentation, never run in it; {gaps}"
         return Finding(name, "warn", text, details={"in_use": release or None, "tested": None})
     tested, details = covered.verified, {"in_use": release or None, "tested": covered.verified.version}
@@ -176,7 +181,7 @@ def coverage(runtime: Runtime) -> Finding:
     elif release:
         text = f"release {release} is in use and was NOT tested; with {tested.version}, on {tested.date}, {gaps}"
     else:
-        text = f"it does not say which release is in use; with {tested.version}, tested on {tested.date}, {gaps}"
+        text = f"the release in use is unknown; with {tested.version}, tested on {tested.date}, {gaps}"
     return Finding(name, "info", text, details=details)
 
 
@@ -202,7 +207,7 @@ def understood(text: str, dialect: Dialect) -> Answer:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        return Answer(text, trouble=f"the hook printed what no client understands: {text[:120]!r}")
+        return Answer(text, trouble=f"no client understands the hook's output: {text[:120]!r}")
     reason = next((said for said in _texts(answer) if DENIED in said), "")
     return Answer(text, reason if answer == dialect.denial(EVENT, reason) else "")
 
@@ -211,7 +216,9 @@ def _texts(tree: object) -> list[str]:
     """Return all texts in a JSON value."""
     if isinstance(tree, (dict, list)):
         return [text for one in (tree.values() if isinstance(tree, dict) else tree) for text in _texts(one)]
-    return [tree] if isinstance(tree, str) else []
+    if isinstance(tree, str):
+        return [tree]
+    return []
 
 
 def _filled(value: object, payload: dict[str, Any]) -> object:

@@ -53,14 +53,16 @@ def overridden(wanted: bool) -> str:
     folder = user_settings.checkout_here()
     if settings.kernel("", folder) == wanted:
         return ""
-    return "SWARM_KERNEL" if first_set("SWARM_KERNEL") else user_settings.whose(settings.in_file(NAME, folder))
+    if first_set("SWARM_KERNEL"):
+        return "SWARM_KERNEL"
+    return user_settings.whose(settings.in_file(NAME, folder))
 
 
 def finding(clients: Sequence[Runtime]) -> Finding:
     """Return the finding: is it on, does it work, and for commands of which of these `clients`?"""
     on = is_on()
     if not any(on.values()):
-        text = "off: what a command that nobody can read does to locked files is seen once it has ended"
+        text = "off: changes to locked files by a command that cannot be read are seen once it has ended"
         return Finding(NAME, "info", text, SWITCH, {"on": []})
     found = ability()
     details: dict[str, Any] = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
@@ -82,7 +84,9 @@ def whose(clients: Sequence[Runtime]) -> tuple[list[str], list[str]]:
 
 def said_of(held: list[str], others: list[str]) -> str:
     """Return the result of `whose` as the end of a line."""
-    text = f"; held: commands of {', '.join(held)}" if held else ""
+    text = ""
+    if held:
+        text = f"; held: commands of {', '.join(held)}"
     return text + (f"; not held: those of {', '.join(others)}" if others else "")
 
 

@@ -82,9 +82,13 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
     try:
         found = check()
     except Exception as error:
-        mend = AGAIN if isinstance(error, ImportError) else ""
+        mend = ""
+        if isinstance(error, ImportError):
+            mend = AGAIN
         return [Finding(name, "fail", f"cannot be looked at: {describe(error)}", mend)]
-    return found if isinstance(found, list) else [found]
+    if isinstance(found, list):
+        return found
+    return [found]
 
 
 def _team() -> list[Finding]:
@@ -97,7 +101,10 @@ def _binary() -> Finding:
     copy = which_copy()
     build = _build()
     details = {"bin_path": sys.argv[0], "version": __version__, "build": build, "python": interpreter(), "copy": copy}
-    release = __version__ if build == __version__ else f"{__version__} (build {build})"
+    if build == __version__:
+        release = __version__
+    else:
+        release = f"{__version__} (build {build})"
     text = f"swarm-mcp v{release} on Python {sys.version.split()[0]}, {copy}"
     return Finding("binary", "ok", text, details=details)
 
@@ -139,7 +146,12 @@ def _database() -> Finding:
 def _scope(flag: str, scope: str) -> Finding:
     root = git_root(here())
     in_git = os.path.lexists(os.path.join(root, ".git"))
-    source = "flag" if flag.strip() else "env" if os.environ.get("SWARM_MCP_SCOPE", "").strip() else ""
+    if flag.strip():
+        source = "flag"
+    elif os.environ.get("SWARM_MCP_SCOPE", "").strip():
+        source = "env"
+    else:
+        source = ""
     source = source or ("git_root" if in_git else "cwd_fallback")
     details = {"cwd": here(), "git_root": root if in_git else None, "scope": scope, "scope_source": source}
     if source == "cwd_fallback":
@@ -152,7 +164,9 @@ def _instances(scope: str) -> list[Finding]:
         with Store(read_only=True) as store:
             now = store.now()
             rows = veiled([row for _, row in islice(store.instances.walk(scope), MOST_NAMED)], onlooker_identity(store))
-            more = store.instances.count(scope) - len(rows) if len(rows) == MOST_NAMED else 0
+            more = 0
+            if len(rows) == MOST_NAMED:
+                more = store.instances.count(scope) - len(rows)
             gone = store.instances.gone()
     except (SwarmError, ImportError) as error:
         return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
@@ -164,7 +178,9 @@ def _instances(scope: str) -> list[Finding]:
     )  # fmt: skip
     quiet = [row for row in rows if row.last_seen is None and seconds_since(row.heartbeat, now) > STALE_SECONDS]
     text = f"{len(quiet)} quiet for more than {STALE_SECONDS} s, {len(gone)} gone and waiting to be removed"
-    mend = "swarm-mcp cleanup" if gone else ""
+    mend = ""
+    if gone:
+        mend = "swarm-mcp cleanup"
     details = {"count": len(quiet), "gone": [row.id for row in gone]}
     return [live, Finding("stale_instances", "warn" if quiet else "ok", text, mend, details)]
 
@@ -189,7 +205,7 @@ def _plugins() -> Finding:
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
-        text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
+        text = f"{folder} differs from this swarm-mcp in {len(different)} files"
         return Finding("plugin_discovery", "warn", text, "swarm-mcp install", details)
     return Finding("plugin_discovery", "ok", f"{folder}, version {record.get('version')}, current", details=details)
 

@@ -30,9 +30,12 @@ def finding() -> Finding:
     details = {"path": folder, "store": store, "plugin": plugin, "wrong": wrong, "closed": closed}
     said = []
     if wrong:
-        more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+        if len(wrong) > MOST_NAMED:
+            more = f" and {len(wrong) - MOST_NAMED} more"
+        else:
+            more = ""
         said.append(
-            f"hooks cannot note what sessions change: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended,"
+            f"hooks cannot note changes by sessions: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended,"
             " calls go ahead over uncommitted changes of others; locks hold"
         )
     said += [f"the {what}'s folder cannot be written: {why}" for what, why in closed.items()]
@@ -51,14 +54,18 @@ def _why_closed(folder: str) -> str:
         place = os.path.dirname(place)
     if not os.path.isdir(place):
         return f"{place} is no folder"
-    return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} may not be written by this user, or is read-only"
+    if os.access(place, os.W_OK | os.X_OK):
+        return ""
+    return f"{place} may not be written by this user, or is read-only"
 
 
 def _of_folder(folder: str) -> list[str]:
     """Return the reason that no file can be made in `folder` (one line), or nothing."""
     if not os.path.lexists(folder):
         why = _why_closed(folder)
-        return [f"{folder} cannot be made: {why}"] if why else []
+        if why:
+            return [f"{folder} cannot be made: {why}"]
+        return []
     path = os.path.join(folder, f"probe.{os.getpid()}.tmp")
     try:
         handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -95,5 +102,5 @@ def _of_journals() -> list[str]:
 def _listed(folder: str) -> list[str]:
     try:
         return sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    except OSError:
+    except OSError:  # no journals yet
         return []

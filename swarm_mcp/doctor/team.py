@@ -40,8 +40,10 @@ def findings() -> list[Finding]:
         if one["error"]:
             found.append(Finding("team", "fail", f"{text}: {one['error']}", STATUS, details))
         elif not one["fresh"]:
-            heard = f"{duration(time.time() - one['said_at'])} ago" if one["said_at"] else "never"
-            words = f"{text}: what other machines hold is not known here, the server was last heard of {heard}"
+            heard = "never"
+            if one["said_at"]:
+                heard = f"{duration(time.time() - one['said_at'])} ago"
+            words = f"{text}: locks of other machines are unknown here; the server was last heard of {heard}"
             found.append(Finding("team", "fail", words, STATUS, details))
         elif one["only_here"]:
             found.append(Finding("team", "warn", f"{text}: on this machine only: {one['only_here']}", STATUS, details))

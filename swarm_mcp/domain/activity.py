@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Moment(NamedTuple):
     """How far a session has seen: each field grows, or at least differs, with a change of its kind."""
@@ -23,7 +27,7 @@ class News(NamedTuple):
     tasks: bool = False
     instances: bool = False
     kv: bool = False
-    locks: tuple[dict, ...] = ()
+    locks: tuple[dict[str, Any], ...] = ()
 
     @property
     def changes(self) -> list[str]:

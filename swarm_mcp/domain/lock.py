@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from swarm_mcp.domain.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 EXCLUSIVE, SHARED = "exclusive", "shared"
 MODES = (EXCLUSIVE, SHARED)  # that somebody may ask for
 AUTO = "auto"  # taken by a write, for the rest of its turn: as exclusive as any
@@ -85,7 +89,7 @@ class Waiter(Record):
     seen: float | None
     machine: str | None
     team_ticket: int | None
-    reaches: tuple
+    reaches: tuple[Any, ...]
     owner_label: str | None
     owner_id: str | None
 
@@ -166,7 +170,7 @@ def keeps_out(lock: Lock, instance_id: str, agent: str, mode: str) -> bool:
     return not (mode == SHARED and lock.mode == SHARED)
 
 
-def granted(lock: Lock) -> dict:
+def granted(lock: Lock) -> dict[str, Any]:
     """Return a lock just taken, as answers show it: ``{file, id, fence, mode}`` and what else there is to say of it."""
     shown = {"file": lock.file, "id": lock.id, "fence": lock.fence, "mode": lock.mode or EXCLUSIVE}
     names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")

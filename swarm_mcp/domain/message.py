@@ -30,6 +30,11 @@ def task_and_text(content: str) -> tuple[str, str]:
     return task_id, text.removeprefix(" ")
 
 
+def length(text: str) -> int:
+    """Return the length of `text` as events give it: in UTF-16 units, as the contract counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 class Message(Record):
     """One message to one session; `read` is 1 once an answer with it has been written."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
@@ -16,11 +16,11 @@ class Page(NamedTuple):
     next   the cursor behind the last of these rows, which `after` takes to go on; empty where no more follow
     """
 
-    rows: list
+    rows: list[Any]
     total: int | None = None
     next: str = ""
 
-    def told(self) -> dict:
+    def told(self) -> dict[str, Any]:
         """Return what an answer says of the rest: ``{total, next}``, nothing where there is none."""
-        told: dict = {} if self.total is None else {"total": self.total}
+        told: dict[str, Any] = {} if self.total is None else {"total": self.total}
         return {**told, **({"next": self.next} if self.next else {})}

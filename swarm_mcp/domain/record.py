@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     N = TypeVar("N", bound="NamedValues")
 
 
-class Record(dict):
+class Record(dict[str, "Any"]):
     """A row: ``row.name`` for each column, None for one that was not asked for. It cannot be changed.
 
     Subclasses name their columns as annotations and have no other code. Code reads attributes, which type checkers
@@ -38,7 +38,7 @@ class Record(dict):
         """Return the same record with other values in these columns."""
         return type(self)({**self, **changes})
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)
 
     def _refuse(self, *_arguments: object, **_given: object) -> NoReturn:
@@ -48,7 +48,7 @@ class Record(dict):
     update = setdefault = pop = popitem = clear = _refuse
 
 
-class NamedValues(tuple):
+class NamedValues(tuple["Any", ...]):
     """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one.
 
     Subclasses annotate their fields, and may give them defaults. ``collections.namedtuple`` would do as much, but
@@ -72,7 +72,7 @@ class NamedValues(tuple):
             raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}; wrong: {wrong or values}")
         return tuple.__new__(cls, [given[name] for name in cls._fields])
 
-    def __getnewargs__(self) -> tuple:
+    def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self)
 
     def __repr__(self) -> str:

@@ -60,5 +60,8 @@ def changed_by_others(folder: str, who: str = "") -> Changes:
         staged = {os.path.join(repository.top, file) for file in repository.staged()}
         traces = [trace for trace in meetings.fresh_below(repository.top) if trace.path in staged]
         traces = [trace for trace in traces if not went_on_with(meetings, trace)]
-    viewer = token(me.label or "", "identity") if me is not me_is_nobody else identity(PREFIX)
+    if me is not me_is_nobody:
+        viewer = token(me.label or "", "identity")
+    else:
+        viewer = identity(PREFIX)
     return Changes(traces, bool(traces) and chosen == TURN, repository.top, viewer)

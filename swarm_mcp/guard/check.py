@@ -50,8 +50,13 @@ def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None,
         return []
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = committer(store, who)
-        viewer = token(me.label or "", "identity") if me else identity("MCP")
-        lapsed = store.leases.overtaken(me.id) if me and hook == "pre-commit" else []
+        if me:
+            viewer = token(me.label or "", "identity")
+        else:
+            viewer = identity("MCP")
+        lapsed = []
+        if me and hook == "pre-commit":
+            lapsed = store.leases.overtaken(me.id)
         if not lapsed and not store.locks.counts(None)["live"]:
             return []
         repository = Repository(folder)
@@ -59,7 +64,9 @@ def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None,
         rows = store.locks.by_name(_names(repository, files))
         others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]
         locks = [{**store.locks.listed(row, viewer), "base": row.base} for row in others]
-        here = store.locks.seen_in(folder) if others else {}
+        here = {}
+        if others:
+            here = store.locks.seen_in(folder)
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
     near = _Near(repository, [*locks, *(_overtaken(lapse, viewer) for lapse in lapsed)])
     return [Refusal("", lock) for lock in near.of_repository] or near.meeting(files)
@@ -117,7 +124,9 @@ def committer(store: Store, who: str) -> Session | None:
             raise
         return None
     # An agent's commit is its own, even if its environment names another session.
-    return named if is_own(store, named) else surrounding_session(store)
+    if is_own(store, named):
+        return named
+    return surrounding_session(store)
 
 
 class _Near:
@@ -152,7 +161,9 @@ class _Near:
             for ignored, place, lock in self.inside:
                 if ignored == ignores_case:
                     self._collect(found, names, order, place, lock)
-        keys = {form: file for file in files for form in self._keys_of(file)} if self.patterns else {}
+        keys = {}
+        if self.patterns:
+            keys = {form: file for file in files for form in self._keys_of(file)}
         for lock, base, stored in self.patterns:
             for key in covered(lock["pattern"], base, stored, keys):
                 found.setdefault(keys[key], lock)

@@ -26,6 +26,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.guard.check import HOOKS
 from swarm_mcp.guard.repository import Repository
 from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes.json_editor import object_of
 
 MARK = "# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard uninstall` takes it away."
 SAYS = "swarm guard: "  # how a refusal begins
@@ -92,7 +93,10 @@ def chained(hook: str, command: list[str], earlier: str, auto: bool = False) -> 
     An empty `earlier` is the folder that git would use without us. The earlier hook has the same arguments and
     input, and where it fails its exit code is ours.
     """
-    folder = f"earlier={shlex.quote(earlier)}\n" if earlier else _EARLIER_OF_GIT
+    if earlier:
+        folder = f"earlier={shlex.quote(earlier)}\n"
+    else:
+        folder = _EARLIER_OF_GIT
     text = f"#!/bin/sh\n{MARK}\n{folder}earlier=$earlier/{hook}\n"
     if hook not in HOOKS:
         return text + '[ -f "$earlier" ] && [ -x "$earlier" ] || exit 0\nexec "$earlier" "$@"\n'
@@ -119,7 +123,9 @@ def _guarded(hook: str, command: list[str], chained: bool, auto: bool) -> str:
     check = f"hook={hook}\n{_check(command)}"
     there = '[ -f "$earlier" ] && [ -x "$earlier" ]'
     if hook != "pre-push":
-        first = f'if {there}; then "$earlier" "$@" || exit $?; fi\n' if chained else ""
+        first = ""
+        if chained:
+            first = f'if {there}; then "$earlier" "$@" || exit $?; fi\n'
         if auto:
             return f"{first}{check}said=$(check --auto </dev/null 2>&1)\n{_VERDICT_OR_WORDS}"
         return f"{first}{check}said=$(check </dev/null 2>&1)\n{_VERDICT}"
@@ -192,7 +198,9 @@ def install(folder: str, auto: bool = False) -> Outcome:
     _take_beside(repository)
     before = _bytes(place.config)
     # A folder that all of a person's repositories share is looked up at each run: it may be moved any day.
-    earlier = place.looked if place.is_own else ""
+    earlier = ""
+    if place.is_own:
+        earlier = place.looked
     try:
         _fill(repository, place.folder, earlier, command, auto)
         repository.ask("config", "--file", place.config, SETTING, place.folder)
@@ -213,8 +221,12 @@ def uninstall(folder: str) -> Outcome:
     """Take the guard's hooks away, and restore the earlier ones. It is no error if there are none."""
     repository = Repository(folder)
     changed = _take_beside(repository)
-    found = os.path.join(repository.common, "hooks") if changed else ""
-    way = "beside" if changed else ""
+    found = ""
+    if changed:
+        found = os.path.join(repository.common, "hooks")
+    way = ""
+    if changed:
+        way = "beside"
     for home in dict.fromkeys((repository.common, repository.own)):
         folder = os.path.join(home, FOLDER)
         if not os.path.isdir(folder):
@@ -259,7 +271,10 @@ def _place(repository: Repository) -> _Place:
     if scope == "command":
         raise SwarmError(f"{SETTING} is set by the environment or on the command line; unset it first")
     looked = repository.text("config", "--type=path", "--get", SETTING)
-    home = repository.own if scope == "worktree" else repository.common
+    if scope == "worktree":
+        home = repository.own
+    else:
+        home = repository.common
     config = os.path.join(home, "config.worktree" if scope == "worktree" else "config")
     value = repository.text("config", "--file", config, "--no-includes", "--get", SETTING)
     return _Place(looked, scope in ("local", "worktree"), config, home, value)
@@ -327,7 +342,7 @@ def _is_ours(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return MARK.encode() in file.read(4096)
-    except OSError:
+    except OSError:  # no hook there
         return False
 
 
@@ -370,14 +385,14 @@ def _empty(folder: str) -> None:
             _remove(os.path.join(folder, name))
     try:
         os.rmdir(folder)
-    except OSError:
+    except OSError:  # it is not empty, or gone
         return
 
 
 def _remove(path: str) -> None:
     try:
         os.remove(path)
-    except FileNotFoundError:
+    except FileNotFoundError:  # it is gone already
         return
 
 
@@ -385,7 +400,7 @@ def _bytes(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError:
+    except OSError:  # no such file
         return b""
 
 
@@ -396,9 +411,9 @@ def _text(data: bytes) -> str:
 def _read_record(home: str) -> dict[str, Any]:
     try:
         record = json.loads(_bytes(os.path.join(home, RECORD)) or b"{}")
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # an unreadable record counts as none
         return {}
-    return record if isinstance(record, dict) else {}
+    return object_of(record)
 
 
 def _write_record(home: str, record: dict[str, Any]) -> None:

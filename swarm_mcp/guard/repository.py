@@ -54,14 +54,18 @@ class Repository:
         branch of the remote was last seen to hold are not carried again.
         """
         found: dict[str, None] = {}
-        known = self.text("for-each-ref", "--count=1", f"refs/remotes/{remote}/") if remote else ""
+        known = ""
+        if remote:
+            known = self.text("for-each-ref", "--count=1", f"refs/remotes/{remote}/")
         without = ["--not", f"--remotes={remote}" if known else "--remotes"]
         for line in lines:
             words = line.rsplit(" ", 3)  # the local one may be any revision, with blanks in it
             if len(words) != 4 or not words[1].strip("0"):
                 continue  # a branch is removed there: no commit goes anywhere
             there = words[3].strip("0") and self.ask("cat-file", "-e", words[3], wrong="missing") == ""
-            base = [f"^{words[3]}"] if there else []
+            base = []
+            if there:
+                base = [f"^{words[3]}"]
             found.update(dict.fromkeys(_names(self.ask(*_LOG, words[1], *base, *without, "--"))))
         return list(found)
 

@@ -33,15 +33,15 @@ class ClientTool(NamedTuple):
 
     name: str
     description: str
-    schema: dict
-    call: Callable
+    schema: dict[str, Any]
+    call: Callable[..., Any]
 
-    def listed(self) -> dict:
+    def listed(self) -> dict[str, Any]:
         """Return the tool as MCP's ``tools/list`` shows it."""
         return {"name": self.name, "description": self.description, "inputSchema": self.schema}
 
 
-def tool_of(function: Callable) -> ClientTool:
+def tool_of(function: Callable[..., Any]) -> ClientTool:
     """Return the tool that `function` is. Raises Refused without a plain name, or with unnamed arguments."""
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
@@ -76,7 +76,7 @@ def tool_of(function: Callable) -> ClientTool:
     return ClientTool(name, text or name, schema, function)
 
 
-def schema_of(kind: Any) -> dict:
+def schema_of(kind: Any) -> dict[str, Any]:
     """Return the JSON schema of an annotation; an empty one (anything) where it says nothing that JSON could."""
     if kind in _PLAIN:
         return {"type": _PLAIN[kind]}
@@ -89,16 +89,22 @@ def schema_of(kind: Any) -> dict:
         return {"anyOf": [schema_of(one) for one in inner]}
     base = origin or kind
     if isinstance(base, type) and issubclass(base, Mapping):
-        values = schema_of(inner[1]) if len(inner) == 2 else {}
+        if len(inner) == 2:
+            values = schema_of(inner[1])
+        else:
+            values = {}
         return {"type": "object", **({"additionalProperties": values} if values else {})}
     if isinstance(base, type) and issubclass(base, Collection) and base not in (bytes, bytearray):
-        items = schema_of(inner[0]) if inner else {}
+        if inner:
+            items = schema_of(inner[0])
+        else:
+            items = {}
         return {"type": "array", **({"items": items} if items else {})}
     return {}
 
 
-def complaint_about(arguments: Mapping[str, Any], schema: dict) -> str:
-    """Return what is wrong with the arguments of a call, in one line; empty where they can be given to the function."""
+def complaint_about(arguments: Mapping[str, Any], schema: dict[str, Any]) -> str:
+    """Return the first mistake in the arguments of a call, in one line; empty if the function can take them."""
     properties = schema["properties"]
     missing = [name for name in schema.get("required", ()) if name not in arguments]
     if missing:
@@ -112,7 +118,7 @@ def complaint_about(arguments: Mapping[str, Any], schema: dict) -> str:
     return ""
 
 
-def _shown(schema: dict) -> str:
+def _shown(schema: dict[str, Any]) -> str:
     return str({name: value for name, value in schema.items() if name not in ("description", "default")})
 
 
@@ -121,7 +127,7 @@ def _is_json(value: Any) -> bool:
 
 
 class ToolServer:
-    """The tools of one run. ``with ToolServer(functions) as tools: tools.server`` is what the child is given."""
+    """The tools of one run. ``with ToolServer(functions) as tools:`` the child is given ``tools.server``."""
 
     def __init__(self, functions: Iterable[Callable[..., Any]]):
         """Raises Refused where one of the functions cannot be a tool, or two have one name."""
@@ -168,8 +174,8 @@ def with_tools(servers: Mapping[str, McpServer], tools: ToolServer) -> dict[str,
     return {**servers, NAME: tools.server}
 
 
-def outcome_of(tool: ClientTool, arguments: object) -> dict:
-    """Return the result of a call, as MCP has it. What the function raises is an error that the model reads."""
+def outcome_of(tool: ClientTool, arguments: object) -> dict[str, Any]:
+    """Return the result of a call, as MCP has it. An exception of the function is an error for the model to read."""
     if not isinstance(arguments, dict):
         return _content("the arguments must be an object", True)
     complaint = complaint_about(arguments, tool.schema)
@@ -179,11 +185,14 @@ def outcome_of(tool: ClientTool, arguments: object) -> dict:
         value = tool.call(**arguments)
         if inspect.iscoroutine(value):
             value = asyncio.run(value)
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, str):
+            text = value
+        else:
+            text = json.dumps(value, ensure_ascii=False, default=str)
     except Exception as error:
         return _content(f"{type(error).__name__}: {error}", True)
     return _content(text, False)
 
 
-def _content(text: str, is_error: bool) -> dict:
+def _content(text: str, is_error: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}

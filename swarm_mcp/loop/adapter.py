@@ -1,4 +1,4 @@
-"""The harness ``loop``: ``swarm-mcp loop``, which is part of this package and writes our own events."""
+"""The harness ``loop``: ``swarm-mcp loop``, a part of this package that writes our own events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
@@ -15,6 +16,7 @@ from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.hs.adapter import harness_skills
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import Query, as_string, parse_object
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop.providers.choice import built_in, missing
 from swarm_mcp.loop.session import PATTERN
 from swarm_mcp.loop.settings import CONFIG_VARIABLE
@@ -55,8 +57,6 @@ reviewer, planner, ...; none), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
 HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
 
     def launch(self, query: Query, folder: Path) -> Launch:
-        from swarm_mcp.installation import coordinator_command
-
         argv = [*(query.command or coordinator_command()), "loop", "agent", "--json"]
         argv += ["--resume", query.resume_session_id] if query.resume_session_id else []
         env = {CONFIG_VARIABLE: str(_written(folder / "loop.json", query))}
@@ -64,10 +64,12 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         env.update({"HARNESS_MODEL": model} if model else {})
         env.update({"HARNESS_PROVIDER": provider} if provider else {})
         env.update({"HARNESS_THINKING": query.effort} if query.effort else {})
-        drop = ("HARNESS_PROVIDER",) if _names_a_harness(os.environ) else ()
+        drop: tuple[str, ...] = ()
+        if _names_a_harness(os.environ):
+            drop = ("HARNESS_PROVIDER",)
         return Launch((*argv, *query.additional_args), env, query.prompt, drop)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         found = parse_object(line)
         if not isinstance(found.get("type"), str):
             return []
@@ -83,12 +85,12 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             return super().error_of(ending)
         if not result.get("is_error") and not ending.exit_code:
             return None
-        told: dict = next((found for found in reversed(ending.errors) if found.get("message")), {})
+        told: dict[str, Any] = next((found for found in reversed(ending.errors) if found.get("message")), {})
         category = next((c for c in (result.get("error_category"), told.get("category")) if c in outcome.ERRORS), None)
         return category or outcome.UNKNOWN, str(told.get("message") or f"the loop ended with {ending.exit_code}")
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's own file says that it worked in `cwd`."""
+        """Return True if the session's own file says that it worked in `cwd`."""
         if not PATTERN.match(session_id):
             return False
         facts = hs_session.settings(hs_session.folder_of(session_id, cwd, os.environ))
@@ -126,7 +128,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             found.append(Check("loop_provider", INFO, f"asks {name} for {chosen}"))
         return found
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         return [
             {"name": built_in(name).default_model, "short": name, "context_tokens": None} for name in BUILT_IN_PROVIDERS
         ]
@@ -135,11 +137,13 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
 def _provider_and_model(model: str) -> tuple[str, str]:
     """``PROVIDER/NAME`` taken apart; other slashes belong to the name."""
     provider, slash, name = model.partition("/")
-    return (provider, name) if slash and provider in BUILT_IN_PROVIDERS and name else ("", model)
+    if slash and provider in BUILT_IN_PROVIDERS and name:
+        return (provider, name)
+    return ("", model)
 
 
 def _names_a_harness(env: Mapping[str, str]) -> bool:
-    """Whether ``HARNESS_PROVIDER``, which here chooses a harness and there a model's provider, means a harness."""
+    """Return True if ``HARNESS_PROVIDER`` names a harness. For the loop itself it names a model's provider."""
     from swarm_mcp.harness import registry
 
     named = env.get("HARNESS_PROVIDER", "").strip()
@@ -147,7 +151,7 @@ def _names_a_harness(env: Mapping[str, str]) -> bool:
 
 
 def _written(path: Path, query: Query) -> Path:
-    """The private file with what the environment has no word for; its servers' secrets are nowhere else."""
+    """Write the settings without a variable into a private file. The secrets of its servers are nowhere else."""
     config = {
         "mode": query.mode,
         "mcp_servers": {name: server.to_dict() for name, server in query.mcp_servers.items()} or None,

@@ -1,4 +1,4 @@
-"""One run: a prompt in, an answer out, an exit code; each stage names the next, until one names none."""
+"""One run: a prompt in, an answer out, an exit code. Each stage names the next; a stage without a next ends the run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import signal
 import sys
 import threading
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
-from swarm_mcp.loop import agent_variants, prompts, session, sources, stages
+from swarm_mcp.loop import agent_variants, calls, conversation, prompts, session, sources, stages, tools
 from swarm_mcp.loop.mcp_servers import Servers
+from swarm_mcp.loop.providers import choice
 from swarm_mcp.loop.providers.choice import Provider
 from swarm_mcp.loop.report import JsonReport, Report
 from swarm_mcp.loop.session import Session
@@ -24,7 +25,7 @@ STEPS_PER_TURN = 3
 
 
 class Ended(NamedTuple):
-    """How a run ended: what it has to say, and where it failed the error's text, category and exit code."""
+    """The end of a run: its text, and after a failure the error's text, category and exit code."""
 
     output: str
     error: str = ""
@@ -34,7 +35,7 @@ class Ended(NamedTuple):
 
 
 class LoopRun:
-    """One run: what its stages share. `provider` is set by the stage ``resolve``."""
+    """One run: the state that its stages share. `provider` is set by the stage ``resolve``."""
 
     def __init__(self, settings: LoopSettings, report: Report, cwd: str):
         self.settings, self.report, self.cwd = settings, report, cwd
@@ -56,9 +57,10 @@ class LoopRun:
         if os.path.isdir(self.settings.home):
             self.sources.append(self.settings.home)
         found = stages.run(self, "sources", {}, stages.OURS["sources"]).get("sources")
-        self.sources = [str(path) for path in found] if isinstance(found, list) else self.sources
+        if isinstance(found, list):
+            self.sources = [str(path) for path in found]
 
-    def stage(self, name: str, context: dict) -> dict:
+    def stage(self, name: str, context: dict[str, Any]) -> dict[str, Any]:
         """Run one stage, after looking for plugins anew. Raises StageFailed."""
         self.refresh()
         return stages.run(self, name, context, stages.OURS.get(name, {}))
@@ -79,10 +81,11 @@ class LoopRun:
         return {**os.environ, **told}
 
     def log(self, text: str) -> None:
-        """Write what plugins say on standard error to ``HARNESS_LOG``, else to our own."""
+        """Write the standard error of plugins to ``HARNESS_LOG``, else to our own."""
         if not text.strip():
             return
-        text = text if text.endswith("\n") else text + "\n"
+        if not text.endswith("\n"):
+            text += "\n"
         with self._logging:
             try:
                 if not self.settings.log or self.settings.log == "/dev/stderr":
@@ -90,14 +93,14 @@ class LoopRun:
                 else:
                     with open(self.settings.log, "a", encoding="utf-8", errors="replace") as file:
                         file.write(text)
-            except (OSError, ValueError):
+            except (OSError, ValueError):  # a log that cannot be written must not end the run
                 return
 
     def follow(self) -> Ended:
         """Go from ``start`` to the end; return how it ended."""
         state, steps = "start", 0
-        context: dict = {}
-        failure: dict = {}
+        context: dict[str, Any] = {}
+        failure: dict[str, Any] = {}
         while True:
             try:
                 result = self.stage(state, context)
@@ -108,11 +111,13 @@ class LoopRun:
                 continue
             following = result.pop("next_state", None)
             if not following or not isinstance(following, str):
-                return _failed(failure) if failure else Ended(str(result.get("output") or ""))
+                if failure:
+                    return _failed(failure)
+                return Ended(str(result.get("output") or ""))
             if following == "error":
                 failure = result
             elif following != "done":
-                failure = {}  # a hook of the stage error knew what to do
+                failure = {}  # a hook of the stage error has dealt with it
             state, context = following, result
             steps += 1
             if steps > self.settings.max_turns * STEPS_PER_TURN:
@@ -126,7 +131,7 @@ class LoopRun:
         self.reaper.close()
 
 
-def _failed(context: dict) -> Ended:
+def _failed(context: dict[str, Any]) -> Ended:
     text = str(context.get("error") or context.get("output") or "a hook failed").removeprefix("error: ")
     code = context.get("exit_code")
     code, later = code if isinstance(code, int) else FAILED, context.get("retry_not_before")
@@ -138,12 +143,12 @@ class Stopped(BaseException):
 
 
 class Wishes(NamedTuple):
-    """What a command line says of a run, over the environment; empty is what it leaves open."""
+    """The options of a command line; an empty one leaves the choice to the environment."""
 
     mode: str = ""
     model: str = ""
     variant: str = ""
-    schema: dict = {}
+    schema: dict[str, Any] = {}
 
 
 def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str = "") -> int:
@@ -155,10 +160,10 @@ def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str 
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         if not words[_is_session(words) :] and not as_json and _is_a_person_there():
-            from swarm_mcp.loop import conversation
-
             return conversation.hold(partial(_answer, wishes), resume or "".join(words))
-        report = JsonReport() if as_json else Report()
+        report: Report = Report()
+        if as_json:
+            report = JsonReport()
         ended = carry_out(words, resume, wishes, report)
         report.ended(ended)
         return ended.exit_code
@@ -211,14 +216,22 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
     _learn_secrets(settings.config.get("mcp_servers"))
     if not resume and _is_session(words):
         resume, words = words[0], words[1:]
-    known = session.find(settings.sessions, resume) if resume else None
+    if resume:
+        known = session.find(settings.sessions, resume)
+    else:
+        known = None
     variant = wishes.variant or settings.variant or (known.conf.get("variant", "") if known else "")
     if variant:
         places = sources.walk("", settings.home, settings.folder)
         agent_variants.put_on(settings, agent_variants.read(variant, places))
     if known and settings.config.get("fork"):
         known = session.fork(settings.sessions, known)
-    prompt = " ".join(words) if words else "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+    if words:
+        prompt = " ".join(words)
+    elif sys.stdin is None or sys.stdin.isatty():
+        prompt = ""
+    else:
+        prompt = sys.stdin.read()
     if not prompt.strip() and not known:
         raise LoopFailure("what is to be done? swarm-mcp loop [SESSION] WORDS, or the words on standard input")
     loop = LoopRun(settings, report, known.cwd if known else settings.folder)
@@ -241,14 +254,17 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
             loop.swarm.leave()
     finally:
         loop.close()
-    wrong = prompts.mismatched(settings, ended.output) if wishes.schema and not ended.error else ""
+    if wishes.schema and not ended.error:
+        wrong = prompts.mismatched(settings, ended.output)
+    else:
+        wrong = ""
     if wrong:
         return Ended(ended.output, f"the answer does not follow the schema: {wrong}", "schema_mismatch", MODEL_FAILED)
     return ended
 
 
 def _resolve(loop: LoopRun, known: session.Session | None) -> None:
-    """Provider and model: what the environment says, else what the session had, else whatever is ready."""
+    """Choose provider and model: from the environment, else from the session, else the first that is ready."""
     settings = loop.settings
     loop.refresh()
     asked = {"provider": settings.provider, "model": settings.model}
@@ -257,35 +273,31 @@ def _resolve(loop: LoopRun, known: session.Session | None) -> None:
     found = loop.stage("resolve", asked)
     settings.provider, settings.model = str(found.get("provider") or ""), str(found.get("model") or "")
     if loop.provider is None or loop.provider.name != settings.provider:
-        from swarm_mcp.loop.providers import choice
-
         loop.provider = choice.resolve(settings.provider, loop.sources, loop.environment("resolve"))
 
 
 def _is_ready(loop: LoopRun, name: str) -> bool:
-    from swarm_mcp.loop.providers import choice
-
     try:
         found = choice.resolve(name, loop.sources, loop.environment("resolve"))
-    except LoopFailure:
+    except LoopFailure:  # the environment names no usable provider
         return False
     return bool(found.path) or not found.protocol.missing({**loop.environment("resolve"), **found.more})
 
 
 def _tools(loop: LoopRun) -> list[str]:
-    from swarm_mcp.loop import calls, tools
-
     names = {*calls.found(loop), *tools.NAMES}
     return sorted(names & tools.READERS if loop.settings.read_only else names)
 
 
 def _learn_secrets(servers: object) -> None:
-    listed = servers.values() if isinstance(servers, dict) else ()
+    listed: list[Any] = []
+    if isinstance(servers, dict):
+        listed = list(servers.values())
     found = [server.get(part) for server in listed if isinstance(server, dict) for part in ("env", "headers")]
     session.learn(*(part for part in found if isinstance(part, dict)))
 
 
-def _stop(*_signal) -> None:
+def _stop(*_signal: object) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a second one must not keep us from leaving in order
     raise Stopped

@@ -1,8 +1,8 @@
 """Kinds of agents, as ``agents/NAME.conf`` in any source, and ours: a reviewer, a planner and others.
 
-A file has lines ``name=value``: ``description``; ``prompt``, which may stand on several lines, told to the model behind
-the system prompt; ``mode`` (``read-only``; a variant never allows more than its run does); ``model`` and ``provider``,
-where nobody names another; ``max_turns``.
+A file has lines ``name=value``: ``description``; ``prompt``, which may have several lines and follows the system
+prompt; ``mode`` (``read-only``; a variant never allows more than its run does); ``model`` and ``provider``, as
+defaults; ``max_turns``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from swarm_mcp.loop.settings import READ_ONLY, LoopFailure, LoopSettings
 
 
 class AgentVariant(NamedTuple):
-    """One kind of agent; empty is what it leaves to the run."""
+    """One kind of agent. An empty value leaves the choice to the run."""
 
     name: str
     description: str = ""
@@ -49,7 +49,7 @@ def read(name: str, found: Iterable[str]) -> AgentVariant:
 
 
 def put_on(settings: LoopSettings, variant: AgentVariant) -> None:
-    """Have a run be of that kind; what the run names itself comes first, but for what it may do: the less counts."""
+    """Apply a variant to a run. The run's own settings come first, except for the mode: the stricter one counts."""
     settings.variant, settings.words = variant.name, variant.prompt
     if variant.mode == READ_ONLY:
         settings.config["mode"] = READ_ONLY

@@ -1,51 +1,57 @@
-"""Which tools there are, and carrying out the model's calls of them."""
+"""The tools of a run, and carrying out the model's calls of them."""
 
 from __future__ import annotations
 
 import json
 import os
 import threading
+from typing import Any
 
 from swarm_hook_core import faults
 from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop import sources, subprocesses, tools
+from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.settings import TOOL_SECONDS, number
 
 LONGEST_RESULT = 100_000  # characters that a model is given of one result
 SCHEMA_SECONDS = 10.0
-_schemas: dict[tuple, dict | None] = {}
+_schemas: dict[tuple[Any, ...], dict[str, Any] | None] = {}
 
 
-def found(loop) -> dict[str, str]:
+def found(loop: Run) -> dict[str, str]:
     """Return name -> executable of every plugin's tool. Built-in tools need no executable."""
     return sources.executables(loop.sources, "tools")
 
 
-def is_ours(loop, name: str, path: str | None) -> bool:
-    """Return whether a tool is a built-in one, which runs in this process, and not a plugin's."""
+def is_ours(loop: Run, name: str, path: str | None) -> bool:
+    """Return True for a built-in tool, which runs in this process, and False for a plugin's."""
     ours = bool(loop.settings.root) and bool(path) and str(path).startswith(os.path.join(loop.settings.root, ""))
     return name in tools.NAMES and (path is None or ours)
 
 
-def schemas(loop) -> list[dict]:
+def schemas(loop: Run) -> list[dict[str, Any]]:
     """Return every tool as ``{"name", "description", "input_schema"}``, by name."""
     paths = found(loop)
-    listed = []
+    listed: list[dict[str, Any]] = []
     for name in sorted({*paths, *tools.NAMES}):
         path = paths.get(name)
         if not _may_use(loop, name, is_ours(loop, name, path)):
             continue
         if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
             continue
-        shown = tools.schema(name) if is_ours(loop, name, path) else _asked(loop, str(path))
+        shown: dict[str, Any] | None
+        if is_ours(loop, name, path):
+            shown = tools.schema(name)
+        else:
+            shown = _asked(loop, str(path))
         if shown:
             listed.append(shown)
-    return listed + loop.servers.schemas(loop)
+    return [*listed, *loop.servers.schemas(loop)]
 
 
-def execute(loop, made: ModelCall) -> tuple[str, bool]:
-    """Carry out a call; return ``(result, is_error)``. Never raises for what the call itself does wrong."""
+def execute(loop: Run, made: ModelCall) -> tuple[str, bool]:
+    """Carry out a call; return ``(result, is_error)``. Never raises for errors of the call itself."""
     path = found(loop).get(made.name)
     ours = is_ours(loop, made.name, path)
     served = made.name in loop.servers
@@ -73,11 +79,11 @@ def execute(loop, made: ModelCall) -> tuple[str, bool]:
 class EarlyCalls:
     """Calls that are carried out while the model's answer is still coming.
 
-    Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep the order in
-    which they were asked for; all else runs side by side.
+    Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep their order; all
+    other calls run side by side.
     """
 
-    def __init__(self, loop):
+    def __init__(self, loop: Run):
         self._loop = loop
         self._running: list[threading.Thread] = []
 
@@ -108,16 +114,16 @@ class EarlyCalls:
         self._loop.early[made.id] = (text, error)  # in case the file cannot be written
         try:
             self._loop.session.put_result(made.id, text, error)
-        except OSError:
+        except OSError:  # `early` has the result
             return
 
 
-def _may_use(loop, name: str, ours: bool) -> bool:
-    """Whether a run in this mode may use a tool: a read-only one only those of ours that read."""
+def _may_use(loop: Run, name: str, ours: bool) -> bool:
+    """Return True if a run in this mode may use a tool. A read-only run may use built-in tools that read."""
     return not loop.settings.read_only or (ours and name in tools.READERS)
 
 
-def _execute(loop, path: str, made: ModelCall) -> tuple[str, bool]:
+def _execute(loop: Run, path: str, made: ModelCall) -> tuple[str, bool]:
     seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS)
     text = json.dumps(made.input, ensure_ascii=False)
     ran = subprocesses.run(
@@ -129,11 +135,11 @@ def _execute(loop, path: str, made: ModelCall) -> tuple[str, bool]:
     return ran.out.rstrip("\n"), ran.code != 0
 
 
-def _asked(loop, path: str) -> dict | None:
-    """What an executable says of itself; asked once for each version of it."""
+def _asked(loop: Run, path: str) -> dict[str, Any] | None:
+    """Return an executable's description of itself; it is asked once for each version of the file."""
     try:
         status = os.stat(path)
-    except OSError:
+    except OSError:  # removed meanwhile
         return None
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _schemas:
@@ -147,7 +153,7 @@ def _asked(loop, path: str) -> dict | None:
     return _schemas[key]
 
 
-def _schema(text: str) -> dict | None:
+def _schema(text: str) -> dict[str, Any] | None:
     shown = parse_object(text)
     if not isinstance(shown.get("name"), str):
         return None

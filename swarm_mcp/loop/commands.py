@@ -1,15 +1,18 @@
-"""What `swarm-mcp loop` does beside running the agent."""
+"""The commands of `swarm-mcp loop` other than running the agent."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from typing import NoReturn
+from getpass import getpass
+from typing import Any, NoReturn, cast
 
 from swarm_mcp.errors import UsageError
+from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
 from swarm_mcp.loop.agent import LoopRun
+from swarm_mcp.loop.providers import choice, http
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import model_call
 from swarm_mcp.loop.settings import LoopFailure, LoopSettings
@@ -26,7 +29,7 @@ DESCRIBED = {
 
 
 def prepared() -> LoopRun:
-    """Return a run that asks no model, for looking at what it would find."""
+    """Return a run that asks no model, to look at its parts."""
     settings = LoopSettings(sources.root())
     loop = LoopRun(settings, Report(), settings.folder)
     loop.refresh()
@@ -34,7 +37,7 @@ def prepared() -> LoopRun:
 
 
 def override(name: str, loop: LoopRun) -> str:
-    """Return the executable that a plugin has for this command; empty where there is none."""
+    """Return a plugin's executable for this command, or an empty text."""
     return sources.executables(loop.sources, "commands").get(name, "")
 
 
@@ -59,7 +62,7 @@ def show_session(words: list[str]) -> list[str]:
 
 
 def show_tools(loop: LoopRun) -> list[str]:
-    """Return a line for each tool: its name, where it comes from, what it is for."""
+    """Return a line for each tool: its name, its source, its purpose."""
     paths = calls.found(loop)
     lines = []
     for name in sorted({*paths, *tools.NAMES}):
@@ -82,8 +85,6 @@ def show_hooks(loop: LoopRun) -> list[str]:
 
 def show_help(loop: LoopRun) -> list[str]:
     """Return the lines of the help: commands, providers, variables."""
-    from swarm_mcp.loop.providers import choice
-
     environ = loop.environment()
     lines = ["usage: swarm-mcp loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
     for name in sorted({*DESCRIBED, *sources.executables(loop.sources, "commands")}):
@@ -96,13 +97,19 @@ def show_help(loop: LoopRun) -> list[str]:
     for name in sources.BUILT_IN_PROVIDERS:
         protocol = choice.built_in(name)
         missing = choice.missing(name, environ)
-        state = f"needs {missing}" if missing else "ready"
+        if missing:
+            state = f"needs {missing}"
+        else:
+            state = "ready"
         lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
         lines += [f"      {line}" for line in protocol.env.splitlines()]
     lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
     for name, path in choice.variants(loop.sources).items():
         facts = dict(conf_files.read(path))
-        needs = f" ({facts['auth_env']})" if facts.get("auth_env") else ""
+        if facts.get("auth_env"):
+            needs = f" ({facts['auth_env']})"
+        else:
+            needs = ""
         lines.append(f"  {name:<10} {facts.get('description') or path}{needs}")
     lines += ["", "kinds of agents (--variant):"]
     for name in agent_variants.names(loop.sources):
@@ -116,8 +123,6 @@ def show_help(loop: LoopRun) -> list[str]:
 
 def auth(words: list[str], loop: LoopRun) -> list[str]:
     """Carry out ``auth list | set PROVIDER | remove PROVIDER``; a key is read at the terminal, else standard input."""
-    from swarm_mcp.loop.providers import choice
-
     verb, name = (words + ["list"])[0], (words + ["", ""])[1]
     environ = loop.environment()
     if verb == "list" and not name:
@@ -132,16 +137,17 @@ def auth(words: list[str], loop: LoopRun) -> list[str]:
     if name not in known:
         raise UsageError(f"there is no provider {name[:60]!r}; there are {', '.join(sorted(known))}")
     if sys.stdin is not None and sys.stdin.isatty():
-        from getpass import getpass
-
         key = getpass(f"key for {name}: ")
     else:
-        key = sys.stdin.readline() if sys.stdin is not None else ""
+        if sys.stdin is not None:
+            key = sys.stdin.readline()
+        else:
+            key = ""
     return [f"kept the key of {name} in {keys.keep(name, key.strip(), environ)}"]
 
 
 def _said(path: str, loop: LoopRun) -> str:
-    """What an executable says of itself, its first line."""
+    """The first line that an executable prints about itself."""
     ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
     return ran.out.strip().partition("\n")[0]
 
@@ -164,14 +170,14 @@ def tool(words: list[str]) -> int:
 
 def provider(words: list[str]) -> int:
     """Run ``provider NAME [--describe | --ready | --defaults | --env | --stream]``, one of ours as an executable."""
-    from swarm_mcp.loop.providers import choice, http
-
     name, flag = (words + ["", ""])[:2]
     if name not in sources.BUILT_IN_PROVIDERS:
         raise UsageError(f"no such provider: {name[:60]!r}")
     protocol = choice.built_in(name)
     if flag == "--ready":
-        return 1 if protocol.missing(os.environ) else 0
+        if protocol.missing(os.environ):
+            return 1
+        return 0
     told = {"--describe": protocol.label, "--defaults": f"model={protocol.default_model}", "--env": protocol.env}
     if flag in told:
         print(told[flag])
@@ -186,16 +192,14 @@ def provider(words: list[str]) -> int:
 
 
 def _execute(name: str) -> int:
-    from swarm_mcp.harness.reaper import Reaper
-
     class StandaloneRun:
-        """What a built-in tool asks of its run, from the environment."""
+        """The environment as a run, for a built-in tool that is started alone."""
 
         settings = LoopSettings(os.environ.get("HARNESS_ROOT", ""))
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
         reaper = Reaper()
         path = os.environ.get("HARNESS_SESSION", "")
-        session = session.Session(path, {}) if path else None
+        session: Any = None
         cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
 
         @staticmethod
@@ -209,6 +213,8 @@ def _execute(name: str) -> int:
     if not isinstance(given, dict):
         print(f"error: {name} wants a JSON object on standard input")
         return 1
+    if StandaloneRun.path:
+        StandaloneRun.session = session.Session(StandaloneRun.path, {})
     if name == "agent" and StandaloneRun.session is None:
         print("error: there is no session (HARNESS_SESSION) for it to be under")
         return 1
@@ -216,11 +222,13 @@ def _execute(name: str) -> int:
         print(f"error: this run is read-only; {name} is not available")
         return 1
     try:
-        text, error = tools.run(StandaloneRun, model_call("call", name, given))
+        text, error = tools.run(cast(Any, StandaloneRun), model_call("call", name, given))
     finally:
         StandaloneRun.reaper.close()
     print(text)
-    return 1 if error else 0
+    if error:
+        return 1
+    return 0
 
 
 def _session_folder(path: str) -> str:
@@ -228,5 +236,5 @@ def _session_folder(path: str) -> str:
         return ""
     try:
         return session.find(os.path.dirname(path), os.path.basename(path)).cwd
-    except LoopFailure:
+    except LoopFailure:  # the session is gone; the present folder serves
         return ""

@@ -19,7 +19,10 @@ def named(found: Iterable[str], kind: str) -> dict[str, str]:
     listed: dict[str, str] = {}
     for source in (BUNDLED, *found):
         folder = os.path.join(source, kind)
-        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if os.path.isdir(folder):
+            names = sorted(os.listdir(folder))
+        else:
+            names = []
         listed.update({name[: -len(".conf")]: os.path.join(folder, name) for name in names if name.endswith(".conf")})
     return dict(sorted(listed.items()))
 

@@ -18,8 +18,8 @@ ASK = "\n> "
 def hold(answer: Callable[[str, str], tuple[int, str]], session_id: str) -> int:
     """Ask for prompts until the person leaves; return the exit code.
 
-    `answer` carries out a prompt in a session (empty: a new one), and returns an exit code and the session's id.
-    What a prompt's run has locked is free when its answer is there, as in the bash harness.
+    `answer` carries out a prompt in a session (empty: a new one), and returns an exit code and the session's id. Locks
+    that a prompt's run has taken are released with its answer, as in the bash harness.
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lines can be edited, and earlier ones had again)

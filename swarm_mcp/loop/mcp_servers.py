@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_mcp.errors import ClientFailed
@@ -19,7 +19,7 @@ from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.mcp.client import START_SECONDS, Client
 
 if TYPE_CHECKING:
-    pass
+    from swarm_mcp.loop.run import Run
 
 OURS = "swarm"
 DISPATCH = f"mcp__{OURS}__dispatch"
@@ -29,10 +29,10 @@ LONGEST_NAME = 64
 class Servers:
     """The servers of one run and their tools."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._starting: list[threading.Thread] = []
         self._connections: dict[str, Client] = {}
-        self._tools: dict[str, tuple[Client, dict]] = {}
+        self._tools: dict[str, tuple[Client, dict[str, Any]]] = {}
         self._failed: dict[str, str] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -40,14 +40,14 @@ class Servers:
     def __contains__(self, name: str) -> bool:
         return name in self._tools
 
-    def start(self, loop) -> None:
+    def start(self, loop: Run) -> None:
         """Start every server, without waiting for them."""
         for name, server in _wanted(loop).items():
             thread = threading.Thread(target=self._open, args=(name, server, loop), daemon=True)
             thread.start()
             self._starting.append(thread)
 
-    def schemas(self, loop) -> list[dict]:
+    def schemas(self, loop: Run) -> list[dict[str, Any]]:
         """Return every tool's schema for the model. The first call waits for the servers."""
         self._wait(loop)
         return [
@@ -60,8 +60,8 @@ class Servers:
             if self.may_use(loop, name)
         ]
 
-    def may_use(self, loop, name: str) -> bool:
-        """Return whether a run in this mode may call a tool: a read-only one none that writes or starts a writer."""
+    def may_use(self, loop: Run, name: str) -> bool:
+        """Return True if a run in this mode may call a tool. A read-only run may not write, or start a writer."""
         return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
 
     def call(self, made: ModelCall) -> tuple[str, bool]:
@@ -80,7 +80,7 @@ class Servers:
         for connection in connections:
             connection.close()
 
-    def _wait(self, loop) -> None:
+    def _wait(self, loop: Run) -> None:
         for thread in self._starting:
             thread.join(START_SECONDS)
         if self._starting:
@@ -88,7 +88,7 @@ class Servers:
             for name, why in sorted(self._failed.items()):
                 loop.report.custom("mcp_failed", {"server": name, "why": why})
 
-    def _open(self, name: str, server: dict, loop) -> None:
+    def _open(self, name: str, server: dict[str, Any], loop: Run) -> None:
         try:
             connection = Client(server, loop.cwd, "swarm-loop")
             with self._lock:
@@ -105,7 +105,7 @@ class Servers:
                 self._tools[_name(name, tool["name"])] = (connection, tool)
 
 
-def _wanted(loop) -> dict[str, dict]:
+def _wanted(loop: Run) -> dict[str, dict[str, Any]]:
     """name -> server (``command``, ``args``, ``env``, ``cwd`` or ``url``, ``headers``)."""
     given = loop.settings.config.get("mcp_servers")
     if isinstance(given, dict):
@@ -114,7 +114,7 @@ def _wanted(loop) -> dict[str, dict]:
         command, *args = [*coordinator_command(), "serve"]
         found = {OURS: {"command": command, "args": args}}
     if loop.settings.depth:
-        # An agent below the one that these were written for is somebody else in the swarm.
+        # The servers were written for the parent; an agent below it is another session in the swarm.
         for server in found.values():
             env = server.get("env")
             server["env"] = {k: v for k, v in env.items() if k not in _PARENTS_OWN} if isinstance(env, dict) else {}

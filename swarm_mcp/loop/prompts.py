@@ -1,19 +1,21 @@
-"""What the model is told beside the conversation: the system prompt, the skills, and what is wrong with an answer.
+"""The model's texts beside the conversation: the system prompt, the skills, and complaints about an answer.
 
-The system prompt is ours, then what every source and its project say, from the farthest to the nearest. Skills are
-folders with a SKILL.md, whose name and description the model sees and whose text it asks for. They are looked for,
-lowest priority first: ours, in ``skills/`` of plugin packs, in ``.harness/skills`` and ``.agents/skills`` of the home
-folder and of every folder down to the session's, and those that the run was given.
+The system prompt is ours, then those of every source and its project, from the farthest to the nearest. Skills are
+folders with a SKILL.md. The model sees its name and description, and asks for its text. Skills come, lowest priority
+first: ours, from ``skills/`` of plugin packs, from ``.harness/skills`` and ``.agents/skills`` of the home folder and of
+every folder down to the session's, and those of the run itself.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.query import parse_json
 from swarm_mcp.harness.requirements import mismatch
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.settings import LoopSettings
 
 OURS = """\
@@ -29,8 +31,8 @@ READ_ONLY = "This run is read-only: there is no tool to write files or run comma
 LONGEST_SECTION, LONGEST = 20_000, 150_000  # characters
 
 
-def system(loop) -> str:
-    """Return the system prompt, without skills and what plugins add."""
+def system(loop: Run) -> str:
+    """Return the system prompt, without skills and the texts of plugins."""
     config = loop.settings.config
     parts = [str(config.get("system_prompt") or OURS.format(cwd=loop.cwd))]
     if loop.settings.read_only:
@@ -38,7 +40,10 @@ def system(loop) -> str:
     for source in loop.sources:
         parts.append(_read(os.path.join(os.path.dirname(source), "AGENTS.md")))
         folder = os.path.join(source, "prompts")
-        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if os.path.isdir(folder):
+            names = sorted(os.listdir(folder))
+        else:
+            names = []
         parts += [_read(os.path.join(folder, name)) for name in names if name.endswith(".md")]
     parts += [loop.settings.words, str(config.get("append_system_prompt") or "")]
     if config.get("output_schema"):
@@ -50,25 +55,30 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LONGEST_SECTION + 1)
-    except OSError:
+    except OSError:  # this source has no such file
         return ""
-    return text if len(text) <= LONGEST_SECTION else text[:LONGEST_SECTION] + "\n[cut]"
+    if len(text) <= LONGEST_SECTION:
+        return text
+    return text[:LONGEST_SECTION] + "\n[cut]"
 
 
 TRIES = 2
 
 
-def _schema_instruction(wanted: dict) -> str:
-    """What the system prompt says about an answer by schema."""
+def _schema_instruction(wanted: dict[str, Any]) -> str:
+    """Return the system prompt's part about an answer by schema."""
     return (
         "Your last answer, when all work is done, must be one JSON object that follows this JSON Schema, without"
         f" any other text and without a code fence:\n{json.dumps(wanted, ensure_ascii=False)}"
     )
 
 
-def schema_complaint(loop, output: str) -> str:
-    """Return what is wrong with an answer, for the model; empty where it fits, or after TRIES."""
-    why = mismatched(loop.settings, output) if loop.corrections < TRIES else ""
+def schema_complaint(loop: Run, output: str) -> str:
+    """Return the mistake in an answer, for the model; empty if it fits, or after TRIES."""
+    if loop.corrections < TRIES:
+        why = mismatched(loop.settings, output)
+    else:
+        why = ""
     if not why:
         return ""
     loop.corrections += 1
@@ -76,13 +86,15 @@ def schema_complaint(loop, output: str) -> str:
 
 
 def mismatched(settings: LoopSettings, output: str) -> str:
-    """Return how an answer does not follow the run's schema; empty where it does, or there is none."""
+    """Return the mistake of an answer against the run's schema; empty if it fits, or without a schema."""
     wanted = settings.config.get("output_schema")
-    return mismatch(structured(output), wanted) if isinstance(wanted, dict) else ""
+    if isinstance(wanted, dict):
+        return mismatch(structured(output), wanted)
+    return ""
 
 
 def structured(output: str) -> object:
-    """Return the JSON value that an answer is, with or without a code fence around it; None where it is none."""
+    """Return the JSON value of an answer, with or without a code fence around it, or `None` for other text."""
     text = output.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text.partition("\n")[2].rpartition("```")[0]
@@ -98,14 +110,14 @@ _SKILL_GUIDE = (
 
 
 class Skill(NamedTuple):
-    """One skill: its name, what it is for, and its folder."""
+    """One skill: its name, its purpose, and its folder."""
 
     name: str
     description: str
     folder: str
 
 
-def skills(loop) -> dict[str, Skill]:
+def skills(loop: Run) -> dict[str, Skill]:
     """Return name -> skill, sorted by name; of several with one name the one of highest priority."""
     found = {}
     for folder in _skill_folders(loop):
@@ -115,8 +127,8 @@ def skills(loop) -> dict[str, Skill]:
     return dict(sorted(found.items()))
 
 
-def skill_catalogue(loop) -> str:
-    """Return what the system prompt says about the skills; empty where there are none."""
+def skill_catalogue(loop: Run) -> str:
+    """Return the system prompt's part about the skills; empty without skills."""
     found = skills(loop)
     if not found:
         return ""
@@ -127,8 +139,8 @@ def skill_catalogue(loop) -> str:
     return _SKILL_GUIDE + "\n\n<available-skills>\n" + "\n".join(lines) + "\n</available-skills>"
 
 
-def load_skill(loop, name: str) -> str | None:
-    """Return a skill's text and where its files are; None where there is no such skill."""
+def load_skill(loop: Run, name: str) -> str | None:
+    """Return a skill's text and the place of its files, or `None` for an unknown name."""
     skill = skills(loop).get(name)
     if skill is None:
         return None
@@ -147,20 +159,23 @@ def load_skill(loop, name: str) -> str | None:
     return "\n".join([*lines, "</skill>"])
 
 
-def with_skill(loop, prompt: str) -> str:
-    """Return a prompt whose first line begins with ``/NAME`` of a skill, with that skill's text before the rest."""
+def with_skill(loop: Run, prompt: str) -> str:
+    """Return a prompt. If its first line begins with ``/NAME`` of a skill, the skill's text comes before the rest."""
     first, _, rest = prompt.lstrip().partition("\n")
     word, _, more = first.partition(" ")
-    text = load_skill(loop, word[1:]) if word.startswith("/") and len(word) > 1 else None
+    if word.startswith("/") and len(word) > 1:
+        text = load_skill(loop, word[1:])
+    else:
+        text = None
     if text is None:
         return prompt
     asked = "\n".join(filter(None, (more.strip(), rest.strip())))
-    return f"{text}\n\nUser request: {asked}" if asked else text
+    if asked:
+        return f"{text}\n\nUser request: {asked}"
+    return text
 
 
-def _skill_folders(loop) -> list[str]:
-    from swarm_mcp.installation import plugin_source
-
+def _skill_folders(loop: Run) -> list[str]:
     places = [str(plugin_source() / "skills")]
     inside = [source for source in loop.sources if os.path.basename(source) != ".harness"]
     places += [os.path.join(source, "skills") for source in inside if source != loop.settings.home]
@@ -180,17 +195,21 @@ def _skill_folders(loop) -> list[str]:
         if os.path.isdir(place):
             found += [os.path.join(place, name) for name in sorted(os.listdir(place))]
     given = loop.settings.config.get("skills")
-    return found + [str(path) for path in given] if isinstance(given, list) else found
+    if isinstance(given, list):
+        return found + [str(path) for path in given]
+    return found
 
 
 def _skill_in(folder: str) -> Skill | None:
     try:
         with open(os.path.join(folder, "SKILL.md"), encoding="utf-8", errors="replace") as file:
             head = _frontmatter(file.read(LONGEST_HEAD))[0]
-    except OSError:
+    except OSError:  # a folder without a SKILL.md
         return None
     name, description = head.get("name", ""), head.get("description", "")
-    return Skill(name, description, folder) if name and description else None
+    if name and description:
+        return Skill(name, description, folder)
+    return None
 
 
 def _frontmatter(text: str) -> tuple[dict[str, str], str]:

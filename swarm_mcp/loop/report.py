@@ -6,22 +6,26 @@ import json
 import sys
 import threading
 import time
+from typing import Any, TextIO
 
 from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost, Price
+from swarm_mcp.loop.prompts import structured
 from swarm_mcp.loop.providers import prices
-from swarm_mcp.loop.session import ModelCall, scrub, scrub_data
+from swarm_mcp.loop.providers.protocol import Reply
+from swarm_mcp.loop.session import ModelCall, Session, scrub, scrub_data
+from swarm_mcp.loop.settings import LoopSettings
 
 SHOWN_ARGUMENTS = 160
 
 
 class Report:
-    """The words: the answer on standard output, what happens on standard error.
+    """The words of a run: the answer on standard output, its progress on standard error.
 
-    At a terminal what the model says is shown as it comes, and at the end what it took. `session_id` is that of the
-    session once there is one, `cost` what its answers have taken so far.
+    At a terminal the model's text is shown as it comes, and its tokens and cost at the end. `session_id` is set once
+    there is a session; `cost` is the cost so far.
     """
 
     def __init__(self) -> None:
@@ -29,11 +33,11 @@ class Report:
         self.cost = Cost()
         self._model = self._provider = ""
         self._is_live = sys.stdout is not None and sys.stdout.isatty()
-        # The word that is still coming, what this answer has said, and what the last one that is over has.
+        # The unfinished word, this answer's text, and the last finished answer's text.
         self._coming = self._said = self._shown = ""
         self._writing = threading.RLock()
 
-    def session(self, session, settings, tools: list[str], is_new: bool) -> None:
+    def session(self, session: Session, settings: LoopSettings, tools: list[str], is_new: bool) -> None:
         """Report that a session begins or goes on."""
         self.session_id, self._model, self._provider = session.id, settings.model, settings.provider
         self.cost = self.cost._replace(model=settings.model)
@@ -43,7 +47,7 @@ class Report:
             self._note(f"model: {settings.model}")
 
     def text(self, piece: str) -> None:
-        """Report a piece of what the model is saying. It is shown by whole words, so that a secret is found in it."""
+        """Report a piece of the model's text. Whole words are shown, so that secrets in them are found."""
         if not self._is_live:
             return
         with self._writing:
@@ -52,7 +56,7 @@ class Report:
             self._coming = whole[ready:]
             self._say(whole[:ready])
 
-    def answered(self, reply, price: Price | None = None) -> None:
+    def answered(self, reply: Reply, price: Price | None = None) -> None:
         """Report an answer of the model; `price` is its provider's own."""
         self.cost = prices.together(self.cost, prices.of_answer(reply, self._provider, price, self._model))
         if self._is_live:
@@ -75,11 +79,11 @@ class Report:
         """Report that the model is asked again."""
         self._note(f"asking again: {message}")
 
-    def custom(self, name: str, data: dict) -> None:
+    def custom(self, name: str, data: dict[str, Any]) -> None:
         """Report anything else."""
         self._note(f"{name}: {' '.join(f'{key}={value}' for key, value in data.items())}")
 
-    def ended(self, ended) -> None:
+    def ended(self, ended: Any) -> None:
         """Report how the run ended."""
         if ended.error:
             self._note(f"error: {ended.error}")
@@ -94,7 +98,7 @@ class Report:
         _print(text, sys.stdout, "")
 
     def _end_line(self) -> None:
-        """End what is being said, so that what follows begins a line."""
+        """End the line of the model's text."""
         if self._coming:
             self._say(self._coming)
         if self._said and not self._said.endswith("\n"):
@@ -119,14 +123,14 @@ class JsonReport(Report):
         self._by_schema = False
         self._open: dict[str, str] = {}
 
-    def session(self, session, settings, tools: list[str], is_new: bool) -> None:
+    def session(self, session: Session, settings: LoopSettings, tools: list[str], is_new: bool) -> None:
         self.session_id, self._model, self._provider = session.id, settings.model, settings.provider
         self.cost = self.cost._replace(model=settings.model)
         self._by_schema = bool(settings.config.get("output_schema"))
         more = {"model": settings.model, "cwd": session.cwd, "tools": tools, "provider": settings.provider}
         self._put(events.session_init(session.id, **more))
 
-    def answered(self, reply, price: Price | None = None) -> None:
+    def answered(self, reply: Reply, price: Price | None = None) -> None:
         super().answered(reply, price)
         for block in reply.blocks:
             if block.kind == "text":
@@ -134,8 +138,8 @@ class JsonReport(Report):
             elif block.kind == "thinking" and block.text:
                 self._put(events.message("assistant", block.text, thinking=True))
         usage = reply.usage
-        known = [usage.get(name) for name in ("input", "cache_read", "cache_write") if usage.get(name) is not None]
-        facts = {"context_used_tokens": sum(known) if known else None, "context_total_tokens": None}
+        known = [usage[name] for name in ("input", "cache_read", "cache_write") if usage.get(name) is not None]
+        facts: dict[str, Any] = {"context_used_tokens": sum(known) if known else None, "context_total_tokens": None}
         facts.update(context_percent=None, output_tokens=usage.get("output"), spent=self.cost.to_dict())
         # Turns the loop counts itself.
         facts.update(cost_usd=self.cost.total_cost_usd, goes_on=any(block.call for block in reply.blocks))
@@ -152,19 +156,17 @@ class JsonReport(Report):
     def retry(self, message: str, category: str, not_before: float | None) -> None:
         self._put(events.retry("loop.retry", {}, message, category, not_before))
 
-    def custom(self, name: str, data: dict) -> None:
+    def custom(self, name: str, data: dict[str, Any]) -> None:
         self._put(events.custom(f"loop.{name}", data))
 
-    def ended(self, ended) -> None:
+    def ended(self, ended: Any) -> None:
         for call_id, name in list(self._open.items()):
             self.tool_end(call_id, name, ended.error or "no result", True)
         if ended.error:
             self._put(events.error(ended.error, ended.category))
         output = ended.output or None
-        more: dict = {"cost": self.cost.to_dict()}
+        more: dict[str, Any] = {"cost": self.cost.to_dict()}
         if self._by_schema and output:
-            from swarm_mcp.loop.prompts import structured
-
             more["structured"] = structured(output)
         if ended.retry_not_before:
             more["retry_not_before"] = ended.retry_not_before
@@ -177,8 +179,11 @@ class JsonReport(Report):
 
 
 def took(cost: Cost) -> str:
-    """Return what a run took, in words; dollars where they are known."""
-    answers = "1 answer" if cost.num_turns == 1 else f"{cost.num_turns} answers"
+    """Return tokens and time of a run in words, with dollars if they are known."""
+    if cost.num_turns == 1:
+        answers = "1 answer"
+    else:
+        answers = f"{cost.num_turns} answers"
     given = [cost.input_tokens, cost.cache_read_tokens, cost.cache_write_tokens]
     words = [answers]
     if any(count is not None for count in (*given, cost.output_tokens)):
@@ -192,9 +197,9 @@ def _words(text: str) -> list[str]:
     return safe(scrub(text)).split()
 
 
-def _print(line: str, to, end: str = "\n") -> None:
+def _print(line: str, to: TextIO, end: str = "\n") -> None:
     try:
         to.write(line.encode(getattr(to, "encoding", None) or "utf-8", "replace").decode("utf-8", "replace") + end)
         to.flush()
     except (OSError, ValueError):
-        return  # nobody listens any more; the session is written down all the same
+        return  # the reader has gone; the session is written down all the same

@@ -1,8 +1,9 @@
 """A session: a folder with ``session.conf`` and ``messages/NNNN-role.md``, as the bash harness writes them.
 
-A message is markdown with a head of ``name: value`` lines. A user's message and a tool's result are their text. What
-the assistant said is text, with a fenced block for each tool call (``tool_call id=ID name=NAME``, JSON inside) and each
-thought (``thinking signature=SIGNATURE``). Secrets stay out: those of the environment and of servers, known shapes.
+A message is markdown with a head of ``name: value`` lines. A user's message and a tool's result are their text. An
+assistant's message is text, with a fenced block for each tool call (``tool_call id=ID name=NAME``, JSON inside) and
+each thought (``thinking signature=SIGNATURE``). Secrets stay out: those of the environment and of servers, known
+shapes.
 """
 
 from __future__ import annotations
@@ -10,20 +11,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import make_private, write_private
+from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.loop.settings import LoopFailure
 
 _known: list[Mapping[str, str]] = []
-_made: list = []
+_made: list[Scrubber] = []
 
 
 def learn(*environments: Mapping[str, str]) -> None:
-    """Add variables or headers whose values may be secrets."""
+    """Add variables or headers with values that may be secrets."""
     _known.extend(environments)
     _made.clear()
 
@@ -33,15 +37,13 @@ def scrub(text: str) -> str:
     return _scrubber().text(text)
 
 
-def scrub_data(value):
+def scrub_data(value: Any) -> Any:
     """Return the same JSON value without secrets."""
     return _scrubber().data(value)
 
 
-def _scrubber():
+def _scrubber() -> Scrubber:
     if not _made:
-        from swarm_mcp.harness.scrub import Scrubber
-
         _made.append(Scrubber(os.environ, *_known))
     return _made[0]
 
@@ -58,11 +60,11 @@ class ModelCall(NamedTuple):
 
     id: str
     name: str
-    input: dict
+    input: dict[str, Any]
 
 
 class Block(NamedTuple):
-    """A part of what the assistant said: `kind` text, thinking (with its `signature`) or tool_call (with `call`)."""
+    """A part of an assistant's message: `kind` text, thinking (with its `signature`) or tool_call (with `call`)."""
 
     kind: str
     text: str = ""
@@ -98,13 +100,14 @@ def model_call(call_id: object, name: object, arguments: object) -> ModelCall:
     """Return a model's call with an id and a name that are safe in file names and message heads."""
     text = str(call_id or "")
     if not _PLAIN_ID.match(text):
-        import zlib
-
         text = f"call_{zlib.crc32(text.encode('utf-8', 'replace')):08x}{len(text)}"
     plain = re.sub(r"[^A-Za-z0-9_.:-]", "_", str(name or ""))[:128].lstrip(".") or "unnamed"
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
+            if arguments.strip():
+                arguments = json.loads(arguments)
+            else:
+                arguments = {}
         except (ValueError, RecursionError):
             arguments = {"unreadable_arguments": arguments}
     return ModelCall(text, plain, arguments if isinstance(arguments, dict) else {"unreadable_arguments": arguments})
@@ -117,7 +120,7 @@ def render(head: dict[str, object], text: str) -> str:
 
 
 def parse(text: str) -> Message:
-    """Return a message from its file; what has no head counts as text without a role."""
+    """Return a message from its file; a file without a head is text without a role."""
     lines = text.split("\n")
     if lines[0] != "---" or "---" not in lines[1:]:
         return Message({}, text)
@@ -175,13 +178,13 @@ def history(folder: str) -> list[Message]:
     found = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and not name.startswith("."))
-    except OSError:
+    except OSError:  # no messages yet
         return []
     for name in names:
         try:
             with open(os.path.join(folder, name), encoding="utf-8", errors="replace", newline="\n") as file:
                 found.append(parse(file.read()))
-        except OSError:
+        except OSError:  # removed meanwhile
             continue
     return found
 
@@ -224,7 +227,7 @@ def _add_text(found: list[Block], lines: list[str]) -> None:
     lines.clear()
 
 
-def _block(opened: re.Match, inside: str) -> Block:
+def _block(opened: re.Match[str], inside: str) -> Block:
     if opened.group("id"):
         return Block("tool_call", call=model_call(opened.group("id"), opened.group("name"), inside))
     return Block("thinking", inside, opened.group("signature"))
@@ -235,7 +238,7 @@ TRIES = 50
 
 
 class Session:
-    """One session. `path` is its folder, `id` that folder's name, `conf` what ``session.conf`` holds."""
+    """One session. `path` is its folder, `id` that folder's name, `conf` the content of ``session.conf``."""
 
     def __init__(self, path: str, conf: dict[str, str]):
         self.path, self.conf = path, conf
@@ -263,22 +266,20 @@ class Session:
         return number
 
     def stream(self, kind: str, **facts: object) -> None:
-        """Add an event to ``.stream``, which viewers follow. It is never needed, so it may fail."""
+        """Add an event to ``.stream`` for viewers. An error is ignored."""
         line = json.dumps(scrub_data({"type": kind, **facts}), ensure_ascii=False) + "\n"
         try:
             with open(os.path.join(self.path, ".stream"), "a", encoding="utf-8", errors="replace") as file:
                 file.write(line)
-        except OSError:
+        except OSError:  # viewers can do without
             return
 
     def new_turn(self) -> None:
-        """Clear what was streamed and what calls left: a model is about to be asked again."""
-        import shutil
-
+        """Clear the streamed text and the results of calls, before the model is asked again."""
         shutil.rmtree(self.early_results, ignore_errors=True)
         try:
             open(os.path.join(self.path, ".stream"), "w").close()
-        except OSError:
+        except OSError:  # viewers can do without
             return
 
     def put_result(self, call_id: str, text: str, error: bool) -> None:
@@ -287,18 +288,18 @@ class Session:
         write_private(os.path.join(self.early_results, f"{call_id}.json"), whole)
 
     def take_result(self, call_id: str) -> tuple[str, bool] | None:
-        """Return the result that was left for a call, by us or by a plugin, as ``(text, is_error)``; None for none."""
+        """Return the stored result of a call as ``(text, is_error)``, or `None`."""
         try:
             with open(os.path.join(self.early_results, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
                 found = json.load(file)
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):  # no result, or one that is half written
             return None
         if not isinstance(found, dict):
             return None
         return str(found.get("result") or ""), found.get("error") in (True, "true")
 
     def remember(self, **facts: str) -> None:
-        """Change what ``session.conf`` says."""
+        """Change values in ``session.conf``."""
         if all(self.conf.get(name) == value for name, value in facts.items()):
             return
         self.conf.update(facts)
@@ -323,7 +324,7 @@ def create(sessions: str, cwd: str, model: str, provider: str, parent: str = "")
 
 
 def find(sessions: str, session_id: str) -> Session:
-    """Return the session of that id. Raises LoopFailure where there is none."""
+    """Return the session of that id. Raises LoopFailure for an unknown id."""
     path = os.path.join(sessions, session_id)
     if not PATTERN.match(session_id) or not os.path.isdir(path):
         raise LoopFailure(f"session '{session_id[:60]}' not found in {sessions}", "session_not_found")
@@ -357,7 +358,7 @@ def ids(sessions: str) -> list[str]:
     try:
         with os.scandir(sessions) as entries:
             found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if PATTERN.match(entry.name)]
-    except OSError:
+    except OSError:  # no sessions yet
         return []
     return [name for _, name in sorted(found, reverse=True)]
 
@@ -376,7 +377,7 @@ def _new_folder(sessions: str) -> str:
         try:
             os.mkdir(path, 0o700)
             return path
-        except FileExistsError:
+        except FileExistsError:  # another process took the number
             continue
     raise OSError(f"no free name in {sessions}")
 

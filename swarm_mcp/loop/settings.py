@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from swarm_hook_core.environment import first_set
+from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness.hs.session import nearest_sessions
 
@@ -17,8 +19,8 @@ FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
 class LoopFailure(SwarmError):
     """A run cannot go on; the text says why, in one line.
 
-    `category` is one of ``harness.outcome.ERRORS``; `exit_code` what `swarm-mcp loop` ends with; `retry_not_before`
-    Unix seconds of the time that an endpoint has told us to wait for.
+    `category` is one of ``harness.outcome.ERRORS``; `exit_code` is that of `swarm-mcp loop`; `retry_not_before` is the
+    Unix time until which an endpoint wants us to wait.
     """
 
     retry_not_before: float | None = None
@@ -37,14 +39,14 @@ READ_ONLY = "read-only"
 class LoopSettings:
     """One run's settings. Empty values count as not given.
 
-    home, sessions   folders: ``HARNESS_HOME``; where sessions are (``HARNESS_SESSIONS``, else the nearest
-                     ``.harness/sessions`` at or above the present folder, else ``sessions`` in `home`)
+    home, sessions   folders: ``HARNESS_HOME``; ``HARNESS_SESSIONS``, else the nearest ``.harness/sessions`` at or above
+                     the present folder, else ``sessions`` in `home`
     root             folder of the built-in plugins (``HARNESS_ROOT`` of every plugin we start)
     model, provider, max_turns, thinking, log   ``HARNESS_MODEL`` and so on
-    stream           whether answers are read as they come (``HARNESS_STREAM``; on)
-    depth, max_depth   how many agents are above this one (``HARNESS_DEPTH``), and may be (``RLM_MAX_DEPTH``)
-    predispatch      whether tools start while the answer is still coming (``HARNESS_PREDISPATCH``; on)
-    variant          the kind of agent (``HARNESS_VARIANT``), see ``agent_variants``; `words` are what it is told
+    stream           read answers as they come (``HARNESS_STREAM``; on)
+    depth, max_depth   the number of agents above this one (``HARNESS_DEPTH``), and its limit (``RLM_MAX_DEPTH``)
+    predispatch      start tools while the answer is still coming (``HARNESS_PREDISPATCH``; on)
+    variant          the kind of agent (``HARNESS_VARIANT``), see ``agent_variants``; `words` are its instructions
     config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
                      ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
                      ``fork`` (a resumed session goes on in a copy)
@@ -70,13 +72,11 @@ class LoopSettings:
 
     @property
     def read_only(self) -> bool:
-        """Whether this run may write no file."""
+        """Return True if this run may write no file."""
         return self.mode == READ_ONLY
 
     def exported(self) -> dict[str, str]:
         """Return the variables that every plugin finds in its environment, beside those of its session and stage."""
-        from swarm_mcp import __version__
-
         return {
             "HARNESS_ROOT": self.root,
             "HARNESS_HOME": self.home,
@@ -90,22 +90,26 @@ class LoopSettings:
 
 
 def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -> float:
-    """Return a variable's value as a number that is not negative, `default` where it is none."""
+    """Return a variable's value as a number that is not negative, or `default`."""
     try:
         value = float(environ.get(name, "").strip() or default)
-    except ValueError:
+    except ValueError:  # not a number: as if it were not set
         return default
-    return value if 0 <= value < 10**9 else default
+    if 0 <= value < 10**9:
+        return value
+    return default
 
 
 def is_off(name: str) -> bool:
-    """Return whether a variable switches something off."""
+    """Return True if a variable switches something off."""
     return first_set(name).lower() in ("0", "false", "no", "off")
 
 
 def _folder(name: str) -> str:
     value = first_set(name)
-    return os.path.abspath(os.path.expanduser(value)) if value else ""
+    if value:
+        return os.path.abspath(os.path.expanduser(value))
+    return ""
 
 
 def _here() -> str:
@@ -115,10 +119,12 @@ def _here() -> str:
     except OSError as error:
         raise LoopFailure(f"the present folder is gone: {error.strerror}") from None
     spelled = os.environ.get("PWD", "")
-    return spelled if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now) else now
+    if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now):
+        return spelled
+    return now
 
 
-def _config() -> dict:
+def _config() -> dict[str, Any]:
     path = first_set(CONFIG_VARIABLE)
     if not path:
         return {}

@@ -1,12 +1,12 @@
-"""Where plugins are found, and which of several with the same name counts; and the built-in ones as executables.
+"""The places of plugins, their priority, and the built-in ones as executables.
 
 Lowest first: built-in packs, then for every ``.harness`` from the home folder's to the nearest: the packs in its
 ``plugins/``, then the folder itself. Of executables with one name in ``tools/``, ``commands/``, ``providers/`` or
 ``hooks.d/STAGE/`` the last counts. Looked up anew for each state, so that plugins may come and go during a run.
 
-A guard that stands before ``tools/write_file`` hands allowed calls on to the next executable of that name in
-``HARNESS_SOURCES``, and a provider may build on another: so what is built in has executables too, in the state folder,
-which start this installation. The loop itself needs none of them.
+A guard before ``tools/write_file`` hands allowed calls on to the next executable of that name in ``HARNESS_SOURCES``,
+and a provider may build on another. So the built-in ones have executables too, in the state folder, which start this
+installation. The loop itself needs no executables.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp import __version__
+from swarm_mcp.installation import coordinator_command
 
 
 def walk(root: str, home: str, folder: str) -> list[str]:
@@ -43,12 +44,15 @@ def walk(root: str, home: str, folder: str) -> list[str]:
 
 def packs(place: str) -> list[str]:
     """Return the plugin folders in ``plugins/`` of `place`, by name."""
-    folder = os.path.join(place, "plugins") if place else ""
+    if place:
+        folder = os.path.join(place, "plugins")
+    else:
+        folder = ""
     return [path for path in (os.path.join(folder, name) for name in _names(folder)) if os.path.isdir(path)]
 
 
 def scoped(sources: Iterable[str], active: Iterable[str]) -> list[str]:
-    """Return `sources` without packs that bring a provider which is not among the `active` names."""
+    """Return `sources` without packs whose provider is not among the `active` names."""
     wanted = set(active)
     return [
         source
@@ -73,15 +77,17 @@ def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder)) if folder else []
-    except OSError:
+        if folder:
+            return sorted(os.listdir(folder))
+        return []
+    except OSError:  # no such folder
         return []
 
 
 def _same(left: str, right: str) -> bool:
     try:
         return os.path.samefile(left, right)
-    except OSError:
+    except OSError:  # one of them is gone, so they differ
         return False
 
 
@@ -93,7 +99,6 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 def root() -> str:
     """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
-    from swarm_mcp.installation import coordinator_command
     from swarm_mcp.loop.tools import NAMES
 
     command = shlex.join(coordinator_command())
@@ -108,7 +113,9 @@ def root() -> str:
         _write(folder, {name: f'#!/bin/sh\nexec {command} {words} "$@"\n' for name, words in files.items()})
         _forget_old(os.path.dirname(folder), folder)
     except OSError:
-        return folder if os.path.isdir(folder) else ""
+        if os.path.isdir(folder):
+            return folder
+        return ""
     return folder
 
 
@@ -126,12 +133,12 @@ def _write(folder: str, files: dict[str, str]) -> None:
         os.rename(made, folder)
     except OSError:
         shutil.rmtree(made, ignore_errors=True)
-        if not os.path.isdir(folder):  # somebody was faster
+        if not os.path.isdir(folder):  # another process was faster
             raise
 
 
 def _forget_old(base: str, mine: str) -> None:
-    """Remove what installations have left that are gone."""
+    """Remove the files of installations that are gone."""
     oldest = time.time() - KEPT_DAYS * 86400
     for name in os.listdir(base):
         path = os.path.join(base, name)

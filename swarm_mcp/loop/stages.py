@@ -15,17 +15,18 @@ from typing import Any
 from swarm_mcp.harness.query import parse_json, parse_object
 from swarm_mcp.loop import calls, prompts, sources, subprocesses
 from swarm_mcp.loop.providers import choice
+from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall, model_call, written
 from swarm_mcp.loop.settings import MODEL_FAILED, TOO_LONG, LoopFailure
 
-Hook = Callable[[Any, dict], dict]  # (loop, what the stage has so far) -> what it has then
+Hook = Callable[[Any, dict[str, Any]], dict[str, Any]]  # (loop, the stage's data so far) -> its data after the hook
 TAIL_LINES = 2
 
 
 class StageFailed(Exception):
-    """A hook has failed. `context` is what the stage ``error`` is told: ``{"error": text, ...}``."""
+    """A hook has failed. `context` is the input of the stage ``error``: ``{"error": text, ...}``."""
 
-    def __init__(self, context: dict):
+    def __init__(self, context: dict[str, Any]):
         super().__init__(str(context.get("error")))
         self.context = context
 
@@ -36,9 +37,9 @@ def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, s
     return dict(sorted(hooks.items()))
 
 
-def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
-    """Return what the stage makes of `context`. Raises StageFailed."""
-    current: dict | str = context
+def run(loop: Run, stage: str, context: dict[str, Any], ours: dict[str, Hook]) -> dict[str, Any]:
+    """Return the stage's output for the input `context`. Raises StageFailed."""
+    current: dict[str, Any] | str = context
     for name, hook in hooks_of(stage, loop.sources, ours).items():
         if callable(hook):
             try:
@@ -52,8 +53,11 @@ def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
     return _parsed(current, stage, "")
 
 
-def _run_executable(loop, stage: str, path: str, current: dict | str) -> str:
-    text = current if isinstance(current, str) else json.dumps(current, ensure_ascii=False)
+def _run_executable(loop: Run, stage: str, path: str, current: dict[str, Any] | str) -> str:
+    if isinstance(current, str):
+        text = current
+    else:
+        text = json.dumps(current, ensure_ascii=False)
     ran = subprocesses.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
     loop.log(ran.err)
     if ran.code == 0:
@@ -65,77 +69,82 @@ def _run_executable(loop, stage: str, path: str, current: dict | str) -> str:
     raise StageFailed({"error": f"hook {path} exited {ran.code} during {stage}{': ' + tail if tail else ''}"})
 
 
-def _parsed(current: dict | str, stage: str, name: str) -> dict:
+def _parsed(current: dict[str, Any] | str, stage: str, name: str) -> dict[str, Any]:
     if isinstance(current, dict):
         return current
     if not current.strip():
         return {}
     found = parse_json(current)
     if not isinstance(found, dict):
-        where = f"before {name}" if name else "at its end"
+        if name:
+            where = f"before {name}"
+        else:
+            where = "at its end"
         raise StageFailed({"error": f"the hooks of {stage} gave no JSON object {where}: {current.strip()[:120]}"})
     return found
 
 
 def described(hook: str | Hook) -> str:
     """Return where a hook comes from, for people."""
-    return "(built in)" if callable(hook) else os.path.abspath(hook)
+    if callable(hook):
+        return "(built in)"
+    return os.path.abspath(hook)
 
 
-def walk_dirs(loop, data: dict) -> dict:
+def walk_dirs(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """sources: every plugin folder, lowest priority first."""
     found = sources.walk(loop.settings.root, loop.settings.home, loop.settings.folder)
     active = (loop.settings.provider, loop.provider.protocol_name if loop.provider else "")
     return {"sources": sources.scoped(found, active) if loop.provider else found}
 
 
-def detect(loop, data: dict) -> dict:
+def detect(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """resolve: the provider that was asked for, else the first that is ready."""
     return {**data, "provider": data.get("provider") or choice.first_ready(loop.sources, loop.environment("resolve"))}
 
 
-def defaults(loop, data: dict) -> dict:
+def defaults(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """resolve: the model that was asked for, else the provider's own."""
     found = choice.resolve(str(data.get("provider") or ""), loop.sources, loop.environment("resolve"))
     loop.provider = found
     return {**data, "model": data.get("model") or found.default_model}
 
 
-def begin(loop, data: dict) -> dict:
+def begin(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """start: join the swarm, have the servers started."""
     loop.servers.start(loop)
     loop.greeting = loop.swarm.join(loop)
     return {**data, "next_state": "assemble"}
 
 
-def add_messages(loop, data: dict) -> dict:
+def add_messages(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the conversation so far, as the provider's protocol has it."""
     messages = loop.provider.protocol.messages(loop.session.turns())
     return {"model": loop.settings.model, **data, "messages": messages, "next_state": "send"}
 
 
-def add_tools(loop, data: dict) -> dict:
+def add_tools(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the tools there are now."""
     return {**data, "tools": calls.schemas(loop), "next_state": "send"}
 
 
-def add_prompts(loop, data: dict) -> dict:
-    """assemble: who the model is and what this project wants."""
+def add_prompts(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+    """assemble: the model's role, and the project's own instructions."""
     return {**data, "system": prompts.system(loop), "next_state": "send"}
 
 
-def add_skills(loop, data: dict) -> dict:
+def add_skills(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the skills there are, by name and description."""
     catalogue = prompts.skill_catalogue(loop)
     return {**data, "system": "\n\n".join(filter(None, (data.get("system"), catalogue))), "next_state": "send"}
 
 
-def add_swarm(loop, data: dict) -> dict:
+def add_swarm(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: where this session stands in the swarm."""
     return {**data, "system": "\n\n".join(filter(None, (data.get("system"), loop.greeting))), "next_state": "send"}
 
 
-def send(loop, data: dict) -> dict:
+def send(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """send: ask the model. Tools that its answer calls begin while it is still coming."""
     most = loop.settings.config.get("max_turns")
     if isinstance(most, int) and 0 < most <= loop.asked:
@@ -154,11 +163,14 @@ def send(loop, data: dict) -> dict:
     return {**response, "next_state": "receive"}
 
 
-def save_answer(loop, data: dict) -> dict:
+def save_answer(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """receive: write the answer down; go on with its calls, or be done."""
     reply = loop.provider.protocol.read(data)
     made = [block.call for block in reply.blocks if block.call]
-    stop = "tool_calls" if made else reply.stop
+    if made:
+        stop = "tool_calls"
+    else:
+        stop = reply.stop
     number = loop.session.add(
         "assistant", written(reply.blocks), model=reply.model or loop.settings.model, provider=loop.settings.provider,
         stop=stop, tokens_in=reply.usage.get("input") or 0, tokens_out=reply.usage.get("output") or 0,
@@ -177,7 +189,7 @@ def save_answer(loop, data: dict) -> dict:
     return {"next_state": "done", "output": output}
 
 
-def execute(loop, data: dict) -> dict:
+def execute(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """tool_exec: carry out the first of the calls, or take the result that it has already."""
     made, rest = _first(data)
     result = loop.session.take_result(made.id) or loop.early.pop(made.id, None)
@@ -186,25 +198,27 @@ def execute(loop, data: dict) -> dict:
     return {**done, "tool_calls": rest, "next_state": "tool_done"}
 
 
-def save_result(loop, data: dict) -> dict:
+def save_result(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """tool_done: write the result down; go on with the next call, or ask the model."""
     call_id, name, error = str(data.get("call_id")), str(data.get("name")), data.get("error") in (True, "true")
     text, rest = str(data.get("result") or ""), data.get("tool_calls") or []
     number = loop.session.add("tool_result", text, call_id=call_id, tool=name, error="true" if error else "false")
     loop.session.stream("tool_done", id=call_id, name=name, seq=number, error="true" if error else "false")
     loop.report.tool_end(call_id, name, text, error)
-    return {"next_state": "tool_exec", "tool_calls": rest} if rest else {"next_state": "assemble"}
+    if rest:
+        return {"next_state": "tool_exec", "tool_calls": rest}
+    return {"next_state": "assemble"}
 
 
-def display(loop, data: dict) -> dict:
-    """error: say what failed."""
+def display(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+    """error: report the failure."""
     text = str(data.get("error") or "a hook failed")
     if loop.session:
         loop.session.stream("error", message=text)
     return {"output": f"error: {text}"}
 
 
-def _first(data: dict) -> tuple[ModelCall, list]:
+def _first(data: dict[str, Any]) -> tuple[ModelCall, list[Any]]:
     waiting = data.get("tool_calls")
     if not isinstance(waiting, list) or not waiting or not isinstance(waiting[0], dict):
         raise LoopFailure("the stage tool_exec was given no tool call")

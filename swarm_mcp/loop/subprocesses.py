@@ -8,18 +8,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
 
-LONGEST = 4 * 1024 * 1024  # bytes of output that are read; what talks more is not answering
+LONGEST = 4 * 1024 * 1024  # bytes of output that are read; more is no answer
 SHORT = 4096  # bytes that every pipe takes at once
 # A command begins once the reaper knows it: if this process were killed before, nothing would end the command.
 _ON_WORD = 'read -r go || exit 125; exec "$@"'
 
 
 class Finished(NamedTuple):
-    """How a command ended. `code` is as in shells: 128 plus the signal, where one ended it."""
+    """The end of a command. `code` is that of a shell: 128 plus the signal for a killed command."""
 
     code: int
     out: str
@@ -38,11 +38,12 @@ def run(
     reaper: Reaper | None = None,
     together: bool = False,
 ) -> Finished:
-    """Run `argv` with the text `stdin` as its input. One that cannot be started ends with 126, and `err` says why.
+    """Run `argv` with the text `stdin` as its input. A command that cannot be started ends with 126 and a reason in
+    `err`.
 
-    `seconds` 0: no limit. With an `reaper` the command has a process group of its own, which is ended when time
-    is up. `together`: standard error goes to `out`. Output goes through files: a command that leaves something
-    running behind, which keeps its output open, is over all the same.
+    `seconds` 0: no limit. With a `reaper` the command has a process group of its own, and is ended at the time limit.
+    `together`: standard error goes to `out`. Output goes through files, so that a background process with an open
+    output does not keep the command from ending.
     """
     begun = time.monotonic()
     data = stdin.encode("utf-8", "replace")
@@ -70,11 +71,13 @@ def run(
             raise
         if reaper:
             reaper.forget(child.pid)
-        code = child.returncode if child.returncode >= 0 else 128 - child.returncode
+        code = child.returncode
+        if code < 0:
+            code = 128 - code
         return Finished(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
 
 
-def _give(child: subprocess.Popen, data: bytes) -> None:
+def _give(child: subprocess.Popen[bytes], data: bytes) -> None:
     """Write all of `data` to standard input. Long data is written by a thread: the child need not read it."""
 
     def write() -> None:
@@ -91,7 +94,7 @@ def _give(child: subprocess.Popen, data: bytes) -> None:
         threading.Thread(target=write, daemon=True).start()
 
 
-def _end(child: subprocess.Popen, reaper: Reaper | None) -> None:
+def _end(child: subprocess.Popen[bytes], reaper: Reaper | None) -> None:
     if reaper:
         reaper.end(child.pid, child)
     else:
@@ -99,7 +102,7 @@ def _end(child: subprocess.Popen, reaper: Reaper | None) -> None:
         child.wait()
 
 
-def _text(file) -> str:
+def _text(file: IO[bytes]) -> str:
     size = os.fstat(file.fileno()).st_size
     file.seek(0)
     if size <= LONGEST:

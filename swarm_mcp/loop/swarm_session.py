@@ -10,17 +10,28 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core import faults, greetings, lifecycle
 from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.coordinator import chosen_command
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.decision import Denial
 from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.kernel import plans
+from swarm_hook_core.kernel.direct import plan_place
+from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_plans, is_awaited
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop import sources
+from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
 from swarm_mcp.session_hooks import StoreRegistrar
+from swarm_mcp.store import Store, driver
+from swarm_mcp.store.lock_request import of_denial
 
 
 def _config(kernel: str) -> RuntimeConfig:
@@ -36,32 +47,27 @@ def _config(kernel: str) -> RuntimeConfig:
 
 
 CONFIG = _config("directly")
-_OF_PLUGINS = _config("")  # whose commands we do not start
-# Under these names the core knows what a tool does.
+_OF_PLUGINS = _config("")  # the loop starts none of the commands in this configuration
+# The hook core knows tools by these names.
 _NAMES = {"bash": "Bash"}
 RENEW_SECONDS, BUSY_SECONDS = 30.0, 5.0
-SWITCH = "SWARM_LOOP_GUARD"  # "outside": somebody else sees to it
+SWITCH = "SWARM_LOOP_GUARD"  # "outside": the process that started the loop checks the writes
 
 
 class SwarmSession:
     """Registration and checks of one session. Does nothing before `join`, and nothing where a plugin does it."""
 
-    def __init__(self):
-        self.core = None
+    def __init__(self) -> None:
+        self.core: Any = None  # a HookCore, after `join`
         self._session_id = self._cwd = ""
         self._renewed = 0.0
         self._notices: dict[str, str] = {}
         self._plans: dict[str, str] = {}
 
-    def join(self, loop) -> str:
-        """Register the session; return what the model is told about it, empty where a plugin sees to that."""
+    def join(self, loop: Run) -> str:
+        """Register the session. Return the model's text about it, empty if a plugin takes care of that."""
         if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
             return ""
-        from swarm_hook_core.coordinator import chosen_command
-        from swarm_hook_core.core import HookCore
-        from swarm_mcp.installation import coordinator_command
-        from swarm_mcp.store import driver
-
         self._session_id, self._cwd = loop.session.id, loop.cwd
         self.core = HookCore(CONFIG, chosen_command() or coordinator_command(), driver.load())
         self._renewed = time.monotonic()
@@ -85,14 +91,12 @@ class SwarmSession:
             self._register("working")
 
     def leave(self) -> None:
-        """End the session, which frees what it held."""
+        """End the session and release its locks."""
         if self.core is None:
             return
         core, self.core = self.core, None
         event = self._event("SessionEnd")
         with _recorded("session_end"):
-            from swarm_hook_core.coordinator import chosen_command
-
             core.words_now(event)
             _forget_plans(self._session_id)
             if chosen_command():
@@ -114,28 +118,24 @@ class SwarmSession:
             self.core.tell_owners(verdict, call)
             if verdict is not None and verdict.denial is not None:
                 self._report(verdict.denial, made)
-                return verdict.denial.reason
+                return str(verdict.denial.reason)
             if verdict is not None:
                 self._notices[made.id] = self.core.words_beside(verdict, call)
                 if verdict.plan is not None:
-                    from swarm_hook_core.kernel.direct import plan_place
-
                     self._plans[made.id] = plan_place(call, CONFIG)
         return ""
 
-    def _core_for(self, is_ours: bool):
+    def _core_for(self, is_ours: bool) -> Any:
         if is_ours or self.core is None:
             return self.core
-        from swarm_hook_core.core import HookCore
-
         return HookCore(_OF_PLUGINS, self.core.coordinator, self.core.driver)
 
     def plan_of(self, made: ModelCall) -> str:
-        """Return the file that says what the kernel is to hold while a call is carried out, empty for nothing."""
+        """Return the file with the kernel's plan for a call, empty if nothing is to be held."""
         return self._plans.get(made.id, "")
 
     def after(self, made: ModelCall, result: str = "") -> str:
-        """Return what the model is told beside a call's result: warnings and breaches; mostly nothing."""
+        """Return the text to add to a call's result: warnings and breaches; mostly empty."""
         self._plans.pop(made.id, None)
         return "\n".join(filter(None, (self._notices.pop(made.id, ""), self._changes(made, result))))
 
@@ -146,7 +146,7 @@ class SwarmSession:
         words = ""
         with _recorded("post_tool_use"):
             words = self.core.words_after(self._call(made, "PostToolUse", result))
-        return words
+        return str(words)
 
     def _event(self, name: str, source: str = "") -> SessionEvent:
         return SessionEvent(self._session_id, self._cwd, name, source=source)
@@ -155,20 +155,19 @@ class SwarmSession:
         tool = _NAMES.get(made.name, made.name)
         return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id, response=result)
 
-    def _register(self, state: str) -> dict:
+    def _register(self, state: str) -> dict[str, Any]:
         session = {**described(CONFIG, self._event("SessionStart", source="startup"), state), "client": _this_process()}
         with contextlib.closing(StoreRegistrar(CONFIG.runtime_name)) as registrar:
             return registrar.register(session, 0, BUSY_SECONDS)
 
-    def _report(self, denial, made: ModelCall) -> None:
+    def _report(self, denial: Denial, made: ModelCall) -> None:
         """Record the refusal, so that people see it and the session hears when the file is free."""
-        held = denial.loss.held if denial.loss else denial.held
+        held = denial.held
+        if denial.loss:
+            held = denial.loss.held
         if held is None:
             return
         with _recorded("pre_tool_use"):
-            from swarm_mcp.store import Store
-            from swarm_mcp.store.lock_request import of_denial
-
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
@@ -177,8 +176,6 @@ class SwarmSession:
 
 def _forget_plans(session_id: str) -> None:
     if has_plans(session_id):
-        from swarm_hook_core.kernel import plans
-
         plans.drop(session_id)
 
 
@@ -192,12 +189,10 @@ def _recorded(event: str) -> Iterator[None]:
 
 
 def is_guarded(found: list[str]) -> bool:
-    """Return whether a plugin among the sources checks writes itself: one with a hook ``tool_exec/NN-swarm-lock``."""
+    """Return True if a plugin among the sources checks writes itself, with a hook ``tool_exec/NN-swarm-lock``."""
     hooks = sources.executables(found, "hooks.d", "tool_exec")
     return any(name.partition("-")[2] == "swarm-lock" for name in hooks)
 
 
 def _this_process() -> tuple[int, str]:
-    from swarm_hook_core.process import start_time
-
     return os.getpid(), start_time(os.getpid())

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
+from swarm_hook_core.kernel.direct import inside
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop import prompts, subprocesses
 from swarm_mcp.loop.agent_variants import AgentVariant
 from swarm_mcp.loop.agent_variants import read as read_variant
+from swarm_mcp.loop.run import Run
+from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, LoopFailure, number
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
@@ -15,12 +20,12 @@ READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
 _PATH = {"type": "string", "description": "The file, absolute or relative to the working folder"}
 
 
-def _tool(description: str, required: str, **properties: dict) -> dict:
+def _tool(description: str, required: str, **properties: dict[str, Any]) -> dict[str, Any]:
     wanted = {"type": "object", "properties": properties, "required": required.split()}
     return {"description": description, "input_schema": wanted}
 
 
-def _text(description: str) -> dict:
+def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
@@ -73,12 +78,12 @@ _SCHEMAS = {
 NAMES = tuple(_SCHEMAS)
 
 
-def schema(name: str) -> dict:
-    """Return what a model is told about a tool: ``{"name", "description", "input_schema"}``."""
+def schema(name: str) -> dict[str, Any]:
+    """Return a tool for the model: ``{"name", "description", "input_schema"}``."""
     return {"name": name, **_SCHEMAS[name]}
 
 
-def run(loop, made) -> tuple[str, bool]:
+def run(loop: Run, made: ModelCall) -> tuple[str, bool]:
     """Carry out a call of a built-in tool; return ``(result, is_error)``."""
     missing = [name for name in _SCHEMAS[made.name]["input_schema"]["required"] if name not in made.input]
     if missing:
@@ -89,7 +94,9 @@ def run(loop, made) -> tuple[str, bool]:
         return agent(loop, made.input)
     if made.name == "skill":
         text = prompts.load_skill(loop, str(made.input["name"]))
-        return (text, False) if text is not None else (f"error: skill '{made.input['name']}' not found", True)
+        if text is not None:
+            return (text, False)
+        return (f"error: skill '{made.input['name']}' not found", True)
 
     return change_or_read(made.name, made.input, loop.cwd)
 
@@ -97,9 +104,11 @@ def run(loop, made) -> tuple[str, bool]:
 LONGEST_SECONDS = 3600.0
 
 
-def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
-    """Run a shell command in a process group of its own; return its output with what else is worth knowing, and whether
-    it failed. `plan`: the file that says what the kernel is to hold meanwhile, empty for nothing."""
+def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
+    """Run a shell command in a process group of its own. Return its output with remarks, and True if it failed.
+
+    `plan`: the file with the kernel's plan for the command, or empty.
+    """
     command, wanted = given.get("command"), given.get("timeout")
     if not isinstance(command, str) or not command.strip() or "\0" in command:
         return "error: command must be a text", True
@@ -108,8 +117,6 @@ def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
         seconds = min(float(wanted), LONGEST_SECONDS)
     argv = [shutil.which("bash") or "/bin/sh", "-c", command]
     if plan:
-        from swarm_hook_core.kernel.direct import inside
-
         argv = inside(plan, argv)
     ran = subprocesses.run(
         argv, env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
@@ -123,16 +130,14 @@ def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
     return "\n".join(part for part in parts if part) or "(no output)", bool(ran.code) or ran.timed_out
 
 
-# What names the parent in the swarm: the child is an instance of its own.
+# These name the parent in the swarm; the child is an instance of its own.
 _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
                 "HARNESS_SESSION", "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL",
                 "HARNESS_PROVIDER", "HARNESS_VARIANT")  # fmt: skip
 
 
-def agent(loop, given: dict) -> tuple[str, bool]:
-    """Run an agent below this one to its end; return its answer, and whether it failed."""
-    from swarm_mcp.installation import coordinator_command
-
+def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
+    """Run an agent below this one to its end. Return its answer, and True if it failed."""
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
         return "error: prompt must be a text", True
@@ -155,8 +160,10 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     )
     if model or not provider:
         env["HARNESS_MODEL"] = str(model or loop.settings.model)
-    # The mode may come from a command line or a variant, of which the private file that it has as well knows nothing.
-    mode = ("--mode", READ_ONLY) if loop.settings.read_only else ()
+    # A command line or a variant may have set the mode; the private file does not contain it then.
+    mode: tuple[str, ...] = ()
+    if loop.settings.read_only:
+        mode = ("--mode", READ_ONLY)
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
     ran = subprocesses.run(
         [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
@@ -178,7 +185,7 @@ class CallRefused(Exception):
     """The call cannot be carried out; the message tells the model why."""
 
 
-def change_or_read(name: str, given: dict, cwd: str) -> tuple[str, bool]:
+def change_or_read(name: str, given: dict[str, Any], cwd: str) -> tuple[str, bool]:
     """Carry out one of the tools for files; return ``(result, is_error)``."""
     try:
         return _FILE_TOOLS[name](given, cwd), False
@@ -188,7 +195,7 @@ def change_or_read(name: str, given: dict, cwd: str) -> tuple[str, bool]:
         return f"error: {error.strerror or error}: {error.filename or given.get('path')}", True
 
 
-def write_file(given: dict, cwd: str) -> str:
+def write_file(given: dict[str, Any], cwd: str) -> str:
     """Create or replace a file."""
     path = _path(given, cwd)
     data = _bytes(given, "content")
@@ -200,15 +207,15 @@ def write_file(given: dict, cwd: str) -> str:
     return f"wrote {len(data)} bytes to {path}"
 
 
-def str_replace(given: dict, cwd: str) -> str:
+def str_replace(given: dict[str, Any], cwd: str) -> str:
     """Make one replacement."""
     path = _path(given, cwd)
     _store(path, _replaced(_load(path), _bytes(given, "old_str"), _bytes(given, "new_str"), path))
     return f"replaced in {path}"
 
 
-def edit_file(given: dict, cwd: str) -> str:
-    """Make several replacements, all or none."""
+def edit_file(given: dict[str, Any], cwd: str) -> str:
+    """Make several replacements, or no replacement at all."""
     path, edits = _path(given, cwd), given.get("edits")
     if not isinstance(edits, list) or not edits:
         raise CallRefused("edits must be a list of {old_str, new_str}")
@@ -224,14 +231,15 @@ def edit_file(given: dict, cwd: str) -> str:
     return f"made {len(edits)} edits in {path}"
 
 
-def read_file(given: dict, cwd: str) -> str:
+def read_file(given: dict[str, Any], cwd: str) -> str:
     """Return a file's lines, numbered."""
     path = _path(given, cwd)
     data = _load(path)
     if b"\0" in data[:8192]:
         raise CallRefused(f"{path} is no text ({len(data)} bytes)")
     lines = data.decode("utf-8", "replace").split("\n")
-    lines = lines[:-1] if lines[-1] == "" else lines
+    if lines[-1] == "":
+        lines = lines[:-1]
     first, last = _line(given, "start_line", 1), _line(given, "end_line", len(lines))
     shown = lines[max(first, 1) - 1 : last]
     if lines and not shown:
@@ -239,12 +247,15 @@ def read_file(given: dict, cwd: str) -> str:
     return "\n".join(f"{at:>6}\t{line}" for at, line in enumerate(shown, max(first, 1)))
 
 
-def list_dir(given: dict, cwd: str) -> str:
-    """Return what is in a folder."""
+def list_dir(given: dict[str, Any], cwd: str) -> str:
+    """Return the entries of a folder."""
     path = _path({"path": given.get("path") or "."}, cwd)
     with os.scandir(path) as entries:
         names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries)
-    more = [f"[{len(names) - MOST_ENTRIES} more]"] if len(names) > MOST_ENTRIES else []
+    if len(names) > MOST_ENTRIES:
+        more = [f"[{len(names) - MOST_ENTRIES} more]"]
+    else:
+        more = []
     return "\n".join(names[:MOST_ENTRIES] + more) or "(empty)"
 
 
@@ -257,23 +268,25 @@ _FILE_TOOLS = {
 }
 
 
-def _path(given: dict, cwd: str) -> str:
+def _path(given: dict[str, Any], cwd: str) -> str:
     path = given.get("path")
     if not isinstance(path, str) or not path.strip() or "\0" in path:
         raise CallRefused("path must be the name of a file")
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
-def _bytes(given: dict, name: str) -> bytes:
+def _bytes(given: dict[str, Any], name: str) -> bytes:
     value = given.get(name)
     if not isinstance(value, str):
         raise CallRefused(f"{name} must be a text")
     return value.encode("utf-8", "surrogatepass")
 
 
-def _line(given: dict, name: str, default: int) -> int:
+def _line(given: dict[str, Any], name: str, default: int) -> int:
     value = given.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return default
 
 
 def _load(path: str) -> bytes:

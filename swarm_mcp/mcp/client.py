@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.harness.query import parse_object
 from swarm_mcp.runtimes.rpc_child import RpcChild, result_of
 
 VERSION = "2025-06-18"
@@ -113,7 +112,7 @@ class HttpTransport:
             self._has_greeted = True
             found: Iterable[dict[str, Any] | None] = _events(response)
             if "event-stream" not in (response.headers.get("content-type") or ""):
-                found = [parse_object(response.read())]
+                found = [_object_in(response.read())]
             for answer in found:
                 if answer and answer.get("id") == number and "method" not in answer:
                     return result_of(answer, "the server", method)
@@ -160,6 +159,14 @@ class HttpTransport:
             raise ClientFailed(str(getattr(error, "reason", error))) from None
 
 
+def _object_in(text: str | bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # not of the protocol
+    return value if isinstance(value, dict) else None
+
+
 def _events(response: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
     """Yield the data of each event in a stream of *server-sent events*."""
     data: list[str] = []
@@ -168,7 +175,7 @@ def _events(response: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
         if line.startswith("data:"):
             data.append(line[5:].lstrip())
         elif not line and data:
-            yield parse_object("\n".join(data))
+            yield _object_in("\n".join(data))
             data = []
     if data:
-        yield parse_object("\n".join(data))
+        yield _object_in("\n".join(data))

@@ -176,7 +176,10 @@ class Exchange:
         await asyncio.shield(self._hand_over(encoded(message)))
 
     async def _hand_over(self, data: bytes) -> None:
-        size = len(data) if self._order.locked() else 0
+        if self._order.locked():
+            size = len(data)
+        else:
+            size = 0
         self._backlog.add(size)
         try:
             async with self._order:
@@ -203,7 +206,7 @@ class Exchange:
         ready = asyncio.Event()
         try:
             loop.add_reader(self._incoming.descriptor, ready.set)
-        except (OSError, NotImplementedError):
+        except (OSError, NotImplementedError):  # a file, or an event loop without readers
             return await loop.run_in_executor(None, self._incoming.read)
         try:
             await ready.wait()

@@ -23,7 +23,7 @@ IDLE_SECONDS = 120.0  # until a silent connection is closed; clients open anothe
 
 
 class HttpServer:
-    """A listening `server`, whose methods are all synchronous. Each request has a thread of its own."""
+    """A listening `server` with synchronous methods only. Each request has a thread of its own."""
 
     def __init__(self, server: Server):
         self._server = server
@@ -126,12 +126,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(405, headers={"Allow": "POST, DELETE"})
 
     def do_DELETE(self) -> None:
-        """Accept the end of a session, although this server keeps none."""
+        """Accept the end of a session. This server keeps no sessions."""
         if self._is_allowed():
             self._send(200)
 
     def _is_allowed(self) -> bool:
-        """Return whether the request is for this server and has its token; otherwise send the refusal."""
+        """Return True if the request is for this server and has its token; otherwise send the refusal."""
         if self.path.partition("?")[0] != PATH:
             self._send(404)
             return False

@@ -46,7 +46,7 @@ class ProtocolError(Exception):
         self.code, self.message, self.data = code, message, data
 
     def answer(self, number: object) -> dict[str, Any]:
-        """Return the response to the request with this id; None where the id is unknown."""
+        """Return the response to the request with this id; the id is `None` if it is unknown."""
         error = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -130,7 +130,7 @@ def _fault(line: str) -> ProtocolError:
     """Return the error of a line that ``json`` refuses: a number with too many digits, or no JSON at all."""
     try:
         value = json.loads(line, parse_int=lambda digits: None)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # no JSON, however its numbers are read
         return ProtocolError(PARSE_ERROR, NOT_JSON)
     if isinstance(value, dict) and "id" in value and value["id"] is None and "method" in value:
         short = json.loads(line, parse_int=_short)
@@ -146,23 +146,26 @@ def _short(digits: str) -> int | None:
 
 
 def _number_in(line: str, error: ProtocolError) -> object:
-    """Return the id of a request that cannot be read as a whole, or None."""
+    """Return the id of a request that cannot be read as a whole, or `None`."""
     if error.code == PARSE_ERROR:
         return None
     try:
         value = json.loads(line, parse_int=_short)
     except RecursionError:
         value = _outer(line)
-    except ValueError:
+    except ValueError:  # no JSON
         return None
-    number = value.get("id") if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        number = value.get("id")
+    else:
+        number = None
     if not is_number(number) or not _is_utf8(str(number)):
         return None
     return number
 
 
 def _mended(line: str) -> Request | None:
-    """Return the request in a line without its deep values, and with whole characters; None for no request."""
+    """Return the request in a line without its deep values, and with whole characters, or `None`."""
     value = _outer(line)
     if not isinstance(value, dict):
         return None
@@ -186,7 +189,7 @@ def _is_utf8(text: str) -> bool:
         return True
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # half a character
         return False
     return True
 
@@ -207,11 +210,14 @@ def _nests_deeper(value: object, levels: int) -> bool:
 
 
 def _message(value: object) -> Message | None:
-    """Return the message that a JSON value is; None for an answer to the server."""
+    """Return the message in a JSON value, or `None` for an answer to the server."""
     if not isinstance(value, dict):
         return Refusal(ProtocolError(INVALID_REQUEST, NO_MESSAGE))
     number, method, params = value.get("id"), value.get("method"), value.get("params")
-    known = number if is_number(number) else None
+    if is_number(number):
+        known = number
+    else:
+        known = None
     is_message = value.get("jsonrpc") == "2.0" and (params is None or isinstance(params, dict))
     if is_message and isinstance(method, str):
         if known is not None:
@@ -234,5 +240,5 @@ def _is_answer(value: dict[str, Any], number: object) -> bool:
 
 
 def is_number(number: object) -> bool:
-    """Return whether a value can be the id of a request: text, or a whole number."""
+    """Return True if a value can be the id of a request: text, or a whole number."""
     return isinstance(number, (int, str)) and not isinstance(number, bool)

@@ -30,12 +30,12 @@ class Mismatch:
 
 
 def first_mismatch(value: object, schema: Schema) -> Mismatch | None:
-    """Return the outermost difference, or None where the value fits the schema."""
+    """Return the outermost difference, or `None` if the value fits the schema."""
     return min(mismatches(value, schema), key=lambda one: len(one.path), default=None)
 
 
 def fits(value: object, schema: Schema) -> bool:
-    """Return whether a value fits a schema."""
+    """Return True if a value fits a schema."""
     return next(mismatches(value, schema), None) is None
 
 
@@ -62,7 +62,10 @@ def _in_object(value: dict[str, Any], schema: Schema, path: Path) -> Iterator[Mi
             yield Mismatch(path, "required", f"{name!r} is a required property")
     extra = [name for name in value if name not in properties]
     if more is False and extra:
-        verb = "was" if len(extra) == 1 else "were"
+        if len(extra) == 1:
+            verb = "was"
+        else:
+            verb = "were"
         names = ", ".join(map(repr, sorted(extra)))
         message = f"Additional properties are not allowed ({names} {verb} unexpected)"
         yield Mismatch(path, "additionalProperties", message)
@@ -92,7 +95,7 @@ def _is_number(value: object) -> bool:
 
 
 def _equal(one: object, other: object) -> bool:
-    """Return whether two JSON values are equal. In Python alone 1 equals true."""
+    """Return True if two JSON values are equal. In Python alone 1 equals true."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
@@ -111,34 +114,48 @@ def _enum(value: object, allowed: list[object]) -> str:
 
 
 def _const(value: object, wanted: object) -> str:
-    return "" if _equal(value, wanted) else f"{wanted!r} was expected"
+    if _equal(value, wanted):
+        return ""
+    return f"{wanted!r} was expected"
 
 
 def _minimum(value: Any, least: float) -> str:
-    return f"{value!r} is less than the minimum of {least!r}" if _is_number(value) and value < least else ""
+    if _is_number(value) and value < least:
+        return f"{value!r} is less than the minimum of {least!r}"
+    return ""
 
 
 def _exclusive_minimum(value: Any, bound: float) -> str:
     wrong = _is_number(value) and value <= bound
-    return f"{value!r} is less than or equal to the minimum of {bound!r}" if wrong else ""
+    if wrong:
+        return f"{value!r} is less than or equal to the minimum of {bound!r}"
+    return ""
 
 
 def _maximum(value: Any, most: float) -> str:
-    return f"{value!r} is greater than the maximum of {most!r}" if _is_number(value) and value > most else ""
+    if _is_number(value) and value > most:
+        return f"{value!r} is greater than the maximum of {most!r}"
+    return ""
 
 
 def _max_length(value: object, most: int) -> str:
-    return f"{value!r} is too long" if isinstance(value, str) and len(value) > most else ""
+    if isinstance(value, str) and len(value) > most:
+        return f"{value!r} is too long"
+    return ""
 
 
 def _min_items(value: object, least: int) -> str:
     if not isinstance(value, list) or len(value) >= least:
         return ""
-    return f"{value!r} should be non-empty" if least == 1 else f"{value!r} is too short"
+    if least == 1:
+        return f"{value!r} should be non-empty"
+    return f"{value!r} is too short"
 
 
 def _max_items(value: object, most: int) -> str:
-    return f"{value!r} is too long" if isinstance(value, list) and len(value) > most else ""
+    if isinstance(value, list) and len(value) > most:
+        return f"{value!r} is too long"
+    return ""
 
 
 def _any_of(value: object, schemas: list[Schema]) -> str:

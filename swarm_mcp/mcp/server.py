@@ -165,7 +165,7 @@ def no_method(name: str) -> ProtocolError:
 
 
 class Connection:
-    """One client's side of a server: its era, and whether it has shaken hands."""
+    """One client's state: its era, and a finished handshake."""
 
     def __init__(self, server: Server):
         self.server = server
@@ -175,11 +175,14 @@ class Connection:
     def begin(self, request: Request, notify: Notify | None = None) -> dict[str, Any] | Work:
         """Return the result of a request, or a coroutine for it. Raises ProtocolError.
 
-        Requests have to be begun in the order in which they came.
+        Requests have to be begun in the order of their arrival.
         """
         is_enveloped = request.method != "initialize" and VERSION_KEY in request.meta
         if not self._era:
-            self._era = ENVELOPE if is_enveloped else HANDSHAKE
+            if is_enveloped:
+                self._era = ENVELOPE
+            else:
+                self._era = HANDSHAKE
         if self._era == ENVELOPE:
             _check_envelope(request)
             method = self.server.method(request, HANDSHAKE_ONLY)
@@ -196,7 +199,9 @@ class Connection:
             elif not self._greeted and request.method != "ping":
                 raise ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
         result = method(Call(request, notify))
-        return self.shaped(request, result) if isinstance(result, dict) else result
+        if isinstance(result, dict):
+            return self.shaped(request, result)
+        return result
 
     def shaped(self, request: Request, result: dict[str, Any]) -> dict[str, Any]:
         """Return a result with the fields of the connection's era."""

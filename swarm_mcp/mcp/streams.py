@@ -49,21 +49,24 @@ class Incoming:
         self._ahead.append(line)
 
     def buffered(self) -> str | None:
-        """Return the next line, empty at the end, or None if it has not come yet."""
+        """Return the next line, empty at the end, or `None` if it has not come yet."""
         if self._ahead:
             return self._ahead.pop()
         end = self._buffer.find(b"\n", self._searched)
         if end < 0 and not self._is_over:
             self._searched = len(self._buffer)
             return None
-        size = end + 1 if end >= 0 else len(self._buffer)
+        if end >= 0:
+            size = end + 1
+        else:
+            size = len(self._buffer)
         line = bytes(self._buffer[:size])
         del self._buffer[:size]
         self._searched = 0
         return line.decode("utf-8", "surrogateescape").removeprefix(BYTE_ORDER_MARK)
 
     def read(self) -> bytes:
-        """Return the next bytes of the descriptor, none at its end. Blocks."""
+        """Return the next bytes of the descriptor, empty at its end. Blocks."""
         try:
             return os.read(self.descriptor, CHUNK)
         except OSError:
@@ -115,7 +118,7 @@ class Outgoing:
             raise
 
     def takes_at_once(self, data: bytes) -> bool:
-        """Return whether `write(data)` would not block."""
+        """Return True if `write(data)` would not block."""
         if len(data) > SHORT or not hasattr(select, "poll"):
             return False
         poll = select.poll()

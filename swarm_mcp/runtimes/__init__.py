@@ -90,7 +90,9 @@ def of_call(meta: dict[str, Any]) -> str:
 
 def harness_of(origin: str) -> str:
     """Return the harness that starts sessions of the runtime `origin` (from a label), or an empty text."""
-    return runtime(origin).harness if origin in NAMES else ""
+    if origin in NAMES:
+        return runtime(origin).harness
+    return ""
 
 
 def started_by(harness: str) -> str:

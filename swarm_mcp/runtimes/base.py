@@ -18,6 +18,7 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.coverage import Coverage
 from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN = "swarm"
@@ -137,10 +138,12 @@ class Runtime(ABC):
                 [self.program(), "--version"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
                 errors="replace", timeout=VERSION_SECONDS,
             )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
+        except (OSError, subprocess.TimeoutExpired):  # it does not say
             return ""
         found = re.search(r"\b\d+\.\d+[\w.+-]*", done.stdout) or re.search(r"\b\d+\.\d+[\w.+-]*", done.stderr)
-        return found[0].rstrip(".") if found else ""
+        if found:
+            return found[0].rstrip(".")
+        return ""
 
     def users_servers(self) -> dict[str, Path]:
         """Return the MCP servers of the user's own that would take a name from ours, each with the file that has it.
@@ -250,7 +253,7 @@ def says(file: Path, word: str) -> bool:
     """Return True if `file` exists and has `word` in it."""
     try:
         return word in file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    except OSError:  # unreadable
         return False
 
 
@@ -263,9 +266,9 @@ def object_in(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file. It is empty if the file cannot be read."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # the caller reports what it misses
         return {}
-    return tree if isinstance(tree, dict) else {}
+    return object_of(tree)
 
 
 def as_json(tree: object) -> bytes:

@@ -21,6 +21,7 @@ from swarm_mcp.installation import coordinator_command, interpreter, plugin_sour
 from swarm_mcp.runtimes import transport
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.installed import hooks_in
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.server_name import NAME, SERVERS
 
@@ -99,7 +100,7 @@ def add_to_package(files: dict[str, bytes], told: dict[str, Any]) -> None:
 def transports_of(record: dict[str, Any]) -> dict[str, str]:
     """Return how the hooks of the bundle with this record ask: runtime -> transport."""
     chosen = record.get("transports")
-    chosen = chosen if isinstance(chosen, dict) else {}
+    chosen = object_of(chosen)
     return {name: value for name, value in chosen.items() if value in transport.TRANSPORTS}
 
 

@@ -13,6 +13,7 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in, says
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import write_whole
@@ -46,7 +47,10 @@ class ClaudeCode(Runtime):
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         # Every question starts the client anew and takes longer than the answer. None is asked twice.
-        plugin = self._plugin(steps) if self.traces() else self._installed_at_once(marketplace, steps)
+        if self.traces():
+            plugin = self._plugin(steps)
+        else:
+            plugin = self._installed_at_once(marketplace, steps)
         if plugin is None or plugin.get("readFromFolder") != str(marketplace):
             source = self._marketplace(steps)
             self._point_to(marketplace, source, steps)
@@ -141,7 +145,7 @@ class ClaudeCode(Runtime):
         """Return the source of the client's marketplace of our name, or an empty text."""
         steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json")
-        for entry in listed if isinstance(listed, list) else []:
+        for entry in list_of(listed):
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
                 source = entry.get("path") or entry.get("url") or entry.get("repo") or entry.get("source")
                 return str(source)
@@ -150,7 +154,7 @@ class ClaudeCode(Runtime):
     def _plugin(self, steps: Steps) -> dict[str, Any] | None:
         steps.begin("asking which plugins it has")
         _, listed, _ = self._call("plugin", "list", "--json")
-        for entry in listed if isinstance(listed, list) else []:
+        for entry in list_of(listed):
             if isinstance(entry, dict) and entry.get("id") == PLUGIN_ID:
                 return entry
         return None

@@ -18,6 +18,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
@@ -79,7 +80,7 @@ class Cline(InPlace):
         try:
             (plugin,) = object_in(folder() / PACKAGE)["cline"]["plugins"]
             return root_of(str(plugin["paths"][0]), PLUGIN_FILE)
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):  # a manifest of another form is not ours
             return None
 
     def fault(self, root: Path) -> Finding | None:
@@ -87,7 +88,7 @@ class Cline(InPlace):
         if str(root / PLUGIN_FILE) in (settings.get("disabledPlugins") or []):
             return self.said("fail", "installed, but switched off in Cline's settings", "cline config")
         if not _runs_plugins():
-            wrong = "Cline runs plugins with Node.js, which is not on PATH: without it nothing is checked"
+            wrong = "Cline runs plugins with Node.js, and that is not on PATH: without it nothing is checked"
             return self.said("fail", wrong, "install Node.js")
         return None
 
@@ -124,7 +125,9 @@ def folder() -> Path:
 def servers_file() -> Path:
     """Return the settings file that names the user's MCP servers; it need not exist."""
     chosen = os.environ.get("CLINE_MCP_SETTINGS_PATH", "").strip()
-    return Path(chosen) if chosen else _data_folder() / "settings" / "cline_mcp_settings.json"
+    if chosen:
+        return Path(chosen)
+    return _data_folder() / "settings" / "cline_mcp_settings.json"
 
 
 def _data_folder() -> Path:
@@ -150,7 +153,7 @@ def _server_in(root: Path) -> EditedJson:
 
 
 def _is_ours(server: object) -> bool:
-    words = server.get("args") if isinstance(server, dict) else None
+    words = object_of(server).get("args")
     return isinstance(words, list) and words[-1:] == ["serve"] and "swarm_mcp" in str(words)
 
 

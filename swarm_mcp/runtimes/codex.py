@@ -18,6 +18,7 @@ from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, 
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
 from swarm_mcp.runtimes.server_name import servers_in_toml
@@ -148,7 +149,9 @@ class Codex(Runtime):
 
     def version(self) -> str:
         copy = self._copy()
-        return str(object_in(copy / ".codex-plugin" / "plugin.json").get("version") or "") if copy else ""
+        if copy:
+            return str(object_in(copy / ".codex-plugin" / "plugin.json").get("version") or "")
+        return ""
 
     def look(self, marketplace: Path, steps: Steps) -> Look:
         mend = "swarm-mcp install --client codex"
@@ -160,11 +163,13 @@ class Codex(Runtime):
             hooks, complaints = server.hooks(PLUGIN_ID)
         found = [Finding("codex plugin", "ok", f"at {copy}")]
         if read_record(marketplace) and not self._is_current(marketplace):
-            found = [Finding("codex plugin", "warn", f"{copy} differs from what this swarm-mcp installs", mend)]
+            found = [Finding("codex plugin", "warn", f"{copy} differs from the files of this swarm-mcp", mend)]
         off = [hook["key"] for hook in hooks if hook.get("enabled") is False]
         untrusted = [hook for hook in hooks if hook.get("trustStatus") != "trusted"]
         if not hooks:
-            why = f": {complaints[0]}" if complaints else ""
+            why = ""
+            if complaints:
+                why = f": {complaints[0]}"
             found.append(Finding("codex hooks", "fail", f"Codex finds no hooks in the plugin{why}", mend))
         elif untrusted:
             state = untrusted[0].get("trustStatus")
@@ -218,7 +223,9 @@ class Codex(Runtime):
         """Return the plugin's folder in Codex's cache, or None if it is not installed."""
         base = Path(home()) / "plugins/cache" / MARKETPLACE / "swarm"
         copies = sorted((path for path in base.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
-        return copies[-1] if copies else None
+        if copies:
+            return copies[-1]
+        return None
 
     def _is_current(self, marketplace: Path) -> bool:
         copy, wanted = self._copy(), files_of(marketplace)
@@ -228,8 +235,8 @@ class Codex(Runtime):
         """Return the source of the client's marketplace of our name, or an empty text."""
         steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
-        entries = listed.get("marketplaces") if isinstance(listed, dict) else None
-        for entry in entries if isinstance(entries, list) else []:
+        entries = object_of(listed).get("marketplaces")
+        for entry in list_of(entries):
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
                 return str((entry.get("marketplaceSource") or {}).get("source") or entry.get("root"))
         return ""

@@ -34,10 +34,14 @@ def terminal_of(session_id: str) -> Terminal | None:
     home = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
     try:
         port = _terminal_port(os.path.join(home, "app-server-control", "app-server-control.sock"), session_id)
-        pid = _listener(port) if port else 0
-    except (OSError, ValueError, KeyError, TypeError, ClientFailed):
+        pid = 0
+        if port:
+            pid = _listener(port)
+    except (OSError, ValueError, KeyError, TypeError, ClientFailed):  # an undocumented answer changed
         return None
-    started = start_time(pid) if pid else ""
+    started = ""
+    if pid:
+        started = start_time(pid)
     if started in ("", "-"):
         return None
     return Terminal(pid, started, _pane_of(pid))
@@ -67,7 +71,9 @@ def _version(path: str) -> str:
         found = re.search(r"(\d+\.\d+\.\d+)", os.readlink(f"/proc/{pid}/exe"))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         found = None
-    return found[1] if found else "0.169.0"
+    if found:
+        return found[1]
+    return "0.169.0"
 
 
 def _listener(port: int) -> int:
@@ -83,7 +89,7 @@ def _listener(port: int) -> int:
             for handle in os.scandir(f"/proc/{name}/fd"):
                 if os.readlink(handle.path) in inodes:
                     return int(name)
-        except OSError:
+        except OSError:  # ended, or of another user
             continue
     return 0
 
@@ -92,7 +98,7 @@ def _pane_of(pid: int) -> dict[str, str]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             items = file.read().decode("utf-8", "replace").split("\0")
-    except OSError:
+    except OSError:  # gone, or no /proc
         return {}
     return pane_in(dict(item.partition("=")[::2] for item in items))
 
@@ -137,7 +143,10 @@ class _ControlSocket:
     def send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
         # Clients must mask; a zero mask leaves the bytes as they are.
-        length = struct.pack(">BH", 0xFE, len(data)) if len(data) > 125 else bytes([0x80 | len(data)])
+        if len(data) > 125:
+            length = struct.pack(">BH", 0xFE, len(data))
+        else:
+            length = bytes([0x80 | len(data)])
         self._socket.sendall(b"\x81" + length + b"\0\0\0\0" + data)
 
     def _message(self) -> dict[str, Any]:

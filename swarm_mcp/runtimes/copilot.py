@@ -16,6 +16,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
@@ -62,12 +63,16 @@ class Copilot(InPlace):
 
     def root(self) -> Path | None:
         source = _member(_member(_settings_now(), SOURCES), MARKETPLACE).get("source")
-        path = source.get("path") if isinstance(source, dict) else None
-        return Path(path) if isinstance(path, str) else None
+        path = object_of(source).get("path")
+        if isinstance(path, str):
+            return Path(path)
+        return None
 
     def fault(self, root: Path) -> Finding | None:
         is_enabled = _member(_settings_now(), ENABLED).get(PLUGIN_ID) is True
-        return None if is_enabled else self.said("fail", "installed but disabled", self.mend)
+        if is_enabled:
+            return None
+        return self.said("fail", "installed but disabled", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
         """Report other copies of our hooks that Copilot runs, and hooks that are switched off."""
@@ -103,14 +108,14 @@ def _settings_now() -> dict[str, Any]:
     """Return the user's settings, a file with comments. Empty if they cannot be read."""
     try:
         tree = tree_in(_settings())
-    except SwarmError:
+    except SwarmError:  # unreadable: as without settings
         return {}
-    return tree if isinstance(tree, dict) else {}
+    return object_of(tree)
 
 
 def _member(tree: dict[str, Any], name: str) -> dict[str, Any]:
     found = tree.get(name)
-    return found if isinstance(found, dict) else {}
+    return object_of(found)
 
 
 def _settings() -> Path:

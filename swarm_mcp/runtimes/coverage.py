@@ -59,7 +59,9 @@ def held_by_the_kernel(config: RuntimeConfig) -> str:
     """
     if config.kernel_versions:
         return f"partly: {', '.join(config.kernel_versions)} only"
-    return YES if config.kernel else "no"
+    if config.kernel:
+        return YES
+    return "no"
 
 
 # The fields but the last, as people read them.

@@ -20,6 +20,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.in_users_file import InUsersFile
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.steps import Steps
@@ -34,9 +35,9 @@ class Cursor(InUsersFile):
     title = "Cursor"
     executable = harness = "cursor-agent"
     coverage = Coverage(
-        edits="partly: those of its agents, but not what its Tab key completes", patches=YES, shell=YES,
-        other_tools="partly: known by the tool's name alone, since it does not say which server's it is",
-        subagents="partly: each counts as a session of its own, since it does not say who has started it",
+        edits="partly: those of its agents, but not completions by its Tab key", patches=YES, shell=YES,
+        other_tools="partly: known by the tool's name alone, since it does not name the server",
+        subagents="partly: each counts as a session of its own, since it does not name the starter",
         told_before="partly: each prompt only where it is typed, not in `cursor-agent -p`", told_after=YES, ends=YES,
         verified=None,
     )  # fmt: skip
@@ -151,7 +152,7 @@ def _server(root: Path) -> EditedJson:
 
 
 def _is_server(value: object) -> bool:
-    args = value.get("args") if isinstance(value, dict) else None
+    args = object_of(value).get("args")
     return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.base import object_in
-from swarm_mcp.runtimes.json_editor import JsonText, Place
+from swarm_mcp.runtimes.json_editor import JsonText, Place, list_of, object_of
 from swarm_mcp.runtimes.users_file import decoded, delete, encoded, read, write_whole
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class EditedJson:
         except ValueError as error:
             raise SwarmError(f"{self.path} {error}; nothing was changed") from None
         remembered = self._remembered()
-        earlier = remembered.read_text(encoding="utf-8") if remembered.exists() else None
+        earlier = None
+        if remembered.exists():
+            earlier = remembered.read_text(encoding="utf-8")
         self._remember(new)
         try:
             write_whole(self.path, mark + encoded(wanted, self.path))
@@ -128,16 +130,19 @@ class EditedJson:
         """Return True if our entries are in the file as they should be. False if it cannot be read."""
         try:
             tree, memory = tree_in(self.path), self._memory()
-        except SwarmError:
+        except SwarmError:  # doctor says why, from the client's own look
             return False
-        known = memory.entries if memory else [entry for entry in self._entries if self._recognised(entry.value)]
+        if memory:
+            known = memory.entries
+        else:
+            known = [entry for entry in self._entries if self._recognised(entry.value)]
         return known == self._entries and all(_index(tree, entry) is not None for entry in self._entries)
 
     def is_there(self) -> bool:
         """Return True if the file has an entry of ours, also of an earlier release. False if it cannot be read."""
         try:
             return bool(self._found(tree_in(self.path), self._memory()))
-        except SwarmError:
+        except SwarmError:  # unreadable
             return False
 
     # ---------------------------------------------------------------- innards
@@ -181,7 +186,9 @@ class EditedJson:
             if _at(found.tree, (key,)) == self._frame.get(key):
                 found = JsonText(found.text_without((key,), tails.get((), "")))
         is_all = memory.blank is not None and found.tree == {} and found.is_empty(())
-        return memory.blank or "" if is_all else found.text
+        if is_all:
+            return memory.blank or ""
+        return found.text
 
     def _with(self, text: str, memory: _Memory) -> str:
         """Return `text` with our entries, and note in `memory` the facts to remember. Raises ValueError."""
@@ -194,14 +201,17 @@ class EditedJson:
                 found = self._added(found, Entry((key,), value), memory)
         for entry in self._entries:
             if not entry.is_element and found.known_of(entry.place) == len(entry.place):
-                raise ValueError(f"has {'.'.join(entry.place)} already, which is not swarm's")
+                raise ValueError(f"has {'.'.join(entry.place)} already, and that is not swarm's")
             found = self._added(found, entry, memory)
         memory.entries = list(self._entries)
         return found.text
 
     def _added(self, found: JsonText, entry: Entry, memory: _Memory) -> JsonText:
         known, place = found.known_of(entry.place), entry.place
-        last = len(place) if entry.is_element else len(place) - 1
+        if entry.is_element:
+            last = len(place)
+        else:
+            last = len(place) - 1
         memory.made += [place[:depth] for depth in range(known + 1, last + 1)]
         text = found.text_with(place, entry.value, entry.is_element)
         around = place[: min(known, last)]
@@ -232,7 +242,7 @@ class EditedJson:
                 [tuple(place) for place in told["made"]], [(tuple(place), tail) for place, tail in told["tails"]],
                 list(told["frame"]),
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):  # a record of another form counts as lost
             return None
 
     def _forget(self) -> None:
@@ -248,7 +258,9 @@ def tree_in(path: Path) -> Any:
     """Return the content of the file, without its comments; None if it is missing or blank. Raises SwarmError."""
     text, _ = decoded(read(path), path)
     try:
-        return JsonText(text).tree if text.strip() else None
+        if text.strip():
+            return JsonText(text).tree
+        return None
     except ValueError as error:
         raise SwarmError(f"{path} {error}") from None
 
@@ -256,7 +268,7 @@ def tree_in(path: Path) -> Any:
 def _at(tree: Any, place: Place) -> Any:
     """Return the value of `tree` at `place`, or None."""
     for part in place:
-        tree = tree.get(part) if isinstance(tree, dict) else None
+        tree = object_of(tree).get(part)
     return tree
 
 
@@ -264,8 +276,10 @@ def _index(tree: Any, entry: Entry) -> int | None:
     """Return the position of the entry's value: its index in an array, 0 for a member; None if it is not there."""
     there = _at(tree, entry.place)
     if not entry.is_element:
-        return 0 if there == entry.value and there is not None else None
-    elements = there if isinstance(there, list) else []
+        if there == entry.value and there is not None:
+            return 0
+        return None
+    elements = list_of(there)
     return next((at for at in reversed(range(len(elements))) if elements[at] == entry.value), None)
 
 

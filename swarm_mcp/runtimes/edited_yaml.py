@@ -24,7 +24,10 @@ class YamlText:
 
     def __init__(self, text: str):
         self._lines = text.splitlines(keepends=True)
-        self._end = "\r\n" if "\r\n" in text else "\n"
+        if "\r\n" in text:
+            self._end = "\r\n"
+        else:
+            self._end = "\n"
         counting = [line for line in self._lines if _counts(line)]
         if any(line[0] in "{[&*!|>\t%" or line.startswith(("...", "- ")) for line in counting) or any(
             line.startswith("---") for line in counting[1:]
@@ -38,7 +41,10 @@ class YamlText:
 
     def put_item(self, section: str, key: str, item: str) -> None:
         """Add `item` to the list at `key` of `section`, where it is not in it."""
-        spelled = item if re.fullmatch(r"[\w./+@~ -]+", item) else json.dumps(item, ensure_ascii=False)
+        if re.fullmatch(r"[\w./+@~ -]+", item):
+            spelled = item
+        else:
+            spelled = json.dumps(item, ensure_ascii=False)
         at = self._made(section, key, f"[{spelled}]")
         if at is None:
             return
@@ -50,7 +56,10 @@ class YamlText:
             return
         listed = self._items(at)
         if item not in (self._item(line) for line in listed):
-            indent = _indent(self._lines[listed[0]]) if listed else _indent(self._lines[at]) + 2
+            if listed:
+                indent = _indent(self._lines[listed[0]])
+            else:
+                indent = _indent(self._lines[at]) + 2
             self._insert(at + 1, f"{' ' * indent}- {spelled}{_MARK}")
 
     def put_member(self, section: str, key: str, value: dict[str, Any]) -> None:
@@ -64,7 +73,9 @@ class YamlText:
     def take_item(self, section: str, key: str, item: str) -> None:
         """Take `item` out of that list, and the list where we have made it."""
         at = self._key(section, key)
-        flow = _LIST.fullmatch(self._lines[at]) if at is not None else None
+        flow = None
+        if at is not None:
+            flow = _LIST.fullmatch(self._lines[at])
         if at is None:
             return
         if flow:
@@ -120,12 +131,16 @@ class YamlText:
         found = [at for at, line in enumerate(self._lines) if _names(line, section)]
         if found and _value(self._lines[found[-1]]) not in ("", "{}"):
             raise SwarmError(f"{section!r} is written in one line")
-        return found[-1] if found else None
+        if found:
+            return found[-1]
+        return None
 
     def _key(self, section: str, key: str) -> int | None:
         """The line of `key` in `section`."""
         start = self._section(section)
-        children = self._below(start) if start is not None else []
+        children = []
+        if start is not None:
+            children = self._below(start)
         found = [at for at in children if _indent(self._lines[at]) == _indent(self._lines[children[0]])]
         return next((at for at in reversed(found) if _names(self._lines[at].strip(), key)), None)
 
@@ -166,7 +181,9 @@ class YamlText:
 
     def _remove(self, section: str, start: int, ends: int) -> None:
         """Remove lines. If their `section` is empty then, also undo our changes to it."""
-        at = self._section(section) if section else None
+        at = None
+        if section:
+            at = self._section(section)
         has_end = self._lines[ends - 1].endswith("\n")
         del self._lines[start:ends]
         if at is not None and self._below(at):

@@ -17,6 +17,7 @@ from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
 from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.server_name import servers_in_json
@@ -129,14 +130,16 @@ class Gemini(InPlace):
 def _settings_of(group: str) -> dict[str, Any]:
     """Return one group of the user's settings, or an empty one."""
     found = _extension().settings().get(group)
-    return found if isinstance(found, dict) else {}
+    return object_of(found)
 
 
 def _wired(groups: list[dict[str, Any]], place: Path | None) -> list[dict[str, Any]]:
     """The hooks of one event as the client reads them; `place` as in ``Runtime.finish_bundle``."""
 
     def found(match: re.Match[str]) -> str:
-        return shlex.quote(f"{place}/{match[1]}") if place else f'"${{extensionPath}}/../../{match[1]}"'
+        if place:
+            return shlex.quote(f"{place}/{match[1]}")
+        return f'"${{extensionPath}}/../../{match[1]}"'
 
     return [
         {

@@ -88,11 +88,15 @@ class Grok(InPlace):
 
     def root(self) -> Path | None:
         hooks, name = next(iter(_links().items()))
-        return leads_to(hooks, name) if _is_ours(hooks, name) else None
+        if _is_ours(hooks, name):
+            return leads_to(hooks, name)
+        return None
 
     def fault(self, root: Path) -> Finding | None:
         off = _disabled()
-        return self.said("fail", f"switched off: {off}", "switch them on again: /hooks in a session") if off else None
+        if off:
+            return self.said("fail", f"switched off: {off}", "switch them on again: /hooks in a session")
+        return None
 
     def beside(self, root: Path | None) -> list[Finding]:
         """Report other hooks of ours that Grok reads, because it also reads Claude Code's settings, and the state of
@@ -121,7 +125,7 @@ def _disabled() -> str:
     """Return the first of our hooks that is switched off in Grok, or an empty text."""
     try:
         lines = (home() / "disabled-hooks").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+    except OSError:  # no hook was switched off
         return ""
     return next((line.strip() for line in lines if "global/swarm:" in line), "")
 

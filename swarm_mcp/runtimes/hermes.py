@@ -20,6 +20,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_yaml import YamlText
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.links import leads_to, put_link, take_link
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle
 from swarm_mcp.runtimes.steps import Steps
@@ -45,12 +46,12 @@ class Hermes(InPlace):
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         link, wanted = self._link(), marketplace / FOLDER
         if os.path.lexists(link) and not link.is_symlink():
-            raise ClientFailed(f"{link} is a plugin of somebody else's")
+            raise ClientFailed(f"{link} is a plugin of another owner")
         if leads_to(link, FOLDER) != marketplace:
             put_link(link, wanted, steps)
         servers = object_in(wanted / "mcp.json").get("mcpServers")
         name = in_bundle(marketplace).get(self.name, NAME)
-        entry = servers.get(name) if isinstance(servers, dict) else None
+        entry = object_of(servers).get(name)
         if not isinstance(entry, dict):
             raise ClientFailed(f"{wanted}/mcp.json cannot be understood")
         settings = _Settings()
@@ -80,16 +81,20 @@ class Hermes(InPlace):
         return leads_to(self._link(), FOLDER)
 
     def fault(self, root: Path) -> Finding | None:
-        return None if self._is_enabled() else self.said("fail", "installed but not enabled", self.mend)
+        if self._is_enabled():
+            return None
+        return self.said("fail", "installed but not enabled", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
         """Report extras that this installation of Hermes lacks, as far as its files show."""
         try:
             with open(self.program(), "rb") as script:
                 python = script.readline().decode("utf-8", "replace").strip().removeprefix("#!")
-        except OSError:
+        except OSError:  # unreadable: unknown extras
             return []
-        folders = list(Path(python).parent.parent.glob("lib/python*/site-packages")) if "python" in python else []
+        folders = []
+        if "python" in python:
+            folders = list(Path(python).parent.parent.glob("lib/python*/site-packages"))
         if root is None or not folders or any((folder / "mcp").is_dir() for folder in folders):
             return []
         text = "it has no support for MCP servers: its agents lock with `swarm-mcp` in the shell, not with tools"
@@ -100,7 +105,7 @@ class Hermes(InPlace):
             settings = _Settings()
             settings.take(marketplace_folder())
             edited = YamlText(settings.text)
-        except SwarmError:
+        except SwarmError:  # unreadable: no name is taken
             return {}
         return {name: settings.path for name in NAMES if edited.has("mcp_servers", name)}
 
@@ -118,7 +123,9 @@ class Hermes(InPlace):
     def _is_enabled(self) -> bool:
         """Return True if Hermes itself says that it loads the plugin."""
         _code, listed, _text = self._call("plugins", "list", "--json", "--user")
-        plugins = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        plugins = []
+        if isinstance(listed, list):
+            plugins = [one for one in listed if isinstance(one, dict)]
         return any(one.get("name") == PLUGIN and one.get("status") == "enabled" for one in plugins)
 
 

@@ -96,7 +96,7 @@ class Hs(Runtime):
         if closed:
             found = Finding("hs plugin", "fail", f"{folder / closed[0]} cannot be executed", mend)
         elif different:
-            text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
+            text = f"{folder} differs from this swarm-mcp in {len(different)} files"
             found = Finding("hs plugin", "warn", text, mend, {"different": different})
         else:
             found = Finding("hs plugin", "ok", f"version {record.get('version')}, at {folder}")
@@ -187,7 +187,7 @@ def shadows(cwd: str, plugin: Path) -> list[str]:
 def _is_guard(tool: Path, ours: Path) -> bool:
     try:
         return tool.samefile(ours) or tool.read_bytes() == ours.read_bytes()
-    except OSError:
+    except OSError:  # unreadable: not ours
         return False
 
 

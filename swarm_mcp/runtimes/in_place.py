@@ -42,12 +42,16 @@ class InPlace(Runtime):
 
     def version(self) -> str:
         root = self.root()
-        return self._version_in(root) if root else ""
+        if root:
+            return self._version_in(root)
+        return ""
 
     def look(self, marketplace: Path, steps: Steps) -> Look:
         root = self.root()
         if root is None:
-            text = "only in part installed: its hooks are missing" if self.traces() else "not installed"
+            text = "not installed"
+            if self.traces():
+                text = "only in part installed: its hooks are missing"
             return Look([self.said("warn", text, self.mend), *self.beside(None)], None)
         return Look([self._state(root), *self.beside(root)], self.installed_at(root))
 
@@ -72,5 +76,10 @@ class InPlace(Runtime):
 
     def more_than_one(self, also: list[str], root: Path | None) -> list[Finding]:
         """Return a finding about other hooks of ours that the client runs, named in `also`."""
-        what = "stand back, so that no write is checked twice" if root else "act as this client's where it runs them"
-        return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")] if also else []
+        if root:
+            what = "stand back, so that no write is checked twice"
+        else:
+            what = "act as this client's where it runs them"
+        if also:
+            return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")]
+        return []

@@ -14,6 +14,7 @@ from swarm_mcp.runtimes.base import Finding, object_in
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_quotes
+from swarm_mcp.runtimes.json_editor import object_of
 
 
 class InUsersFile(InPlace):
@@ -78,18 +79,18 @@ class InUsersFile(InPlace):
 
     def _command_in(self, hook: object) -> str:
         """Return our command in an entry of the file, or an empty text."""
-        values = hook.values() if isinstance(hook, dict) else ()
+        values = object_of(hook).values()
         return next((value for value in values if isinstance(value, str) and self._ours.search(value)), "")
 
     def _wired(self) -> list[HookCommand]:
         """Return our hooks in the file. Empty if it cannot be read."""
         try:
             found: object = tree_in(self.file())
-        except SwarmError:
+        except SwarmError:  # unreadable
             return []
         for key in self.place:
-            found = found.get(key) if isinstance(found, dict) else None
-        lists = found.items() if isinstance(found, dict) else ()
+            found = object_of(found).get(key)
+        lists = object_of(found).items()
         commands = [
             (event, self._command_in(hook)) for event, hooks in lists if isinstance(hooks, list) for hook in hooks
         ]

@@ -61,7 +61,9 @@ class Installed:
 
     def tools(self) -> list[HookTool]:
         """Return the hooks that are tools of the plugin's server. Raises ClientFailed."""
-        found = self._wired("mcp_tool") if self.asks_tools else []
+        found = []
+        if self.asks_tools:
+            found = self._wired("mcp_tool")
         if not found:
             return []
         place = self.root / self.folder
@@ -86,7 +88,9 @@ class Installed:
     def _in_plugin(self, word: str) -> str:
         """An argument of the plugin's server, as the client makes it out."""
         word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(self.root))
-        return str(self.root / word) if word.startswith("./") else word
+        if word.startswith("./"):
+            return str(self.root / word)
+        return word
 
 
 def hooks_in(tree: dict[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:

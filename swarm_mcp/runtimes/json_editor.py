@@ -29,6 +29,20 @@ class Item(NamedTuple):
     end: int
 
 
+def object_of(value: object) -> dict[Any, Any]:
+    """Return `value` if it is a JSON object, or an empty one."""
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return `value` if it is a JSON array, or an empty one."""
+    if isinstance(value, list):
+        return value
+    return []
+
+
 class Inside(NamedTuple):
     """The content of an object or array: its items, and the positions of its brackets."""
 
@@ -69,7 +83,10 @@ class JsonText:
         """
         known, expected = self.known_of(place), json.loads(self._plain)
         if known < len(place):
-            added: object = [value] if is_element else value
+            if is_element:
+                added: object = [value]
+            else:
+                added = value
             for missing in reversed(place[known + 1 :]):
                 added = {missing: added}
             text = self._added(self._inside(place[:known]), str(place[known]), added)
@@ -91,7 +108,9 @@ class JsonText:
         inner = self.tree
         for depth, part in enumerate(place):
             if not isinstance(inner, dict):
-                where = f"has no object under {place[depth - 1]!r}" if depth else "does not hold a JSON object"
+                where = "does not hold a JSON object"
+                if depth:
+                    where = f"has no object under {place[depth - 1]!r}"
                 raise ValueError(where)
             if part not in inner:
                 return depth
@@ -130,7 +149,9 @@ class JsonText:
     def tail_of_first(self, place: Place) -> str:
         """Return the blanks that `text_with` puts behind the first item in `place`; empty where it has items."""
         found = self._inside(place)
-        return "" if found.items else self._tail(found, self._spot(found)[0])
+        if found.items:
+            return ""
+        return self._tail(found, self._spot(found)[0])
 
     # ---------------------------------------------------------------- innards
 
@@ -140,7 +161,7 @@ class JsonText:
             found = JsonText(text, self._strict or self._plain == self.text)
             if json.dumps(found.tree) == json.dumps(expected):
                 return text
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # refused below
             pass
         raise ValueError("could not be edited safely")
 
@@ -205,15 +226,22 @@ class JsonText:
 
     def _tail(self, empty: Inside, spot: int) -> str:
         """The blanks behind a first item that is put at `spot`: its closing bracket begins a line."""
-        return "" if "\n" in self.text[spot : empty.end] else self._newline() + self._indent_of(empty.start)
+        if "\n" in self.text[spot : empty.end]:
+            return ""
+        return self._newline() + self._indent_of(empty.start)
 
     def _lead(self, start: int) -> str:
         """The blanks before the item that begins at `start`, without empty lines."""
         blanks = self.text[len(self._marked[:start].rstrip(_BLANKS)) : start]
-        return self._newline() + blanks.rpartition("\n")[2] if "\n" in blanks else blanks
+        if "\n" in blanks:
+            return self._newline() + blanks.rpartition("\n")[2]
+        return blanks
 
     def _item_text(self, key: str | None, value: object, lead: str) -> str:
-        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+        if key is None:
+            name = ""
+        else:
+            name = f"{json.dumps(key, ensure_ascii=False)}: "
         return name + self._laid_out(value, lead)
 
     def _laid_out(self, value: object, lead: str) -> str:
@@ -224,7 +252,9 @@ class JsonText:
         return text.replace("\n", self._newline() + lead.rpartition("\n")[2])
 
     def _newline(self) -> str:
-        return "\r\n" if "\r\n" in self.text else "\n"
+        if "\r\n" in self.text:
+            return "\r\n"
+        return "\n"
 
     def _indent_of(self, at: int) -> str:
         """The blanks that begin the line of `at`."""
@@ -234,17 +264,25 @@ class JsonText:
     def _unit(self) -> str:
         """Return the indentation of one level of this text, or two blanks if it shows none."""
         outermost = self._inside(())
-        lead = self._lead(outermost.items[0].start) if outermost.items else ""
-        return lead.rpartition("\n")[2] if "\n" in lead and lead.rpartition("\n")[2] else "  "
+        lead = ""
+        if outermost.items:
+            lead = self._lead(outermost.items[0].start)
+        if "\n" in lead and lead.rpartition("\n")[2]:
+            return lead.rpartition("\n")[2]
+        return "  "
 
 
 def _mark(found: re.Match[str]) -> str:
     word = found[0]
-    return word if word[0] == '"' else (_LINE if word[1] == "/" else _BLOCK) * len(word)
+    if word[0] == '"':
+        return word
+    return (_LINE if word[1] == "/" else _BLOCK) * len(word)
 
 
 def _without_last_comma(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == '"' else found[0][:-1] + " "
+    if found[0][0] == '"':
+        return found[0]
+    return found[0][:-1] + " "
 
 
 def _refuse(word: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import as_failure, object_in
-from swarm_mcp.runtimes.json_editor import JsonText
+from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
 from swarm_mcp.runtimes.users_file import write_whole
 
 
@@ -37,7 +37,9 @@ class LinkedExtension:
         """The folder that it is linked to; empty where it is not there, or a copy."""
         told = object_in(self.folder / self.link)
         source = told.get("source")
-        return source if told.get("type") == "link" and isinstance(source, str) else ""
+        if told.get("type") == "link" and isinstance(source, str):
+            return source
+        return ""
 
     @as_failure()
     def put(self, source: Path) -> None:
@@ -62,9 +64,9 @@ class LinkedExtension:
     def is_disabled(self) -> bool:
         """Return True if a person has disabled it for all folders. The last rule that fits counts."""
         rules = object_in(self.folder.parent / "extension-enablement.json").get(self.name)
-        rules = rules.get("overrides") if isinstance(rules, dict) else None
+        rules = object_of(rules).get("overrides")
         found = False
-        for rule in rules if isinstance(rules, list) else []:
+        for rule in list_of(rules):
             folder = str(rule).removeprefix("!").removesuffix("*")
             if f"{self.user}/".startswith(folder):
                 found = str(rule).startswith("!")
@@ -74,6 +76,6 @@ class LinkedExtension:
         """Return the user's settings, a file with comments. Empty if they cannot be read."""
         try:
             tree = JsonText((self.home / "settings.json").read_text(encoding="utf-8")).tree
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # unreadable: as without settings
             return {}
-        return tree if isinstance(tree, dict) else {}
+        return object_of(tree)

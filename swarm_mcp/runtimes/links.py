@@ -11,14 +11,16 @@ from swarm_mcp.runtimes.steps import Steps
 
 def root_of(target: str, name: str) -> Path | None:
     """Return the folder that has the path `target` as `name`, or None if it ends otherwise."""
-    return Path(target.removesuffix(f"/{name}")) if target.endswith(f"/{name}") else None
+    if target.endswith(f"/{name}"):
+        return Path(target.removesuffix(f"/{name}"))
+    return None
 
 
 def leads_to(link: Path, name: str) -> Path | None:
     """Return the folder that the link leads to by `name` (it may be gone), or None."""
     try:
         return root_of(os.path.join(link.parent, os.readlink(link)), name)
-    except OSError:
+    except OSError:  # no link
         return None
 
 

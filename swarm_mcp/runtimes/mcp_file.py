@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.json_editor import JsonText
+from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
 from swarm_mcp.runtimes.server_name import NAME, NAMES, free_name
 from swarm_mcp.runtimes.users_file import decoded, delete, read, write_whole
 
@@ -30,7 +30,9 @@ def add_server(path: Path, replace: bool = False) -> str:
     if changed == text:
         return "skipped"
     write_whole(path, mark + changed.encode("utf-8"))
-    return "updated" if text.strip() else "wrote"
+    if text.strip():
+        return "updated"
+    return "wrote"
 
 
 def has_server(path: Path) -> bool:
@@ -57,10 +59,9 @@ def _ours(path: Path) -> tuple[list[str], JsonText | None, bytes]:
     try:
         text, mark = decoded(read(path), path)
         found = JsonText(text, strict=True)
-    except (SwarmError, ValueError):
+    except (SwarmError, ValueError):  # unreadable: not ours
         return [], None, b""
-    servers = found.tree.get(SERVERS) if isinstance(found.tree, dict) else None
-    servers = servers if isinstance(servers, dict) else {}
+    servers = object_of(object_of(found.tree).get(SERVERS))
     return [name for name in NAMES if servers.get(name) == ENTRY], found, mark
 
 
@@ -70,14 +71,24 @@ def _with_entry(text: str, path: Path, replace: bool) -> str:
         return json.dumps({SERVERS: {NAME: ENTRY}}, indent=2) + "\n"
     found = JsonText(text, strict=True)
     known = found.known_of((SERVERS, NAME))
-    servers = found.tree[SERVERS] if known else {}
+    servers = {}
+    if known:
+        servers = found.tree[SERVERS]
     if known == 2 and not isinstance(servers[NAME], dict) and not replace:
         raise SwarmError(f"{path} has a server {NAME!r} that is no server; --force replaces it")
-    taken = [] if replace else [name for name, server in servers.items() if not _is_of_this_name(server)]
+    if replace:
+        taken = []
+    else:
+        taken = [name for name, server in servers.items() if not _is_of_this_name(server)]
     name = free_name(dict.fromkeys(taken, path))
     entry = servers.get(name)
-    wanted = {**entry, **ENTRY} if isinstance(entry, dict) and "command" in entry else ENTRY
-    return text if entry == wanted else found.text_with((SERVERS, name), wanted)
+    if isinstance(entry, dict) and "command" in entry:
+        wanted = {**entry, **ENTRY}
+    else:
+        wanted = ENTRY
+    if entry == wanted:
+        return text
+    return found.text_with((SERVERS, name), wanted)
 
 
 def _is_of_this_name(server: object) -> bool:
@@ -85,4 +96,4 @@ def _is_of_this_name(server: object) -> bool:
     if not isinstance(server, dict):
         return False
     args = server.get("args")
-    return any("swarm-mcp" in str(word) for word in [server.get("command"), *(args if isinstance(args, list) else [])])
+    return any("swarm-mcp" in str(word) for word in [server.get("command"), *(list_of(args))])

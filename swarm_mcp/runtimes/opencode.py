@@ -60,10 +60,14 @@ class OpenCode(InPlace):
 
     def root(self) -> Path | None:
         root = leads_to(link(), PLUGIN_FILE)
-        return Path(os.path.realpath(root)) if root else None
+        if root:
+            return Path(os.path.realpath(root))
+        return None
 
     def beside(self, root: Path | None) -> list[Finding]:
-        found = [Finding("opencode start", "info", SLOW_START)] if root and _starts_slowly() else []
+        found = []
+        if root and _starts_slowly():
+            found = [Finding("opencode start", "info", SLOW_START)]
         files = [link().parent.parent / name for name in ("config.json", "opencode.json", "opencode.jsonc")]
         theirs = [file for file in files if NAME in servers_in_json(file, "mcp")]
         if root and theirs:  # the plugin sees all servers, and takes the name that is free

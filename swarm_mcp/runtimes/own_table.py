@@ -28,7 +28,10 @@ def put(path: Path, table: str, body: str, sign: str) -> bool:
     if is_named(rest, table) or _assigns(rest, table) or _assigns(rest, table.rpartition(".")[0]):
         raise SwarmError(f"{path} has a {table} that is not ours; nothing was changed")
     # A file that exists gets a line end of ours before the table. It goes with the table.
-    begin = "" if text is None or text.startswith(MARK) else "\n"
+    if text is None or text.startswith(MARK):
+        begin = ""
+    else:
+        begin = "\n"
     wanted = f"{rest}{begin}{MARK}[{table}]\n{body}"
     if wanted == text or (rest != text and text and f"[{table}]\n{body}" in text):
         return False
@@ -56,7 +59,7 @@ def has(path: Path, table: str, sign: str) -> bool:
     """Return True if our `table` is in the file at `path`. False if it cannot be read. `sign` as for `put`."""
     try:
         text = read_text(path) or ""
-    except SwarmError:
+    except SwarmError:  # as far as it can be read
         return False
     return _without(text, table, sign) != text
 
@@ -72,7 +75,10 @@ def is_foreign(text: str, section: str, name: str, sign: str) -> bool:
     Without a `sign`, a member that starts `swarm-mcp serve` is not foreign.
     """
     table = f"{section}.{name}"
-    rest = _without(text, table, sign) if sign else _without_swarm(text, table)
+    if sign:
+        rest = _without(text, table, sign)
+    else:
+        rest = _without_swarm(text, table)
     if is_named(rest, table) or _assigns(rest, table):
         return True
     inline = re.search(rf"^[ \t]*{_spelled(section)}[ \t]*=.*", rest, re.MULTILINE)
@@ -107,6 +113,8 @@ def _without(text: str, table: str, sign: str) -> str:
     for found in re.finditer(section, text, re.MULTILINE):
         if found[1] or sign in found[0]:
             before, after = text[: found.start()], text[found.end() :]
-            glue = "\n" if before and after and not before.endswith("\n") else ""
+            glue = ""
+            if before and after and not before.endswith("\n"):
+                glue = "\n"
             return before + glue + after
     return text

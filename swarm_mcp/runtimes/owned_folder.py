@@ -26,7 +26,10 @@ def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: b
     foreign file has a wanted name, unless `force`.
     """
     earlier = read_record(target).get("files", [])
-    ours = {*earlier, RECORD} if earlier else set()
+    if earlier:
+        ours = {*earlier, RECORD}
+    else:
+        ours = set()
     foreign = [name for name in wanted if name not in ours and (target / name).exists()]
     in_the_way = [name for name in foreign if (target / name).read_bytes() != wanted[name]]
     if in_the_way and not force:
@@ -56,7 +59,10 @@ def remove(target: Path) -> bool:
 def read_record(target: Path) -> dict[str, Any]:
     """Return the record of the folder (``name``, ``version``, ``files``, ...), or an empty one."""
     record = object_in(target / RECORD)
-    files = record.get("files") if record.get("name") == "swarm" else None
+    if record.get("name") == "swarm":
+        files = record.get("files")
+    else:
+        files = None
     # Its files may be removed, so it must be a bundle's own, and name only files inside the folder.
     if not isinstance(files, list) or not all(isinstance(n, str) and _is_inside(n) for n in files):
         return {}
@@ -68,7 +74,7 @@ def read_files(target: Path) -> dict[str, bytes]:
     names = read_record(target).get("files", [])
     try:
         return {name: (target / name).read_bytes() for name in ([*names, RECORD] if names else ())}
-    except OSError:
+    except OSError:  # not a folder of ours
         return {}
 
 
@@ -85,7 +91,7 @@ def _is_inside(name: str) -> bool:
 def _holds(path: Path, content: bytes) -> bool:
     try:
         return path.read_bytes() == content
-    except OSError:
+    except OSError:  # missing, so it differs
         return False
 
 
@@ -146,7 +152,7 @@ def _is_compiled(path: Path) -> bool:
     try:
         with open(cache_from_source(str(path)), "rb") as compiled:
             return compiled.read(len(head)) == head
-    except OSError:
+    except OSError:  # not compiled
         return False
 
 

@@ -16,6 +16,7 @@ from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
@@ -63,11 +64,15 @@ class Pi(InPlace):
 
     def root(self) -> Path | None:
         ours = self._ours()
-        return ours[0][1] if ours else None
+        if ours:
+            return ours[0][1]
+        return None
 
     def fault(self, root: Path) -> Finding | None:
         off = self._switched_off(self._ours()[0][0])
-        return self.said("fail", f"installed, but {off}", "pi config, or edit its settings.json") if off else None
+        if off:
+            return self.said("fail", f"installed, but {off}", "pi config, or edit its settings.json")
+        return None
 
     def users_servers(self) -> dict[str, Path]:
         files = (Path(here(), ".pi/mcp.json"), home() / "mcp.json")
@@ -89,13 +94,16 @@ class Pi(InPlace):
 
     def _packages(self) -> list[Any]:
         listed = object_in(home() / "settings.json").get("packages")
-        return listed if isinstance(listed, list) else []
+        return list_of(listed)
 
     def _ours(self) -> list[tuple[str, Path]]:
         """The packages in pi's settings that are this plugin: source as written, and its folder."""
         found = []
         for entry in self._packages():
-            source = entry.get("source") if isinstance(entry, dict) else entry
+            if isinstance(entry, dict):
+                source = entry.get("source")
+            else:
+                source = entry
             if not isinstance(source, str):
                 continue
             root = self._folder_of(source)
@@ -124,7 +132,9 @@ class Pi(InPlace):
         for entry in self._packages():
             if isinstance(entry, dict) and entry.get("source") == source:
                 wanted = entry.get("extensions")
-                words = [word for word in wanted if isinstance(word, str)] if isinstance(wanted, list) else None
+                words = None
+                if isinstance(wanted, list):
+                    words = [word for word in wanted if isinstance(word, str)]
                 if words == [] or any(word[:1] in ("-", "!") and word.endswith("index.ts") for word in words or ()):
                     return f"its extension is switched off in {home() / 'settings.json'}"
         return ""

@@ -86,13 +86,18 @@ class Qwen(InPlace):
     def root(self) -> Path | None:
         extension = _extension()
         source = extension.source()
-        root = Path(source) if source else extension.folder
-        return root if _is_ours(root) or (source and not root.exists()) else None
+        if source:
+            root = Path(source)
+        else:
+            root = extension.folder
+        if _is_ours(root) or (source and not root.exists()):
+            return root
+        return None
 
     def fault(self, root: Path) -> Finding | None:
         extension = _extension()
         if object_in(root / MANIFEST).get("hooks") != HOOKS:
-            text = f"{root} has the hooks of another client, which check no write here"
+            text = f"{root} has the hooks of another client: no write is checked here"
             return self.said("fail", text, self.mend)
         if extension.settings().get("disableAllHooks") is True:
             file = extension.home / "settings.json"

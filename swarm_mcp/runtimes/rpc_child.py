@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes.json_editor import object_of
 
 ANSWER_SECONDS = 30.0
 END_SECONDS = 2.5  # to end by itself, once its standard input is closed; and again, once it has been told
@@ -76,7 +77,7 @@ class RpcChild:
             try:
                 process.wait(END_SECONDS)
                 break
-            except subprocess.TimeoutExpired:
+            except subprocess.TimeoutExpired:  # the next signal is harder
                 continue
         self._listener.join(END_SECONDS)
 
@@ -147,7 +148,10 @@ def result_of(message: dict[str, Any], name: str, method: str) -> dict[str, Any]
     """Return the result in the answer that `name` gave to a request. Raises ClientFailed for an error in it."""
     error = message.get("error")
     if error:
-        said = error.get("message") if isinstance(error, dict) else error
+        if isinstance(error, dict):
+            said = error.get("message")
+        else:
+            said = error
         raise ClientFailed(f"{name} refused {method}: {str(said)[:300]}")
     result = message.get("result")
-    return result if isinstance(result, dict) else {}
+    return object_of(result)

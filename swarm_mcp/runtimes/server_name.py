@@ -12,6 +12,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import own_table
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.edited_json import tree_in
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.users_file import read_text
 
@@ -48,7 +49,9 @@ def other_names(clients: list[Runtime], root: Path) -> dict[str, str]:
 def in_bundle(root: Path) -> dict[str, str]:
     """Return client -> the name of our server, as `other_names` was when the bundle in `root` was written."""
     named = read_record(root).get(SERVERS)
-    return {str(client): str(name) for client, name in named.items()} if isinstance(named, dict) else {}
+    if isinstance(named, dict):
+        return {str(client): str(name) for client, name in named.items()}
+    return {}
 
 
 def said(client: Runtime, root: Path) -> str:
@@ -56,7 +59,10 @@ def said(client: Runtime, root: Path) -> str:
     name, there = in_bundle(root).get(client.name, NAME), client.users_servers().get(NAME)
     if name == NAME:
         return ""
-    why = f"{there} has an MCP server {NAME!r} of yours, which stays" if there else f"another {NAME!r} was here"
+    if there:
+        why = f"{there} has an MCP server {NAME!r} of yours, which stays"
+    else:
+        why = f"another {NAME!r} was here"
     return f"swarm's MCP server is called {name!r} here: {why}"
 
 
@@ -67,7 +73,9 @@ def finding(client: Runtime, root: Path) -> Finding | None:
     about = f"{client.name} server name"
     if clash is None:
         words = said(client, root)
-        return Finding(about, "ok", words) if words else None
+        if words:
+            return Finding(about, "ok", words)
+        return None
     text = f"{clash} has an MCP server {name!r} of yours, and so has swarm: one of the two is missing in its sessions"
     return Finding(about, "warn", text, f"swarm-mcp install --client {client.name}")
 
@@ -76,10 +84,10 @@ def servers_in_json(path: Path, key: str, is_ours: Callable[[object], bool] | No
     """Return the names of the servers under `key` of a JSON file, each with the file; without those that are ours."""
     try:
         tree = tree_in(path)
-    except SwarmError:
+    except SwarmError:  # unreadable: no name is taken
         return {}
-    servers = tree.get(key) if isinstance(tree, dict) else None
-    servers = servers if isinstance(servers, dict) else {}
+    servers = object_of(tree).get(key)
+    servers = object_of(servers)
     return {name: path for name, server in servers.items() if not (is_ours or runs_swarm)(server)}
 
 
@@ -90,7 +98,7 @@ def servers_in_toml(path: Path, sign: str = "") -> dict[str, Path]:
     """
     try:
         text = read_text(path) or ""
-    except SwarmError:
+    except SwarmError:  # unreadable: no name is taken
         return {}
     return {name: path for name in NAMES if own_table.is_foreign(text, "mcp_servers", name, sign)}
 

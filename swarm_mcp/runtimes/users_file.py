@@ -15,7 +15,7 @@ def read(path: Path) -> bytes | None:
     """Return the content of a file, or None if there is none. Raises SwarmError."""
     try:
         return path.read_bytes()
-    except FileNotFoundError:
+    except FileNotFoundError:  # no file yet
         return None
     except OSError as error:
         raise SwarmError(f"cannot read {path}: {error.strerror}") from None
@@ -32,7 +32,10 @@ def read_text(path: Path) -> str | None:
 
 def decoded(raw: bytes | None, path: Path) -> tuple[str, bytes]:
     """Return the text of a file, and the byte order mark before it. Raises SwarmError."""
-    mark = BYTE_ORDER_MARK if raw and raw.startswith(BYTE_ORDER_MARK) else b""
+    if raw and raw.startswith(BYTE_ORDER_MARK):
+        mark = BYTE_ORDER_MARK
+    else:
+        mark = b""
     try:
         return (raw or b"")[len(mark) :].decode("utf-8"), mark
     except UnicodeDecodeError:
@@ -52,11 +55,14 @@ def write_whole(path: Path, content: bytes, through_link: bool = True) -> None:
 
     A link stays a link, and its target is written. With `through_link` False, the link is replaced.
     """
-    path = _target(path) if through_link else path
+    if through_link:
+        path = _target(path)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0
+        mode = 0
+        if path.exists():
+            mode = path.stat().st_mode & 0o7777
         with open(scratch, "wb", opener=open_private if mode else None) as file:  # it may hold secrets
             file.write(content)
             file.flush()

@@ -27,7 +27,7 @@ LEAVE_SECONDS = 3.0  # to wait for a busy store at the end; a session that stays
 # After the client's last line: time without a delivered answer until the server ends, and looks meanwhile.
 LINGER_SECONDS, LINGER_LOOKS = 1.6, 32
 FINISH_SECONDS = 0.3  # to note delivered answers in the store
-MOST_GREETINGS = 16  # messages that are answered before the event loop, which reads while a client does not
+MOST_GREETINGS = 16  # messages answered before the event loop. Only the event loop reads while a client does not read
 STUCK_SECONDS = 8.0  # until the server ends although it could not leave the store
 
 
@@ -51,7 +51,7 @@ def run(with_check: bool = False) -> int:
             _join(session)
         connection = Connection(service.server)
         if _greet(service, connection, incoming, outgoing):
-            from swarm_mcp.server.serving import serve  # loads asyncio, for which no handshake should wait
+            from swarm_mcp.server.serving import serve  # loads asyncio; the handshake does not wait for that
 
             serve(service, connection, incoming, outgoing)
     except BaseException:
@@ -62,10 +62,9 @@ def run(with_check: bool = False) -> int:
 
 
 class Shutdown:
-    """The server's end: it leaves the store once, from whichever thread first has a reason, and is gone.
+    """The server's end: one thread leaves the store, once, and ends the process.
 
-    Other threads may be waiting in reads and in the store then; nothing is left to wait for but what
-    `finish(seconds)` waits for.
+    Other threads may still be reading or using the store. Only ``finish(seconds)`` is waited for.
     """
 
     def __init__(self, session: CallingSession, finish: Callable[[float], None]):
@@ -86,18 +85,25 @@ class Shutdown:
         os._exit(0)
 
     def begin(self) -> None:
-        """The same from a signal handler, which may have interrupted anything: an import, another leaving."""
+        """Leave, from a signal handler. It may have interrupted anything, such as an import or another thread's
+        leaving.
+        """
         _thread.start_new_thread(self.now, ())
 
     def linger(self, outgoing: Outgoing) -> None:
-        """End once the client has been given no answer for a while. What is answered sooner ends by itself."""
+        """End once no answer has reached the client for a while. A server without open requests ends by itself before
+        that.
+        """
         _thread.start_new_thread(self._linger, (outgoing,))
 
     def _linger(self, outgoing: Outgoing) -> None:
         wrote_at, looks = outgoing.wrote_at, 0
         while looks < LINGER_LOOKS:  # and not by the clock: on a busy machine an answer and a look both take longer
             time.sleep(LINGER_SECONDS / LINGER_LOOKS)
-            looks = looks + 1 if outgoing.wrote_at == wrote_at else 0
+            if outgoing.wrote_at == wrote_at:
+                looks = looks + 1
+            else:
+                looks = 0
             wrote_at = outgoing.wrote_at
         self.now()
 
@@ -111,7 +117,10 @@ def _greet(service: Service, connection: Connection, incoming: Incoming, outgoin
         line = incoming.read_line()
         if not line:
             return False
-        messages = messages_in(line, service.mends) if line.strip() else []
+        if line.strip():
+            messages = messages_in(line, service.mends)
+        else:
+            messages = []
         if any(isinstance(message, Request) and message.method in service.slow for message in messages):
             incoming.put_back(line)
             return True
@@ -143,7 +152,7 @@ def _watch(session: CallingSession, shutdown: Shutdown) -> None:
 
 
 def _tidy(session: CallingSession) -> float:
-    """Do what is due; the seconds until there is more, which is soon while much has piled up."""
+    """Do the housekeeping that is due. Return the seconds until the next; few if much is left."""
     try:
         if os.path.isfile(store_path()):
             with Store(busy_seconds=LEAVE_SECONDS) as store:

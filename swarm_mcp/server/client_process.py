@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOOK_SECONDS = 1.0  # between two looks at the process, where the system does not report its end
-ZOMBIE_SECONDS = 0.05  # between the report of an end and the moment in which the process counts as gone
+ZOMBIE_SECONDS = 0.05  # between the report of an end and the end that `gone` sees
 
 
 class ClientProcess:
-    """The process `pid`, started at `started`. Pid 0 stands for an unknown client, which never ends."""
+    """The process `pid`, started at `started`. Pid 0 stands for an unknown client, and never ends."""
 
     def __init__(self, pid: int, started: str):
         self._pid, self._started, self._here = pid, started, host_id()
@@ -33,7 +33,7 @@ class ClientProcess:
                 pass  # it has ended already, or the system does not report ends: `wait_for_end` looks by itself
 
     def wait_for_end(self, seconds: float) -> bool:
-        """Wait for the end of the process, at most `seconds`. Return whether it has ended."""
+        """Wait for the end of the process, at most `seconds`. Return True if it has ended."""
         if not self._pid:
             time.sleep(seconds)
             return False

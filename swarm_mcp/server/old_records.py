@@ -10,7 +10,7 @@ PREFIX = "opening-"
 
 
 def forget_records() -> bool:
-    """Remove every record, and their folder once it is empty. Return whether there was a record."""
+    """Remove every record, and their folder once it is empty. Return True if there was a record."""
     folder, found = os.path.join(state_dir(), "server"), False
     try:
         for name in os.listdir(folder):

@@ -7,15 +7,15 @@ LISTED = [
     {
         "uri": INBOX,
         "name": "inbox",
-        "description": "Messages this session has not read yet. Reading the resource does not mark them as read."
-        " Where there are many, `?after=` goes on behind those of an earlier answer; `?limit=` asks for fewer.",
+        "description": "This session's unread messages. Reading the resource does not mark them as read."
+        " `?after=` continues after the messages of an earlier answer; `?limit=` asks for fewer.",
         "mimeType": "application/json",
     },
     {
         "uri": TASKS,
         "name": "tasks",
         "description": "Tasks of this scope by status: the most urgent, and the newest of those that ended;"
-        " `not_shown` counts the others, which list_tasks has.",
+        " `not_shown` counts the others; list_tasks has them.",
         "mimeType": "application/json",
     },
     {
@@ -29,7 +29,7 @@ TEMPLATES = [
     {
         "uriTemplate": LOCK + "{?file}",
         "name": "lock-for-file",
-        "description": "Who holds a file, since when and why; `active` is null where nobody does.",
+        "description": "The holder of a file's lock, since when and why; `active` is null for a free file.",
         "mimeType": "application/json",
     },
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -37,14 +38,15 @@ class UnknownResource(Exception):
 
 
 def is_known(uri: str) -> bool:
-    """Whether `uri` can be read and subscribed to."""
+    """Return True if `uri` can be read and subscribed to."""
     return _place(uri) in (INBOX, INSTANCES) or uri == TASKS or bool(_file_in(uri))
 
 
 def read(call: Call, uri: str) -> Answer:
-    """The resource, as the calling session may see it. Raises UnknownResource, and SwarmError for no such page.
+    """Return the resource, as the calling session may see it. Raises UnknownResource, and SwarmError for a wrong
+    cursor.
 
-    For a connection that is not registered the lists are empty. What there is no room for is said in numbers.
+    Lists are empty for a connection that is not registered. A list that is too long is cut, and says by how many rows.
     """
     if not is_known(uri):
         raise UnknownResource(uri)
@@ -56,7 +58,10 @@ def read(call: Call, uri: str) -> Answer:
     if uri == TASKS:
         return bounded(Answer(call.store.tasks.glance(row)))
     after, asked = _query(uri, "after"), _query(uri, "limit")
-    limit = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else None
+    if asked.isascii() and asked.isdigit() and len(asked) < 10:
+        limit = int(asked)
+    else:
+        limit = None
     if _place(uri) == INSTANCES:
         found = sessions_page(call.store, row, after=after, limit=limit)
     else:
@@ -71,7 +76,8 @@ def state(call: Call, uri: str) -> str:
     row = call.instance()
     answer = read(call, uri)
     if _place(uri) == INSTANCES and row:
-        seen = [(other["id"], other["label"], other["directory"]) for other in answer.value or ()]
+        rows: Iterable[Any] = answer.value or ()
+        seen = [(other["id"], other["label"], other["directory"]) for other in rows]
         return repr((seen, answer.notes))
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
@@ -79,8 +85,11 @@ def state(call: Call, uri: str) -> str:
     return json.dumps([answer.value, answer.notes])
 
 
-def _lock(store: Store, me: Session | None, file: str) -> dict:
-    path = file_of(me, file) if me else file
+def _lock(store: Store, me: Session | None, file: str) -> dict[str, Any]:
+    if me:
+        path = file_of(me, file)
+    else:
+        path = file
     return {"file": path, "active": store.locks.active_on(path, token(me.label or "", "identity") if me else "")}
 
 
@@ -89,16 +98,21 @@ def _place(uri: str) -> str:
 
 
 def _file_in(uri: str) -> str:
-    """Return the file that a URI asks for the lock of; empty for no such URI, and for what can be no path."""
-    file = _query(uri, "file") if len(uri) <= LONGEST_URI and _place(uri) == LOCK else ""
-    return file if len(file) <= LONGEST and "\0" not in file else ""
+    """Return the file of a lock's URI. Empty for another URI, and for a name that can be no path."""
+    if len(uri) <= LONGEST_URI and _place(uri) == LOCK:
+        file = _query(uri, "file")
+    else:
+        file = ""
+    if len(file) <= LONGEST and "\0" not in file:
+        return file
+    return ""
 
 
 def _query(uri: str, name: str) -> str:
     query = uri.partition("#")[0].partition("?")[2]
     try:
         return parse_qs(query, max_num_fields=8).get(name, [""])[0]
-    except ValueError:
+    except ValueError:  # more than eight fields: no URI of ours
         return ""
 
 
@@ -108,7 +122,7 @@ PACE_SECONDS = 0.1  # between two looks at the store; a busy store changes a hun
 class Subscriber:
     """One receiver of changes: `uris` are its resources, `call` is the request that asked for them.
 
-    `meta` stands in each notification. None is sent before `ready`.
+    `meta` stands in each notification. No notification is sent before `ready`.
     """
 
     def __init__(self, call: Request, uris: set[str], meta: dict[str, Any]):
@@ -216,7 +230,7 @@ class Subscriptions:
 
     async def _state(self, uri: str, call: Request) -> str:
         try:
-            return await self._calls.run(lambda made: state(made, uri), call.meta)
+            return str(await self._calls.run(lambda made: state(made, uri), call.meta))
         except Exception as error:
             _print(uri, error)
             return ""

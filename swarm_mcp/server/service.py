@@ -7,6 +7,8 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
 from swarm_mcp.runtimes.transport import CHECK_TOOL
+from swarm_mcp.server.guidance import PROMPTS
+from swarm_mcp.server.resource_list import LISTED, TEMPLATES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60  # characters of a client's text in an error
 INSTRUCTIONS = (
-    "Coordination between coding sessions that share files. Your own writes to a file that another session has"
-    " locked are denied; lock_file keeps others from a file, folder or pattern of yours, or waits in line for it"
-    " (wait_seconds); explain_lock says who holds what and who waits. Sessions also hand each other work (tasks),"
-    " talk (messages) and wait for each other (wait_for_activity); bootstrap shows where things stand."
+    "Coordination between coding sessions that share files. Your writes to a file that another session has locked are"
+    " denied. lock_file keeps others from a file, folder or pattern, or waits in line for it (wait_seconds);"
+    " explain_lock names holders and waiters. Sessions also hand each other work (tasks), talk (messages) and wait for"
+    " each other (wait_for_activity); bootstrap shows the state of all."
 )
 # The lists never change. For a list that may change, Claude Code listens from the first moment of every session.
 CAPABILITIES = {
@@ -53,7 +55,7 @@ class Service:
         self.server = Server(info, CAPABILITIES, {**lists, **self.slow}, INSTRUCTIONS)
 
     def waits(self, request: Request) -> bool:
-        """Return whether a request is answered only when something happens."""
+        """Return True for a request that stays unanswered until something happens."""
         if request.method == "subscriptions/listen":
             return True
         params = request.params
@@ -138,27 +140,19 @@ class Service:
 
 
 def _list_resources(_call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.resource_list import LISTED
-
     return {"resources": LISTED}
 
 
 def _list_templates(_call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.resource_list import TEMPLATES
-
     return {"resourceTemplates": TEMPLATES}
 
 
 def _list_prompts(_call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.guidance import PROMPTS
-
     listed = [{"name": one.name, "title": one.title, "description": one.description} for one in PROMPTS]
     return {"prompts": listed}
 
 
 def _get_prompt(call: Call) -> dict[str, Any]:
-    from swarm_mcp.server.guidance import PROMPTS
-
     name = call.params["name"]
     for prompt in PROMPTS:
         if prompt.name == name:
@@ -174,6 +168,9 @@ def result_of(answer: Answer) -> dict[str, Any]:
     if isinstance(answer.value, dict):
         result["structuredContent"] = answer.value
     elif answer.value is not None:
-        rest = answer.page.told() if answer.page else {}
+        if answer.page:
+            rest = answer.page.told()
+        else:
+            rest = {}
         result["structuredContent"] = {"items": answer.value, **rest}
     return result

@@ -1,9 +1,9 @@
-"""What has happened in a scope since a moment, as far as it concerns one session.
+"""Events since a moment, as far as they concern one session.
 
-Everything here is found through an index: asking costs the same with 100 000 rows as with none.
+All questions go through indexes: they cost the same with 100 000 rows as with one.
 
-A session's own changes are no news to it: it made them. The event rows tell whose a change was. Nor are
-those of sessions of another identity, but for their locks: that a file is held is never hidden.
+A session is not told of its own changes. It is not told of changes of another identity either, except of locks: a
+locked file is never hidden.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, onlooker
-from swarm_mcp.store import denials, lock_endings, lock_rows, session_life, session_table, task_reading
+from swarm_mcp.store import denials, lock_endings, lock_rows, reactions, session_table, task_reading
 from swarm_mcp.store.naming import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 EVENTS_AT_ONCE = 1000
@@ -36,14 +38,14 @@ CHANGES = {
     "kv": "kv_updates",
     "context": "lock_updates",
 }
-# What of a lock's event says who holds the file, and why.
+# Fields of a lock's event about its holder.
 _OF_THE_HOLDER = ("content", "note", "holder", "holder_label", "said")
 
 
 class Feed:
-    """Events of `scope` after the one with id `last` (None: the newest).
+    """Events of `scope` after the one with id `last` (None: from now on).
 
-    `identity` is that of the viewer, empty for none.
+    `identity` is the identity of the viewer, empty without one.
     """
 
     def __init__(self, tx: Transaction, scope: str, identity: str, last: int | None):
@@ -54,11 +56,11 @@ class Feed:
         self._known = Acquaintance(tx, self._viewer.label)
 
     def _newest(self) -> int:
-        """Return the id of the newest event, 0 where there is none."""
+        """Return the id of the newest event, 0 without events."""
         row = self._tx.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
         return (row and row.id) or 0
 
-    def read(self) -> list[dict]:
+    def read(self) -> list[dict[str, Any]]:
         if self._newest() < self.last:
             self.last = 0  # another store has taken the place of the one before
         rows = self._tx.rows(
@@ -72,7 +74,7 @@ class Feed:
             self.last = rows[-1].id
         return [self._seen(row) for row in rows]
 
-    def _seen(self, row: Event) -> dict:
+    def _seen(self, row: Event) -> dict[str, Any]:
         group, payload = row.type.partition(".")[0], payload_of(row)
         doer = row.subject if group == "instance" else row.actor
         open_to_viewer = self._known.may_meet(doer)
@@ -115,7 +117,7 @@ def moment(tx: Transaction, instance: Session) -> Moment:
 
 
 def since(tx: Transaction, instance: Session, before: Moment) -> News:
-    """Return what is new to this session since `before`."""
+    """Return all news of this session since `before`."""
     now = moment(tx, instance)
     if now == before:
         return News(now)
@@ -127,7 +129,8 @@ def since(tx: Transaction, instance: Session, before: Moment) -> News:
         "instance.": now.instances != before.instances,
         "kv.": now.kv != before.kv,
     }
-    if len(events) < EVENTS_AT_ONCE:  # else more than anybody reads one by one: all that moved is news
+    # else there are more than a reader goes through one by one: each kind that moved is news
+    if len(events) < EVENTS_AT_ONCE:
         for group in moved:
             mine = [event for event in events if event.type.startswith(group)]
             if mine:
@@ -139,12 +142,12 @@ def since(tx: Transaction, instance: Session, before: Moment) -> News:
 
 
 def feed(tx: Transaction, scope: str, identity: str, last: int | None = None) -> Feed:
-    """Return the events of `scope` after the one with id `last` (None: from now on), as `identity` may see them."""
+    """Return the events of `scope` after the one with id `last`, as `identity` may see them. Default: from now on."""
     return Feed(tx, scope, identity, last)
 
 
 def acquaintance(tx: Transaction, label: str | None) -> Acquaintance:
-    """Return what a viewer with this label may know of the sessions in events."""
+    """Return the sessions in events as a viewer with this label may know them."""
     return Acquaintance(tx, label, for_one_answer=True)
 
 
@@ -192,15 +195,15 @@ def of_sessions(tx: Transaction, ids: list[str]) -> list[Event]:
 
 
 def sweep(db: Database) -> None:
-    """Notice what nobody announces: sessions that died, and locks that went without a word of ours.
+    """Notice changes that no process announces: sessions that died, and locks that another program deleted.
 
-    Both end what others wait for. Costs one read while there is nothing of the kind.
+    Both end waits of other sessions. Costs one read while there is nothing of the kind.
     """
     lock_endings.let_lapse(db)
     if session_table.some_gone(db) or denials.are_due(db) or lock_rows.ended_holds(db):
         foreign = lock_rows.foreign_keys(db, 2000)
         with db.writing() as tx:
-            session_life.reclaim(tx)
+            reactions.reclaim(tx)
             lock_endings.reaped(tx, lock_rows.ended_holds(tx))
             lock_rows.give_keys(tx, foreign)  # or a lock by another spelling would be due again and again
             denials.settle(tx)
@@ -218,7 +221,7 @@ def _events(tx: Transaction, scope: str, after: int, until: int) -> list[Event]:
 
 
 def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquaintance, sight: task_reading.Sight) -> bool:
-    # What the system does to a session is that session's doing here: it joined, or is gone.
+    # The subject of an instance's event counts as its doer: it joined, or is gone.
     doer = event.subject if event.type.startswith("instance.") else event.actor
     if doer == instance.id:
         return False
@@ -228,8 +231,8 @@ def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquainta
     return known.may_meet(doer)
 
 
-def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
-    """Return what became of which file in the end; files that only this session has touched not."""
+def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
+    """Return the last change of each lock; without files that only this session has touched."""
     last: dict[str, Event] = {}
     for event in events:
         file = event.subject or ""
@@ -244,8 +247,8 @@ def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acqua
     return tuple(told)
 
 
-def payload_of(event: Event) -> dict:
-    """Return an event's payload; empty where it has none, or none that can be read."""
+def payload_of(event: Event) -> dict[str, Any]:
+    """Return an event's payload; empty if it has no payload, or an unreadable one."""
     try:
         value = loads(event.payload) if isinstance(event.payload, str) else None
     except (ValueError, RecursionError):
@@ -254,9 +257,9 @@ def payload_of(event: Event) -> dict:
 
 
 class Acquaintance:
-    """What a viewer with `label` may know of the sessions in events. Learns the labels of those that leave.
+    """The sessions in events, as far as a viewer with `label` may know them. Learns the labels of sessions that leave.
 
-    `for_one_answer`: it looks each session up once, since it is made anew for each answer.
+    `for_one_answer`: look each session up once, since the object is made for each answer.
     """
 
     def __init__(self, tx: Transaction, label: str | None, for_one_answer: bool = False):

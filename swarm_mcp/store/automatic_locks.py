@@ -93,7 +93,7 @@ class _Claimants:
         self._sessions: dict[tuple[str, str], Session | None] = {}
 
     def of(self, claim: Claim) -> Session | None:
-        """Return the session that claims, with its ``EVIDENCE``; None if this store does not know it."""
+        """Return the session behind a claim, with its ``EVIDENCE``; None for a session of another store."""
         key = claim.runtime, claim.session_id
         if key not in self._sessions:
             self._sessions[key] = self._tx.row(
@@ -105,7 +105,7 @@ class _Claimants:
         return self._sessions[key]
 
     def id_of(self, claim: Claim) -> str | None:
-        """Return the id of the session that claims, None if this store does not know it."""
+        """Return the id of the session behind a claim; None for a session of another store."""
         session = self.of(claim)
         return session.id if session else None
 
@@ -115,7 +115,7 @@ class _Claimants:
 
 
 def _settle(tx: Transaction, claimants: _Claimants, claim: Claim) -> bool:
-    """Make a lock of a claim, unless it has one or needs none; return True if the claim can go."""
+    """Make a lock of a claim, unless it has one or needs no lock; return True if the claim can go."""
     session = claimants.of(claim)
     if session is None or claim.is_over(time.time_ns()):
         return True
@@ -125,14 +125,14 @@ def _settle(tx: Transaction, claimants: _Claimants, claim: Claim) -> bool:
         return True  # the write has made it: a lock on it would hold all that is in it
     reach = _reach(claim)
     if reach is None:
-        return False  # nobody can lock such a file; the hooks still see the claim
+        return False  # such a file cannot be locked; the hooks still see the claim
     met = lock_rows.live(tx, lock_finder.meeting(tx, reach))
     if any(keeps_out(row, session.id, claim.agent, EXCLUSIVE) for row in met):
         return False
     mine = [row for row in met if row.instance_id == session.id]
     own = next((row for row in mine if row.mode == AUTO and lock_finder.is_same(row, reach)), None)
     if own is None and mine:
-        return True  # what it has asked for covers the file already
+        return True  # a lock that the session asked for covers the file already
     if own is None:
         wanted = LockRequest((reach,), NOTE, AUTO, claim.agent, float(claims.HOLD_SECONDS), tool=claim.tool)
         own = grants.grant(tx, session, wanted)[0]
@@ -150,7 +150,7 @@ def _renew(tx: Transaction, lock_id: str, claim: Claim) -> None:
 
 
 def _reach(claim: Claim) -> Reach | None:
-    """Return what a claim is on; None where the store can hold no such name."""
+    """Return the reach of a claim, or None for a name that the store cannot hold."""
     if not storable(claim.key) or not storable(claim.file):
         return None
     return reach_in({"file": claim.file, "path_key": claim.key, "pattern": None, "base": ""})
@@ -161,4 +161,4 @@ def _remove(done: list[Claim]) -> None:
         claims.drop(done)
         claims.sweep()
     except OSError:
-        return  # they are settled once more by whoever comes next
+        return  # the next process settles them once more

@@ -1,6 +1,6 @@
-"""Locked files that changed under their holders, and what was restored of them.
+"""Locked files that changed under their holders, and restored contents.
 
-A row says which file changed while whose call ran, and where the content before that is kept
+A row says for a file during whose call it changed, and where the earlier content is kept
 (``swarm_hook_core.watching.kept``). It goes when the kept content does.
 """
 
@@ -15,31 +15,33 @@ from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock
 from swarm_mcp.domain.session import TEAM, Session
-from swarm_mcp.store import claimed, events, lock_finder, messages, session_table
+from swarm_mcp.store import claimed, lock_finder, messages, session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names
-RESTORED = "restored"  # the kind of a row that `restore` has written; what it replaced is kept as well
+RESTORED = "restored"  # the kind of a row written by `restore`; the content that it replaced is kept as well
 
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
-    # Asks the disk, while nobody waits.
-    """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
+def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict[str, Any]]) -> list[int]:
+    # Asks the disk, before the transaction.
+    """Write down `changes` while session `writer` (None: not registered) ran a call; return the new rows' ids.
 
-    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
-    of the content before, empty for none, and when, in Unix seconds; with ``key`` where the file's key before the
-    change is known: a link may have taken its place. What nobody held by then is left out. The holders get one
-    message each.
+    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path of the
+    earlier content (empty if it was not kept), Unix seconds; with ``key`` where the file's key before the change is
+    known: a link may have taken its place. A file without a holder at that time is left out. Each holder gets one
+    message.
     """
     keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
-    told: dict[str, list[dict]] = {}
+    told: dict[str, list[dict[str, Any]]] = {}
     added = []
     with db.writing() as tx:
         claimed.adopt_in(tx)
@@ -59,10 +61,10 @@ def report(db: Database, writer: Session | None, tool: str, command: str, change
 
 
 def restored(db: Database, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
-    """Write down that absolute `file` was brought back from kept content `source`; the row's id.
+    """Write down that absolute `file` was brought back from kept content `source`; return the row's id.
 
-    `kept` is where the content is that it replaced, empty where there was none. Who holds the file is told,
-    unless that is `restorer` (None: a person).
+    `kept` is the path of the content that it replaced, empty without one. Holders of the file are told, except
+    `restorer` itself (None: a person).
     """
     key = key_of(file)
     held = lock_finder.on(db, file)
@@ -72,7 +74,7 @@ def restored(db: Database, restorer: Session | None, file: str, kept: str, sourc
         number = _add(tx, restorer.scope if restorer else scope, restorer, row)
         payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
         actor = restorer.id if restorer else "system"
-        events.add(tx, restorer.scope if restorer else scope, "context.restored", actor, file, payload)
+        tx.add_event(restorer.scope if restorer else scope, "context.restored", actor, file, payload)
         for lock in held:
             holder = session_table.live(tx, lock.instance_id)
             if holder and not (restorer and restorer.id == holder.id):
@@ -99,13 +101,13 @@ def known(tx: Transaction, scope: str) -> list[Breach]:
 
 
 def forget_old(tx: Transaction, limit: int) -> int:
-    """Inside a transaction: drop rows whose kept content has gone by its age, `limit` at most; how many went."""
+    """Inside a transaction: drop up to `limit` rows whose kept content is too old; return their number."""
     chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
     past = tx.now() - AGE_SECONDS
     return tx.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
 
 
-def _add(tx: Transaction, scope: str, writer: Session | None, row: dict) -> int:
+def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any]) -> int:
     tx.change(
         "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
         " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -118,8 +120,8 @@ def _add(tx: Transaction, scope: str, writer: Session | None, row: dict) -> int:
     return found.id if found else 0
 
 
-def _lock_on(tx: Transaction, row: dict, holder: Session) -> Lock | None:
-    """Return the lock that covers the file, or did when it changed; None where none did."""
+def _lock_on(tx: Transaction, row: dict[str, Any], holder: Session) -> Lock | None:
+    """Return the lock that covers the file, or did when it changed; else None."""
     file, key = row["file"], row["path_key"]
     locks = tx.rows(
         "SELECT id, scope, file, path_key, content, pattern, base FROM context WHERE type = 'lock' AND instance_id = ?",
@@ -144,7 +146,7 @@ def _lock_on(tx: Transaction, row: dict, holder: Session) -> Lock | None:
     return None
 
 
-def _is_known(tx: Transaction, writer: Session | None, row: dict) -> bool:
+def _is_known(tx: Transaction, writer: Session | None, row: dict[str, Any]) -> bool:
     found = tx.row(
         "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
         " AND abs(altered_at - ?) <= ?",
@@ -156,17 +158,17 @@ def _is_known(tx: Transaction, writer: Session | None, row: dict) -> bool:
     return found is not None
 
 
-def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict) -> None:
+def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict[str, Any]) -> None:
     payload = {
         "holder": row["holder_id"], "lock": lock.id, "note": lock.content, "key": row["path_key"],
         "writer_label": writer and writer.label, "tool": row["tool"], "command": row["command"],
         "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
     }  # fmt: skip
     actor = writer.id if writer else "system"
-    events.add(tx, lock.scope, "context.lock_breached", actor, row["file"], payload)
+    tx.add_event(lock.scope, "context.lock_breached", actor, row["file"], payload)
 
 
-def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows: list[dict]) -> None:
+def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows: list[dict[str, Any]]) -> None:
     if holder is None:
         return
     first = rows[0]
@@ -193,7 +195,7 @@ def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows:
     messages.post(tx, holder.scope, "system", holder.id, text)
 
 
-def _how_to_undo(row: dict) -> str:
+def _how_to_undo(row: dict[str, Any]) -> str:
     if row["kept"]:
         command = f"swarm-mcp restore {quoted(row['file'])} --id {row['id']}"
         return f"The content before is kept in {row['kept']}; `{command}` brings it back."

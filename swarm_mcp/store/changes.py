@@ -1,9 +1,9 @@
-"""Knowing when any process has committed to a store, at once and at no cost while nothing happens.
+"""Waiting for commits of any process to a store, at once and at no cost while nothing happens.
 
-`FileEvents` tells that the store's files were written to, by whatever process; `Changes` looks then whether that was a
-commit. A store is its file with ``-wal`` or ``-journal`` beside it, which come and go; so its folder is watched.
-`FileEvents` never opens the database file itself: closing any handle on it would drop the locks that SQLite holds on
-it for this whole process (https://sqlite.org/howtocorrupt.html, 2.2).
+`FileEvents` tells of writes to the store's files; `Changes` then looks for a commit. A store is its file with ``-wal``
+or ``-journal`` beside it. Those come and go, so the folder is watched. `FileEvents` never opens the database file
+itself: closing any handle on it would drop the locks that SQLite holds on it for this whole process
+(https://sqlite.org/howtocorrupt.html, 2.2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _kernel: Any = select  # not every system has `kqueue`
 
 
 class FileEvents:
-    """Events of a store's files. This one knows none and only keeps time, for systems that cannot tell."""
+    """Events of a store's files. This class gets no events and only keeps time, for systems without a way to get them.
+    """
 
     def __init__(self, path: str):
         self.path = path
@@ -44,11 +45,11 @@ class FileEvents:
 
     @property
     def rest(self) -> float:
-        """Seconds after which to look whether or not there was an event."""
+        """Seconds after which to look, with or without an event."""
         return POLL_SECONDS
 
     def wait(self, seconds: float) -> bool:
-        """Wait for an event or `interrupt`, for at most `seconds`; whether a file of the store was touched."""
+        """Wait for an event or `interrupt`, for at most `seconds`; return True if a file of the store was touched."""
         self.pause(seconds)
         return False
 
@@ -122,10 +123,10 @@ class Inotify(FileEvents):
 
     def _watch(self) -> bool:
         folder = os.fsencode(self.folder)
-        return self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0
+        return bool(self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0)
 
     def _touched(self) -> bool:
-        """Read all that is pending; whether any of it is about our files."""
+        """Read all pending events; return True if one is about our files."""
         touched = False
         while True:
             try:
@@ -145,9 +146,9 @@ class Inotify(FileEvents):
 
 
 class Kqueue(FileEvents):
-    """macOS and BSD: the folder, for files that come and go, and the log, for what is written to it.
+    """macOS and BSD: the folder, for files that come and go, and the log, for writes to it.
 
-    With a rollback journal each commit removes that file, which the folder tells.
+    With a rollback journal each commit removes the journal, which changes the folder.
     """
 
     def __init__(self, path: str):
@@ -175,7 +176,7 @@ class Kqueue(FileEvents):
         super().close()
 
     def _watch(self) -> bool:
-        """Watch what there is now; whether that is news."""
+        """Watch all files that are there now; return True if there is a new one."""
         news = False
         for path in (self.folder, os.path.join(self.folder, self.name + "-wal")):
             try:
@@ -204,7 +205,7 @@ class Kqueue(FileEvents):
         self._watched[path] = (handle, os.fstat(handle).st_ino)
         return True
 
-    def _event(self, handle: int, kind: int, flags: int, notes: int = 0):
+    def _event(self, handle: int, kind: int, flags: int, notes: int = 0) -> Any:
         return _kernel.kevent(handle, filter=kind, flags=flags, fflags=notes)
 
 
@@ -235,7 +236,7 @@ class Changes:
         self._connection: Any = None
         self._file: tuple[int, int] | None = None
         self._answered = 0.0
-        self._seen: tuple | None = None
+        self._seen: tuple[Any, ...] | None = None
         self._seen = self._version()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -279,7 +280,7 @@ class Changes:
     def __enter__(self) -> Changes:
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     # -------------------------------------------------------------- innards
@@ -295,8 +296,10 @@ class Changes:
         self._answered = time.monotonic()
         return True
 
-    def _version(self) -> tuple | None:
-        """Return what differs after every commit, None without a store; as last seen while one is on its way."""
+    def _version(self) -> tuple[Any, ...] | None:
+        """Return a value that differs after every commit, None without a store. While a commit is on its way: the last
+        value.
+        """
         try:
             found = os.stat(self.path)
             file = (found.st_dev, found.st_ino)
@@ -315,9 +318,9 @@ class Changes:
         except self.driver.Error:
             return self._seen  # locked for the blink of a commit, or only half there yet
 
-    def _connect(self):
-        # No waiting for a writer: the next look is soon enough. And no reading of the bare file where there
-        # is no leave to make the log's index: somebody who writes will make it.
+    def _connect(self) -> Any:
+        # Do not wait for a writer: the next look is soon enough. Do not read the bare file without the right to make
+        # the log's index: a writer will make it.
         uri = "file:" + self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
         return self.driver.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
 

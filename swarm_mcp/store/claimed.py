@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def adopt(db: Database) -> bool:
-    """Outside a transaction: make locks of what writes have claimed; return True if there was any claim."""
+    """Outside a transaction: make locks of the claims of hooks; return True if there were any."""
     if not db.adopts or not has_claims():
         return False
     from swarm_mcp.store import automatic_locks

@@ -1,9 +1,9 @@
-"""What falls due with time: gone sessions, old mail, finished tasks, old events, orphaned values.
+"""Cleaning: gone sessions, old mail, finished tasks, old events and orphaned values fall due with time.
 
-`Cleanup.clean` does all of it at once, because somebody asked. `Cleanup.some` does a little of it now
-and then, beside other writes, and never on the way to an answer: whatever has piled up, a call
-takes milliseconds. What is due is found through indexes, kind by kind, inside a transaction, and most of it by the part
-whose it is. `limit`: of rows (-1: all); `scope`: None for all; `mode`: as events name it, ``manual`` or ``periodic``.
+`clean` does all of it at once, on request. `some` does a little now and then, beside other writes, and never on the way
+to an answer: a call takes milliseconds, however much has piled up. Due rows are found through indexes, kind by kind,
+inside a transaction, mostly by the module of their table. `limit`: of rows (-1: all); `scope`: None for all; `mode`: as
+in events, ``manual`` or ``periodic``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import (
     breaches,
     denials,
-    events,
     leases,
     lock_endings,
     lock_rows,
@@ -34,6 +33,9 @@ from swarm_mcp.store.space import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from swarm_mcp.domain.message import KeyValue
     from swarm_mcp.store.database import Database, Transaction
 else:
@@ -65,11 +67,11 @@ class _RollBack(Exception):
 
 
 def some(db: Database) -> bool:
-    """Outside a transaction: remove a little of what is due, if it is time; whether it did.
+    """Outside a transaction: remove a little of the due rows, if it is time; return True if it was.
 
-    It is time when no process has done so for 30 s (2 s while something was left). Where it is not,
-    this costs one read. A busy store is left alone; it will be time again. No transaction of it takes others' time:
-    it is a few short ones. What room has become free is given back, a little each time.
+    It is time 30 s after the last pass of any process (2 s while something was left); until then this costs one read. A
+    busy store is left alone until the next time. Each pass is a few short transactions, so that other writers get their
+    turn. Free pages are given back, a few each time.
     """
     lock_endings.let_lapse(db)  # has a time of its own
     if not reactions.is_cleanup_due(db):
@@ -77,14 +79,14 @@ def some(db: Database) -> bool:
     try:
         with db.hurried():
             with db.writing() as tx:
-                if not reactions.is_cleanup_due(tx):  # somebody else was first
+                if not reactions.is_cleanup_due(tx):  # another process was first
                     return False
                 _note(tx, "pass", "", BACKLOG_SECONDS - PAUSE_SECONDS)  # should this one come to nothing
             left = _some(db)
             with db.writing() as tx:
                 _note(tx, "pass", "", BACKLOG_SECONDS - PAUSE_SECONDS if left else 0)
     except SwarmError:
-        # Busy; or there is a row that no rule foresees, of which `cleanup` tells. Nobody's work waits for this.
+        # Busy; or there is a row that no rule foresees, of which `cleanup` tells. No caller waits for this.
         return False
     _drop_old_contents()
     _drop_old_journals(db)
@@ -98,9 +100,9 @@ def due_in(tx: Transaction) -> float:
 
 
 def _some(db: Database) -> bool:
-    """Do one pass; tell whether it left something that could have gone.
+    """Do one pass; return True if it left due rows.
 
-    Each step is a short transaction of its own, so that others have their turn between them.
+    Each step is a short transaction, so that other processes have their turn in between.
     """
     # Loaded now, where it is needed: not while others wait for the store.
     if db.has("tasks"):
@@ -124,7 +126,7 @@ def _some(db: Database) -> bool:
 
 
 def _drop_old_journals(tx: Transaction) -> None:
-    """Remove what sessions that have gone wrote down of their work (``swarm_hook_core.traces``)."""
+    """Remove the journals of sessions that have gone (``swarm_hook_core.traces``)."""
     from swarm_hook_core.traces import traces_dir
 
     if not os.path.isdir(traces_dir()):
@@ -189,12 +191,12 @@ def _some_records(tx: Transaction) -> bool:
     return max(gone) >= AT_ONCE
 
 
-def _orphans_of(tx: Transaction, prefix: str):
+def _orphans_of(tx: Transaction, prefix: str) -> Callable[[str], tuple[Sequence[Any], str]]:
     return lambda after: values.orphans(tx, prefix, after, AT_ONCE, None)
 
 
 def _cascade(tx: Transaction, limit: int, scope: str | None) -> None:
-    """Cancel what depends on failed tasks that are about to be deleted: afterwards they would count as done."""
+    """Cancel dependents of failed tasks that are about to be deleted: afterwards the tasks would count as done."""
     for place in _scopes_of_failures(tx, limit, scope):
         tasks.settle_vanished(tx, place)
 
@@ -212,13 +214,13 @@ def _settle(tx: Transaction, scopes: set[str]) -> None:
         tasks.settle_vanished(tx, scope)
 
 
-def _walk(tx: Transaction, what: str, step):
-    """Do one step of a long way round, `step(place) -> (found, next place)`; return what it found."""
+def _walk(tx: Transaction, what: str, step: Callable[[str], tuple[Sequence[Any], str]]) -> list[Any]:
+    """Do one step of a long way round, `step(place) -> (found, next place)`; return the found rows."""
     before = _place(tx, what)
     found, place = step(before)
     if place != before:
         _note(tx, what, place)
-    return found
+    return list(found)
 
 
 def _place(tx: Transaction, what: str) -> str:
@@ -233,12 +235,12 @@ def _note(tx: Transaction, what: str, place: str, offset: int = 0) -> None:
     )
 
 
-def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict:
-    """Remove what is due in `scope` (None: everywhere); counts in the contract's shape.
+def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict[str, Any]:
+    """Remove all due rows in `scope` (None: everywhere); return counts in the contract's shape.
 
     A dry run does the same in a transaction that is rolled back, so that it cannot disagree.
     """
-    report: dict = {"dry_run": dry_run, "mode": "manual", "scope": scope, "at": db.now()}
+    report: dict[str, Any] = {"dry_run": dry_run, "mode": "manual", "scope": scope, "at": db.now()}
     try:
         with db.writing() as tx:
             report.update(_clean(tx, scope))
@@ -253,17 +255,17 @@ def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict
 
 
 def _give_back_all(db: Database) -> None:
-    """Give back what is free now, in as many short transactions as it takes: whoever asked for it may wait."""
+    """Give back all free pages, in as many short transactions as it takes: the caller may wait."""
     space = Space(db)
     try:
         while space.give_back():
             time.sleep(SHRINK_PAUSE_SECONDS)
         space.shorten_log(False)
     except SwarmError:
-        return  # somebody else writes all the time; the passes go on with it
+        return  # another process writes all the time; the passes go on with it
 
 
-def _clean(tx: Transaction, scope: str | None) -> dict:
+def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     mode = "manual"
     before = _count(tx, "context", "type = 'lock'", ())
     gone = [row for row in session_table.all_gone(tx) if scope in (None, row.scope)]
@@ -307,7 +309,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict:
     }
 
 
-def _count(tx: Transaction, table: str, condition: str, values: tuple) -> int:
+def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
     row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
     return row.n if row else 0
 
@@ -336,7 +338,7 @@ def _scopes_of_failures(tx: Transaction, limit: int, scope: str | None) -> list[
 
 
 def _drop_spent_mutexes(tx: Transaction, limit: int, scope: str | None, mode: str) -> dict[str, int]:
-    """Delete mutexes whose task has ended; how many went, by scope."""
+    """Delete mutexes of ended tasks; return their number by scope."""
     rows = tx.rows(
         "SELECT c.id, c.scope, c.instance_id, c.file, c.task_id, c.path_key FROM context c"
         " CROSS JOIN tasks t ON t.id = c.task_id"
@@ -351,7 +353,7 @@ def _drop_spent_mutexes(tx: Transaction, limit: int, scope: str | None, mode: st
 
 
 def _drop_orphan_locks(tx: Transaction, holders: list[str], limit: int, scope: str | None, mode: str) -> dict[str, int]:
-    """Delete locks held by `holders`, who are not registered; how many went, by scope."""
+    """Delete locks held by `holders`, which are not registered; return their number by scope."""
     rows: list[Lock] = []
     for holder in holders:
         found = [row for row in lock_rows.of(tx, holder) if scope in (None, row.scope)]
@@ -368,13 +370,13 @@ def _report_locks(tx: Transaction, kind: str, rows: list[Lock], mode: str) -> di
     return found
 
 
-def _report(tx: Transaction, kind: str, found: dict[str, int], mode: str, **more) -> None:
+def _report(tx: Transaction, kind: str, found: dict[str, int], mode: str, **more: object) -> None:
     for scope, count in found.items():
-        events.add(tx, scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
+        tx.add_event(scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
 
 
 def _has_more(gone: list[dict[str, int]]) -> bool:
-    """Tell whether of some kind, of which so many went by scope, there may be more."""
+    """Return True if a kind of row, of which these numbers went by scope, may have more due rows."""
     return any(sum(found.values()) >= AT_ONCE for found in gone)
 
 
@@ -389,10 +391,10 @@ def _drop_old_contents() -> None:
         kept.forget_names()
         forget_broken(now)
     except OSError:
-        return  # there are none, or they are not ours to see
+        return  # there are no kept contents, or this user may not see them
 
 
-def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple]:
+def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple[Any, ...]]:
     return (condition, (past,)) if scope is None else (f"scope = ? AND {condition}", (scope, past))
 
 

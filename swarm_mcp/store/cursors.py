@@ -27,7 +27,7 @@ def cursor(*place: object) -> str:
 
 
 def place_of(text: str, kinds: Sequence[type]) -> list[Any] | None:
-    """Return the place that a cursor stands for, None for an empty cursor.
+    """Return the place that a cursor stands for; None for an empty cursor.
 
     `kinds` are the types of its values; ``object`` for any. Raises UsageError if `text` is no cursor of such rows.
     """

@@ -6,6 +6,7 @@ import _thread
 import os
 import time
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 15.0
 PATIENCE_SECONDS = 0.05
 CONTRACT_VERSION = 1
-# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
-# comes later again at each use, which takes several times as long as running it.
+# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares later ones again at
+# each use, which takes several times as long as running them.
 STATEMENTS = 256
 _BESIDE = ("-wal", "-shm", "-journal")  # SQLite's own files: new ones have the mode of the store
 _OTHERS = 0o077
 _FILE, _FOLDER = 0o100000, 0o040000
-# Closing a file drops what locks the process has on it. So nobody here opens a store while another makes it.
+# Closing a file drops the process's locks on it. So no thread opens a store while another makes it.
 _making = _thread.allocate_lock()
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
@@ -60,12 +61,12 @@ class Transaction:
     if TYPE_CHECKING:
 
         @overload
-        def rows(self, sql: str, values: tuple | list = ()) -> list[Record]: ...
+        def rows(self, sql: str, values: Sequence[object] = ()) -> list[Record]: ...
 
         @overload
-        def rows(self, sql: str, values: tuple | list, kind: type[R]) -> list[R]: ...
+        def rows(self, sql: str, values: Sequence[object], kind: type[R]) -> list[R]: ...
 
-    def rows(self, sql: str, values: tuple | list = (), kind: type[Record] = Record) -> list:
+    def rows(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> list[Any]:
         """Return all rows of a query, as records of this kind."""
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
@@ -82,30 +83,43 @@ class Transaction:
     if TYPE_CHECKING:
 
         @overload
-        def row(self, sql: str, values: tuple | list = ()) -> Record | None: ...
+        def row(self, sql: str, values: Sequence[object] = ()) -> Record | None: ...
 
         @overload
-        def row(self, sql: str, values: tuple | list, kind: type[R]) -> R | None: ...
+        def row(self, sql: str, values: Sequence[object], kind: type[R]) -> R | None: ...
 
-    def row(self, sql: str, values: tuple | list = (), kind: type[Record] = Record):
+    def row(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> Any:
         """Return the first row of a query, or None."""
         found = self.rows(sql, values, kind)
         return found[0] if found else None
 
-    def column(self, sql: str, values: tuple | list = ()) -> list:
+    def column(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the first column of a query of numbers."""
         return [value for (value,) in self._execute(sql, values)]
 
-    def change(self, sql: str, values: tuple | list = ()) -> int:
+    def change(self, sql: str, values: Sequence[object] = ()) -> int:
         """Run one statement inside `writing`; the number of rows it changed."""
-        return self._execute(sql, values).rowcount
+        return int(self._execute(sql, values).rowcount)
 
     def has(self, rows: str, *values: object) -> bool:
         """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
         return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))
 
+    def add_event(
+        self, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict[str, Any] | str | None
+    ) -> None:
+        """Append a row to the audit trail, in the transaction of the change that it records.
+
+        `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON.
+        """
+        text = dumps(payload) if isinstance(payload, dict) else payload
+        self.change(
+            "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (scope, kind, actor, subject, text, self.now()),
+        )
+
     def version(self) -> tuple[int, int]:
-        """Return another value after each commit of somebody else, and where the file is another."""
+        """Return a value that differs after each commit of another process, and after the file was replaced."""
         number = self.rows("PRAGMA data_version")[0].data_version
         return id(self.connection), number
 
@@ -133,7 +147,7 @@ class Database(Transaction):
         self.read_only = read_only
         self.adopts = adopts
         self.busy_seconds = busy_seconds
-        self.turn_ends = 0.0  # until then it may write without asking who waits, by ``time.monotonic``
+        self.turn_ends = 0.0  # until then it may write without asking for waiting processes, by ``time.monotonic``
         self.after_commit = []
         self.driver = drivers.load()
         self.here = host_id()
@@ -142,14 +156,14 @@ class Database(Transaction):
         self.connection = self._open()
 
     def writing(self, before_waiting: Callable[[], object] | None = None) -> Turn:
-        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale.
+        """Return a transaction that holds the write lock from its beginning, so that nothing read in it is stale.
 
-        `before_waiting` is called where somebody else has the store, and may raise what makes waiting needless.
+        `before_waiting` is called if another process has the store, and may raise to make waiting needless.
         """
         return Turn(self, before_waiting)
 
     def hurried(self) -> _Hurry:
-        """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""
+        """Give up soon, inside the block, while another process is writing: for work that is not urgent."""
         return _Hurry(self)
 
     def refresh(self) -> None:
@@ -170,7 +184,7 @@ class Database(Transaction):
 
     # ----------------------------------------------------------------- opening
 
-    def _execute(self, sql: str, values):
+    def _execute(self, sql: str, values: Sequence[object]) -> Any:
         if not self.connection.in_transaction:
             self.refresh()
         self._prepared.add(sql)
@@ -184,7 +198,7 @@ class Database(Transaction):
             raise self._unavailable(error) from error
 
     def try_to(self, sql: str) -> bool:
-        """Run a statement; whether it could be, False where somebody else has the store."""
+        """Run a statement; return False if another process has the store."""
         if not self.connection.in_transaction:
             self.refresh()
         try:
@@ -195,7 +209,7 @@ class Database(Transaction):
             raise self._unavailable(error) from error
         return True
 
-    def insist_on(self, sql: str, wait, values: tuple | list = ()):
+    def insist_on(self, sql: str, wait: Callable[[], object], values: Sequence[object] = ()) -> Any:
         """Run a statement that found the store busy, after each `wait()`, for at most `busy_seconds`."""
         end = time.monotonic() + self.busy_seconds
         while True:
@@ -210,7 +224,7 @@ class Database(Transaction):
         why = f"somebody else was writing to it for {self.busy_seconds:g} s" if is_busy(error) else error
         return StoreUnavailable(f"the store {self.path} cannot be used: {why}")
 
-    def _open(self):
+    def _open(self) -> Any:
         try:
             refuse_link(self.path)
         except OSError as error:
@@ -223,7 +237,7 @@ class Database(Transaction):
         self._opened = file or (None if self.read_only else _identity(self.path))
         return connection
 
-    def _open_to_read(self):
+    def _open_to_read(self) -> Any:
         try:
             if not os.path.exists(self.path):
                 return self._empty()
@@ -242,14 +256,14 @@ class Database(Transaction):
             return connect_read_only(self.driver, self.path, self.busy_seconds)
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
 
-    def _empty(self):
+    def _empty(self) -> Any:
         from swarm_mcp.store.schema import create
 
         connection = self.driver.connect(":memory:", isolation_level=None)
         create(connection, self.driver, in_memory=True)
         return connection
 
-    def _open_to_write(self):
+    def _open_to_write(self) -> Any:
         try:
             _make_private(self.path)
             connection = self._connect()
@@ -269,7 +283,7 @@ class Database(Transaction):
             connection.close()
             raise self._unavailable(error) from error
 
-    def _connect(self):
+    def _connect(self) -> Any:
         connection = self.driver.connect(
             self.path,
             timeout=self.busy_seconds,
@@ -280,19 +294,19 @@ class Database(Transaction):
         connection.text_factory = as_text
         return connection
 
-    def _tune(self, connection) -> None:
+    def _tune(self, connection: Any) -> None:
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()  # reads the file, so it may have to wait
         if journal == "wal":
-            # A commit survives whatever kills processes; the last ones before a power cut may be lost, and
-            # with them every session they were about. Nothing is torn: checkpoints sync. With a rollback
-            # journal this could tear the file, so that keeps the default, FULL.
+            # A commit survives any kill of processes. The last commits before a power cut may be lost, and with them
+            # every session that they were about. Nothing is torn: checkpoints sync. With a rollback journal this
+            # setting could tear the file, so that journal keeps the default, FULL.
             connection.execute("PRAGMA synchronous = NORMAL")
             # Four times SQLite's own pages: each time, commits wait for the disk. No more, since a reader looks through
             # the log by tables of 4,062 pages, and the first of these costs it nothing.
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA busy_timeout = 0")  # from here on waiting is ours: see `transaction`
 
-    def _refuse_newer(self, connection) -> None:
+    def _refuse_newer(self, connection: Any) -> None:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         if found > CONTRACT_VERSION:
             connection.close()
@@ -362,7 +376,7 @@ def _short(value: object) -> object:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return which file is at `path` now; None where there is none."""
+    """Return an identity of the file at `path`; None without a file."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -371,7 +385,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _make_private(path: str) -> None:
-    """See to it that there is a file at `path` which this user alone can read. Raises OSError, for a link too."""
+    """Make sure that there is a file at `path` that only this user can read. Raises OSError, for a link too."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         make_private(folder)

@@ -1,8 +1,8 @@
-"""Who was kept from which file, and the word to them once it is free.
+"""Denials: sessions that were kept from a file, and the word to them once it is free.
 
-A row stands from the refusal until the file is free (then its session gets one message), until the
-session itself gets the lock, or until the session ends. A file that somebody waits for (``lock_queue``) is not
-free: the word comes when nobody holds it and nobody is in line for it.
+A row stands from the refusal until the file is free (then its session gets one message), until the session itself gets
+the lock, or until the session ends. A file with waiters in line (``lock_queue``) is not free: the word comes when the
+file has no holder and no waiter.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import events, lock_finder, lock_queue, notices, session_table
+from swarm_mcp.store import lock_finder, lock_queue, notices, session_table
 from swarm_mcp.store.lock_request import Attempt, reach_in, rule
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
-KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
-WRITE_DENIED = "context.write_denied"  # the event of a refusal for the sake of what another has not committed
+KEPT_SECONDS = 86400  # then no session waits any more, and cleanup forgets it
+WRITE_DENIED = "context.write_denied"  # the event of a refusal because of another session's uncommitted work
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
-# Reason of a release, as events have it -> what its holder did with what it held.
+# Reason of a release, as events have it -> words about the holder.
 _WAYS = {
     "": "{who} released {it}",
     "task_terminal": "the task that {who} held {it} for has ended",
@@ -42,9 +44,9 @@ _WAYS = {
     "agent_ended": "the agent of {who} that held {it} has ended",
 }
 _ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."
-LOOKED_AT_ONCE = 1000  # refusals that are looked at for whether their file is free by now: the newest
+LOOKED_AT_ONCE = 1000  # refusals that are checked for a free file: the newest
 
-# Of swarm_denials as `d`: nobody has a lock by that name any more.
+# Of swarm_denials as `d`: there is no lock by that name any more.
 _FREE = (
     "NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key IN (d.path_key, d.file))"
     f" AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND {SPELLED} AND c.file = d.file)"
@@ -52,16 +54,16 @@ _FREE = (
 
 
 def are_recent(tx: Transaction, instance_id: str) -> bool:
-    """Tell whether a refusal of this session was written down so recently that the same one `is_known`."""
+    """Return True if a refusal of this session was written down so recently that a repetition `is_known`."""
     sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND denied_at > ? LIMIT 1"
     return tx.row(sql, (instance_id, tx.now() - KNOWN_SECONDS)) is not None
 
 
 def is_known(tx: Transaction, instance: Session, lock: Lock | Waiter, path: str, tool: str) -> bool:
-    """Tell whether this session's refusal of `path` by this lock's holder was written down just now.
+    """Return True if this session's refusal of `path` by this lock's holder was written down just now.
 
-    A refused write stands for a refused request for the lock (`tool` says which) as well, but not the other way
-    round: a request must not hide that something would have been written.
+    A refused write stands for a refused request for the lock as well (`tool` tells them apart), but not the other way
+    round: a request must not hide a write.
     """
     others = (ASKED,) if tool in REQUESTS else REQUESTS
     row = tx.row(
@@ -80,9 +82,9 @@ def count(tx: Transaction, instance: Session, lock: Lock | Waiter) -> None:
 
 
 def record(tx: Transaction, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
-    """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`).
+    """Inside a transaction: write down that `instance` was kept from the file of `lock`.
 
-    `tried` says by what attempt of its own, or just by which tool.
+    `tried` is the refused attempt, or just the tool.
     """
     attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
     _wait(tx, instance, lock, attempt)
@@ -90,9 +92,9 @@ def record(tx: Transaction, instance: Session, lock: Lock | Waiter, tried: Attem
 
 
 def await_lock(tx: Transaction, instance: Session, lock: Lock) -> None:
-    """Inside a transaction: `instance` has asked the holder of `lock` for it, and hears when it is free.
+    """Inside a transaction: `instance` has asked the holder of `lock` for it, and is told when it is free.
 
-    Nothing was refused. What was refused before says more, and stays.
+    Nothing was refused. An earlier refusal says more, and stays.
     """
     values = (instance.id, key_of_lock(lock), lock.instance_id)
     sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
@@ -126,11 +128,9 @@ def _wait(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Atte
 def report(db: Database, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
     """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
 
-    Whether somebody still holds the file; where not, the session is told so at once. Of a refusal without a lock
-    (``Attempt.why``), `holder_id` is the session whose uncommitted work was in the way; it is an event alone.
+    Return True if the file is still held; else the session is told at once that it is free. Of a refusal without a lock
+    (``Attempt.why``), `holder_id` is the session with the uncommitted work; it is only an event.
     """
-    from swarm_mcp.store import storms
-
     attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
     tool = attempt.tool
     if attempt.why:
@@ -148,6 +148,8 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
                 count(tx, instance, theirs[0])
             else:
                 record(tx, instance, theirs[0], attempt)
+            from swarm_mcp.store import storms
+
             storms.note(tx, instance, theirs[0], key_of_lock(theirs[0]), attempt)
         else:
             _say_freed(tx, instance, file, holder_id, attempt)
@@ -157,9 +159,9 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
 
 
 def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter], attempt: Attempt) -> None:
-    """Inside a transaction: one of the session's agents was kept from what another of them holds.
+    """Inside a transaction: record that one of the session's agents was refused a file of another of its agents.
 
-    That is for the record alone: whatever the session is told is told to all of them.
+    It is for the record alone: a message to the session would reach all of its agents.
     """
     others = [lock for lock in held if (lock.instance_id, lock.agent) != (instance.id, attempt.agent)]
     if not others:
@@ -172,9 +174,9 @@ def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter]
 
 
 def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, attempt: Attempt) -> None:
-    """Inside a transaction: a write was refused for the sake of what session `owner_id` has not committed.
+    """Inside a transaction: record a refused write that would have hit uncommitted work of session `owner_id`.
 
-    Nobody waits for such a file: it is never said to be free. The same refusal is recorded once in a while.
+    Such a file is never said to be free. The same refusal is recorded once in `KNOWN_SECONDS`.
     """
     key = key_of(file)
     same = tx.row(
@@ -183,36 +185,41 @@ def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, a
         (tx.now() - KNOWN_SECONDS, WRITE_DENIED, instance.id, file, owner_id),
     )
     if same:
-        return  # who denied it has counted it
+        return  # the hook that denied it has counted it
     owner = session_table.get(tx, owner_id)
-    payload: dict = {"holder": owner_id, "holder_label": owner and owner.label, "key": key, "tool": attempt.tool}
+    payload: dict[str, Any] = {
+        "holder": owner_id,
+        "holder_label": owner and owner.label,
+        "key": key,
+        "tool": attempt.tool,
+    }
     payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
     payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
     payload.update(also=list(attempt.also), said=attempt.said)
     payload.update(_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
-    events.add(tx, instance.scope, WRITE_DENIED, instance.id, file, told)
+    tx.add_event(instance.scope, WRITE_DENIED, instance.id, file, told)
 
 
 def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
-    """Inside a transaction: record a refusal of which the lock has gone by now."""
+    """Inside a transaction: record a refusal whose lock has gone by now."""
     holder, path = session_table.get(tx, holder_id), attempt.path or file
-    payload: dict = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
+    payload: dict[str, Any] = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
     payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
     payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
-    events.add(tx, instance.scope, "context.lock_denied", instance.id, file, told)
+    tx.add_event(instance.scope, "context.lock_denied", instance.id, file, told)
 
 
 def _say(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
-    payload: dict = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
+    payload: dict[str, Any] = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
     payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
     payload.update(_facts(tx, instance, lock, attempt))
-    events.add(tx, instance.scope, "context.lock_denied", instance.id, lock.file, payload)
+    tx.add_event(instance.scope, "context.lock_denied", instance.id, lock.file, payload)
 
 
 def forget(tx: Transaction, instance_id: str, keys: list[str] | None = None) -> None:
-    """Inside a transaction: this session need not hear of these files (None: of any) any more."""
+    """Inside a transaction: forget the refusals of this session for these files (None: for all)."""
     condition, values = "instance_id = ?", [instance_id]
     if keys is not None:
         condition += f" AND path_key IN ({','.join('?' * len(keys))})"
@@ -226,7 +233,7 @@ def tell(tx: Transaction, locks: list[Lock], reason: str) -> None:
     Where a session is just taking the place of a dead holder (`taker`), the file is not free.
     `reason` as in the event of the release, empty for an ordinary one.
     """
-    freed: dict[tuple[str, str], list[Denial]] = {}  # (who is to hear, who held) -> denials
+    freed: dict[tuple[str, str], list[Denial]] = {}  # (session to tell, former holder) -> denials
     for lock in locks:
         for denial in _at(tx, key_of_lock(lock)):
             if denial.path_key in tx.taker[1]:
@@ -237,12 +244,12 @@ def tell(tx: Transaction, locks: list[Lock], reason: str) -> None:
 
 
 def follow(tx: Transaction, key: str, holder_id: str) -> None:
-    """Inside a transaction: what has this key has gone from one holder to another without being free."""
+    """Inside a transaction: the lock with this key has a new holder, without having been free."""
     tx.change("UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE path_key = ?", (holder_id, key))
 
 
 def are_due(tx: Transaction) -> bool:
-    """Tell whether `settle` has anything to do."""
+    """Return True if `settle` has anything to do."""
     return bool(_silently_freed(tx, 1))
 
 
@@ -253,10 +260,7 @@ def files(tx: Transaction, instance_id: str, limit: int) -> list[str]:
 
 
 def settle(tx: Transaction, limit: int = 100) -> None:
-    """Inside a transaction: tell those whose file is free, though nobody here has released it.
-
-    Implementations that know only the contract's tables delete locks without a word.
-    """
+    """Inside a transaction: tell sessions whose file is free, though no release was seen here."""
     freed: dict[tuple[str, str], list[Denial]] = {}
     for denial in _silently_freed(tx, limit):
         freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
@@ -357,17 +361,17 @@ def _post(tx: Transaction, instance: Session, denials: list[Denial], holder: Ses
 def key_of_lock(lock: Lock | Waiter) -> str:
     """Return what a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
     if key := lock.get("path_key"):
-        return key
+        return str(key)
     return lock.file if lock.file.startswith(MUTEX_PREFIX) else key_of(lock.file)
 
 
-def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict:
+def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
     """Return what the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
     `lock` is a row of ``LockTable``, or a waiter that goes first.
     """
     path = attempt.path or lock.file
-    told: dict = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
+    told: dict[str, Any] = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
     told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
     told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
     told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
@@ -378,7 +382,7 @@ def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Att
     return {name: value for name, value in told.items() if value}
 
 
-def _client_of(tx: Transaction, instance: Session) -> dict:
+def _client_of(tx: Transaction, instance: Session) -> dict[str, Any]:
     """Return ``{session: [runtime, id]}``: what the session's client calls it. Nothing where no client has it."""
     found = tx.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
     return {"session": [found.runtime, found.session_id]} if found else {}

@@ -1,7 +1,7 @@
-"""Granting locks: one statement that looks around a request, and the rows of what is granted.
+"""Granting locks: one statement that looks around a request, and the rows of the granted locks.
 
-Most requests run into nothing: nobody waits, nothing that they meet is held, no lease has lapsed. One that knows so is
-granted at once; whatever there is, is then asked about one by one.
+Most requests run into nothing: no waiters, no lock in the way, no lapsed lease. Such a request is granted at once; else
+each thing that the statement has found is looked at.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import events, lock_finder, lock_rows, reactions
+from swarm_mcp.store import lock_finder, lock_rows, reactions
 from swarm_mcp.store.lock_candidates import question
 from swarm_mcp.store.lock_rows import ON_FILES, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Transaction
     from swarm_mcp.store.lock_candidates import Asking
     from swarm_mcp.store.lock_request import LockRequest, Reach
@@ -38,15 +40,15 @@ _SOME_OF_ITS_OWN = (
 
 
 class Surroundings(Session):
-    """The session that asks, as ``EVIDENCE`` has it, and what there is any of (1 or 0).
+    """The session that asks, as ``EVIDENCE`` has it, and the existence of rows of each kind (1 or 0).
 
-    waiters  places in the line, whoever waits there
+    waiters  places in the line, of any session
     lapses   records of locks that lapsed under their holders
     logical  locks that hold in every work tree of a repository
     keyless  locks that another implementation has stored without a key
     leased   locks of this session that lapse
-    denied   refusals of this session that it is to hear of
-    met      locks that may meet what it asks for, in the same work tree, and keep it out or be its own
+    denied   refusals that this session is still to be told about
+    met      locks that may meet the request, in the same work tree, and keep it out or be its own
     """
 
     __slots__ = ()
@@ -61,8 +63,8 @@ class Surroundings(Session):
 
 
 def surroundings(tx: Transaction, instance: Session, reaches: tuple[Reach, ...], asking: Asking) -> Surroundings:
-    """Return what a request for these `reaches` finds around it; nothing at all where its session is not registered."""
-    values: list = []
+    """Return the surroundings of a request for these `reaches`; empty if its session is not registered."""
+    values: list[Any] = []
     asked: list[str] = []
     if len(reaches) <= MOST:
         for reach in reaches:
@@ -86,18 +88,20 @@ def grant(
     met: list[list[Lock]] | None = None,
     around: Surroundings | None = None,
 ) -> list[Lock]:
-    """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`.
+    """Inside a transaction that has found the way free: grant the locks; return their rows, as `acquire_all`.
 
-    `met`: what ``LockFinder.meeting`` says now of each that is wanted, where that is known; so `around`.
+    `met`: the locks that each wanted reach meets now, if known; so `around`.
     """
-    from swarm_mcp.store import denials, lock_queue
-
     waited = 0.0
     if around is None or around.waiters:
+        from swarm_mcp.store import lock_queue
+
         waited = lock_queue.waited(tx, wanted.ticket)
         lock_queue.pass_over(tx, instance, wanted)
         lock_queue.give_up(tx, wanted.ticket)
     if around is None or around.denied:
+        from swarm_mcp.store import denials
+
         denials.forget(tx, instance.id, keys_of(wanted))
     granted = [
         _grant(tx, instance, wanted, reach, lock_finder.same(tx, reach) if met is None else met[number], waited)
@@ -119,7 +123,7 @@ def _grant(
     own = next((row for row in mine if lock_finder.is_same(row, reach)), None)
     mode = None if wanted.mode == EXCLUSIVE else wanted.mode
     leased = wanted.ttl is not None
-    lock: dict = {
+    lock: dict[str, Any] = {
         "id": new_id(),
         "content": wanted.note,
         "task_id": wanted.task_id,
@@ -147,11 +151,11 @@ def _grant(
         lock.update(scope=instance.scope, instance_id=instance.id, type="lock", fence=lock_rows.next_fence(tx))
         lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
         lock_rows.insert(tx, lock, reach.file)
-    payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
+    payload: dict[str, Any] = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
     payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
     payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
     payload.update({"waited": waited} if waited else {})
-    events.add(tx, lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
+    tx.add_event(lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
     return Lock({**lock, "file": reach.file})
 
 

@@ -1,7 +1,7 @@
-"""Shared values that the store itself understands: who owns a scope's plan, and where work is tracked.
+"""Shared values that the store itself understands: the owner of a scope's plan, and the work tracker.
 
-``owner/planner`` says which session plans a scope: one at a time. ``config/work_tracker/<identity>`` (else
-``/default``) says which work tracker there is, ``tracker/<provider>/<identity>/<task>`` names a task's entry in it.
+``owner/planner`` names the session that plans a scope: one at a time. ``config/work_tracker/<identity>`` (else
+``/default``) names the work tracker, ``tracker/<provider>/<identity>/<task>`` a task's entry in it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from swarm_mcp.store import session_table, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 PLANNER_KEY = "owner/planner"
 PLANNER_WORD = "role:planner"
 TRACKER_KEY = "config/work_tracker/"
 DEFAULT_TRACKER = "default"
-# What names an entry of a tracker: only what says so itself, ``linear:ABC-1``, or the address of an issue on
-# linear.app. A word with a dash and digits is no such thing; titles are full of UTF-8, SHA-256, ISO-8601 and GPT-4.
+# The name of a tracker's entry: only an explicit one, ``linear:ABC-1``, or the address of an issue on linear.app. A
+# word with a dash and digits does not count; titles are full of UTF-8, SHA-256, ISO-8601 and GPT-4.
 _ENTRY_KEY = r"[A-Za-z][A-Za-z0-9]*-[0-9]+"
 _ENTRY = rf"(?<![\w.-])(?:linear:|(?:https?://)?(?:www\.)?linear\.app/[^\s/]+/issue/)({_ENTRY_KEY})(?![\w-])"
 
 
-def plan_owner(tx: Transaction, scope: str) -> dict | None:
-    """Return the value, None where nobody owns the plan, or only a session that has gone or plans no more."""
+def plan_owner(tx: Transaction, scope: str) -> dict[str, Any] | None:
+    """Return the plan's value; None if its owner has gone or plans no more, or there never was one."""
     value, before = _recorded(tx, scope), None
-    while value and value != before:  # who has left just now has also handed the plan over
+    while value and value != before:  # a session that has left just now has also handed the plan over
         row = session_table.live(tx, value["instance_id"])
         if row and row.scope == scope and plans(row.label):
             return value
@@ -41,7 +43,7 @@ def plan_owner(tx: Transaction, scope: str) -> dict | None:
 def settle_plan(tx: Transaction, row: Session, before: Session | None = None) -> None:
     """Inside a transaction: a session joined or was renewed as `row`; `before` is its row until then.
 
-    A planner takes a plan that nobody owns. One that has stopped planning here leaves it to the next.
+    A planner takes a plan without an owner. A session that has stopped planning here leaves its plan to the next.
     """
     if before and plans(before.label) and (before.scope != row.scope or not plans(row.label)):
         leave_plan(tx, before)
@@ -71,7 +73,7 @@ def _assign(tx: Transaction, row: Session) -> None:
     values.declare(tx, row.scope, PLANNER_KEY, f'{{{who},"assigned_at":{tx.now_ms()}}}')
 
 
-def _recorded(tx: Transaction, scope: str) -> dict | None:
+def _recorded(tx: Transaction, scope: str) -> dict[str, Any] | None:
     row = tx.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (scope, PLANNER_KEY))
     try:
         value = loads(row.value) if row else None
@@ -80,11 +82,11 @@ def _recorded(tx: Transaction, scope: str) -> dict | None:
     return value if isinstance(value, dict) and isinstance(value.get("instance_id"), str) else None
 
 
-def tracker_of(tx: Transaction, instance: Session) -> dict | None:
-    """Return ``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None.
+def tracker_of(tx: Transaction, instance: Session) -> dict[str, Any] | None:
+    """Return the tracker for this session's work, ``{key, value, updated_at}``, or None.
 
-    `value` is the parsed JSON, or the text itself where that is none. Whoever owns the key, its own
-    identity reads it: it is configuration, not a secret.
+    `value` is the parsed JSON, or the text itself if it is not JSON. An identity may read its tracker whoever owns the
+    key: it is configuration, not a secret.
     """
     identity = token(instance.label or "", "identity")
     for name in (identity, DEFAULT_TRACKER):
@@ -94,13 +96,15 @@ def tracker_of(tx: Transaction, instance: Session) -> dict | None:
     return None
 
 
-def link_entry(db: Database, instance: Session, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
-    """Remember that a task is entry `identifier` of the tracker; what was stored.
+def link_entry(
+    db: Database, instance: Session, provider: str, task_id: str, identifier: str, url: str = ""
+) -> dict[str, Any]:
+    """Note that a task is entry `identifier` of the tracker; return the stored value.
 
-    ``{identifier, [url], linked_at}``, `linked_at` in ms. Raises SwarmError where the session has no
-    identity, whose tracker it would be.
+    ``{identifier, [url], linked_at}``, `linked_at` in ms. Raises SwarmError for a session without an identity: the
+    tracker belongs to an identity.
     """
-    entry: dict = {"identifier": identifier}
+    entry: dict[str, Any] = {"identifier": identifier}
     if url:
         entry["url"] = url
     entry["linked_at"] = db.now_ms()
@@ -108,8 +112,8 @@ def link_entry(db: Database, instance: Session, provider: str, task_id: str, ide
     return entry
 
 
-def entry_of(tx: Transaction, instance: Session, provider: str, task_id: str) -> dict | None:
-    """Return what `link` stored for a task, or None."""
+def entry_of(tx: Transaction, instance: Session, provider: str, task_id: str) -> dict[str, Any] | None:
+    """Return the value that `link_entry` has stored for a task, or None."""
     if not token(instance.label or "", "identity") or not is_word(provider):
         return None
     row = values.get(tx, instance.scope, _entry_key(instance, provider, task_id))
@@ -127,17 +131,17 @@ def _entry_key(instance: Session, provider: str, task_id: str) -> str:
 
 
 def plans(label: str | None) -> bool:
-    """Tell whether a label says that its session is a planner."""
+    """Return True if a label marks its session as a planner."""
     return PLANNER_WORD in (label or "").split()
 
 
 def names_entry(text: str | None) -> bool:
-    """Tell whether `text` names an entry."""
+    """Return True if `text` names an entry."""
     return bool(entry_in(text))
 
 
 def entry_in(text: str | None) -> str:
-    """Return the first entry that `text` names, ``ABC-1`` for one; empty where it names none."""
+    """Return the first entry that `text` names, such as ``ABC-1``; else an empty text."""
     # Most texts are told apart by this alone, and `re` costs commands a few milliseconds.
     if not text or "linear" not in text.lower():
         return ""
@@ -147,7 +151,7 @@ def entry_in(text: str | None) -> str:
     return found[1].upper() if found else ""
 
 
-def _parsed(text: str):
+def _parsed(text: str) -> Any:
     try:
         return loads(text)
     except (ValueError, RecursionError):

@@ -1,10 +1,11 @@
-"""Locks that lapse: renewed by any sign of life of their session, warned about, and let go.
+"""Leases: rows of locks that lapse, and records of lapsed locks.
 
-Whether a lease is over is asked of the boot clock (``clock``) whenever a lock is looked at, so nothing here has to
-happen in time for a lapsed lock to stop holding. What happens here is what people should hear of it.
+The end of a lease is read from the boot clock (``clock``) whenever a lock is looked at. So a lapsed lock stops holding
+without anything happening here; this module writes down and tells people about it.
 
-The record of a lapse stands until its session is given that lock again, has left, or a day is over. While it stands,
-and another has had the file, the commit guard lets that session commit no such file: what it knows of it is old.
+The record of a lapse stands for a day, or until its session is given that lock again or leaves. While it stands, and
+another session has had the file since, the commit guard refuses a commit of that file by the former holder, since its
+knowledge of the file is old.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Transaction
 
 WARNED_AT = 0.2  # of a lease is left when its holder is warned; ``swarm_lock_due_idx`` counts on it
-RENEWED_EVERY = 3  # signs of life in the time of a lease, of whoever gives them without being asked
+RENEWED_EVERY = 3  # signs of life in the time of a lease, from clients that give them unasked
 LAPSES_KEPT_SECONDS = 86400
 
 _LEASED = "type = 'lock' AND ttl IS NOT NULL"
@@ -39,7 +40,7 @@ def is_any_renewable(tx: Transaction, instance_id: str) -> bool:
 
 
 def lapsed_of(tx: Transaction, instance_id: str) -> list[Lock]:
-    """Return the locks of this session whose leases are over."""
+    """Return the locks of this session with a lease that is over."""
     rows = lock_rows.select(tx, "AND c.ttl IS NOT NULL AND c.instance_id = ?", (instance_id,))
     return [row for row in rows if lock_rows.has_lapsed(tx, row)]
 
@@ -54,13 +55,13 @@ def renew(tx: Transaction, instance_id: str) -> None:
 
 
 def is_due(tx: Transaction, instance_id: str) -> bool:
-    """Tell whether `keep` would write: a third of one of this session's leases is over."""
+    """Return True if `keep` would write: a third of one of this session's leases is over."""
     left = until_due(tx, instance_id)
     return left is not None and left <= 0
 
 
 def next_due(tx: Transaction) -> float | None:
-    """Return the seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
+    """Return the seconds until a holder is to be warned, or a lease is over; None without leases."""
     rows = tx.rows(
         f"SELECT ttl, renewed, warned FROM context WHERE {_LEASED} AND booted = ?"
         " ORDER BY renewed + ttl * 0.8 LIMIT 50",
@@ -76,7 +77,7 @@ def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
 
     for lock in locks:
         if lock.mode == AUTO:
-            continue  # nobody has asked for it, or counts on it
+            continue  # no session has asked for it, or counts on it
         left = lock_rows.left(tx, lock) or 0.0
         lapsed_at = int(time.time() + left)
         holder = session_table.get(tx, lock.instance_id)
@@ -91,7 +92,7 @@ def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
 
 
 def note_grant(tx: Transaction, instance: Session, locks: list[Lock]) -> None:
-    """Inside a transaction that has granted these locks: whose they were before, if they lapsed."""
+    """Inside a transaction that has granted these locks: note the new holder with lapses of the same files."""
     for lapse in tx.rows("SELECT * FROM swarm_lapses", (), Lapse):
         for lock in locks:
             if lapse.instance_id == instance.id:
@@ -103,7 +104,7 @@ def note_grant(tx: Transaction, instance: Session, locks: list[Lock]) -> None:
 
 
 def overtaken(tx: Transaction, instance_id: str) -> list[Lapse]:
-    """Return what this session held until it lapsed, and somebody else has had since."""
+    """Return lapsed locks of this session that another session has taken since."""
     return tx.rows(
         "SELECT * FROM swarm_lapses WHERE instance_id = ? AND taken_fence IS NOT NULL ORDER BY lapsed_at",
         (instance_id,),
@@ -117,9 +118,9 @@ def forget_lapses_of(tx: Transaction, instance_id: str) -> None:
 
 
 def forget_old_lapses(tx: Transaction, after: str, limit: int) -> str:
-    """Inside a transaction: drop what is more than a day old, or of no session that is here.
+    """Inside a transaction: drop records older than a day, and those of sessions that have gone.
 
-    Among the next `limit` behind `after`. Return the last one looked at, empty at the end.
+    Looks at the next `limit` behind `after`. Return the last one looked at, empty at the end.
     """
     rows = tx.rows(
         f"SELECT rowid AS place FROM swarm_lapses WHERE rowid > ? ORDER BY rowid LIMIT {limit}", (int(after or 0),)
@@ -134,7 +135,7 @@ def forget_old_lapses(tx: Transaction, after: str, limit: int) -> str:
 
 
 def until_due(tx: Transaction, instance_id: str) -> float | None:
-    """Return the seconds until a third of this session's first lease is over; None where it has none."""
+    """Return the seconds until a third of this session's first lease is over; None without leases."""
     rows = tx.rows(
         f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_RENEWABLE} AND instance_id = ?",
         (instance_id,),
@@ -146,7 +147,7 @@ def until_due(tx: Transaction, instance_id: str) -> float | None:
 
 
 def due(tx: Transaction, limit: int) -> list[str]:
-    """Return the ids of locks whose holders are to be warned, or that have lapsed."""
+    """Return the ids of locks that have lapsed, or whose holders are to be warned."""
     boot, now, wall = clock.boot(tx.here), clock.now(), time.time()
     found = f"SELECT id FROM context WHERE {_LEASED} AND"
     rows = tx.rows(

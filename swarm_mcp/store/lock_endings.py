@@ -1,4 +1,4 @@
-"""How locks end: given back, lapsed, taken away, or left by who has gone; each with its event and word to who waits."""
+"""How locks end: released, reaped after their holders have gone or ended, and lapsed in time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from swarm_hook_core.untrusted_text import named
 from swarm_mcp.domain.lock import AUTO, Lock
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import leases, lock_rows, messages, reactions, session_table
+from swarm_mcp.store import lock_rows, reactions, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database, Transaction
     from swarm_mcp.store.lock_request import Reach
 
-# Of a row as it is deleted: what tells whether its holder is there, and whether anybody was kept out of anything.
+# Of a row as it is deleted: the evidence about its holder, and the existence of denials.
 _SESSION = "swarm_sessions s WHERE s.instance_id = context.instance_id"
 _INSTANCE = "instances i WHERE i.id = context.instance_id"
 _OF_THE_HOLDER = ", ".join(
@@ -71,7 +71,7 @@ def _deleted(tx: Transaction, instance: Session, reach: Reach, agent: str, fence
 
 
 def reaped(tx: Transaction, rows: list[Lock]) -> list[Lock]:
-    """Inside a transaction: those of `rows` that still hold. What is left of gone sessions is removed."""
+    """Inside a transaction: return the locks of `rows` that still hold; remove the rest, with all of gone sessions."""
     void = [row for row in rows if lock_rows.is_void(tx, row)]
     for holder_id in {row.instance_id for row in void if lock_rows.has_gone(tx, row)}:
         holder = session_table.get(tx, holder_id)
@@ -88,10 +88,12 @@ def reaped(tx: Transaction, rows: list[Lock]) -> list[Lock]:
 
 
 def let_lapse(db: Database) -> bool:
-    """Outside a transaction: warn of leases that are nearly over, let go what has lapsed; whether there was any.
+    """Outside a transaction: warn of leases that are nearly over, end lapsed locks; return True if there were any.
 
-    Costs one read while nothing is due. A busy store is left alone; somebody will be around again.
+    Costs one read while nothing is due. A busy store is left alone until the next time.
     """
+    from swarm_mcp.store import leases
+
     if not leases.due(db, 1):
         return False
     try:
@@ -104,6 +106,8 @@ def let_lapse(db: Database) -> bool:
 
 def settle_leases(tx: Transaction) -> None:
     """Do as `let_lapse`, inside a transaction."""
+    from swarm_mcp.store import leases
+
     for lock_id in leases.due(tx, AT_ONCE):
         for row in reaped(tx, lock_rows.select(tx, "AND c.id = ?", (lock_id,))):
             _warn(tx, row)
@@ -117,4 +121,6 @@ def _warn(tx: Transaction, row: Lock) -> None:
             f"[auto] Your lock on {named(plain(row.file))} lapses in {left:.0f} s. Anything this session does"
             " renews it; if you need it no longer, release it: others may be waiting."
         )
+        from swarm_mcp.store import messages
+
         messages.post(tx, holder.scope, "system", holder.id, text)

@@ -1,4 +1,4 @@
-"""Finding locks by what they reach: in their own work tree, and through others of the same repository."""
+"""Finding locks by their reach: in their own work tree, and through others of the same repository."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def covering(tx: Transaction, reach: Reach) -> list[Lock]:
 def meeting(tx: Transaction, reach: Reach, asking: Asking | None = None) -> list[Lock]:
     """Return locks that meet `reach`, here or in another work tree, live or not.
 
-    With `asking` what never keeps that one out may be left out, but for its own lock on that very path or
-    pattern; and where something does, and still holds, others may be.
+    With `asking`, locks that never keep it out may be left out, except its own lock on that very path or pattern. If a
+    live lock keeps it out, other locks may be left out too.
     """
     from swarm_mcp.store import worktree_locks
 
@@ -63,7 +63,7 @@ def same(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def is_same(row: Lock, reach: Reach) -> bool:
-    """Tell whether a lock is on that very path, by whatever name, or on that very pattern."""
+    """Return True if a lock is on that very path, by any name, or on that very pattern."""
     if reach.pattern or row.pattern:
         return (row.pattern, row.base) == (reach.pattern, reach.base)
     return row.file in reach.keys or (row.path_key or key_of(row.file)) in reach.keys
@@ -85,7 +85,7 @@ def own_among(locks: list[Lock], instance: Session, agent: str = "") -> list[Loc
 
 
 def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
-    """Return why `mine`, what `own` found, is not the one grant that is meant (`fence`), None where it is."""
+    """Return the refusal if `mine`, the result of `own`, is not the grant with this `fence`; else None."""
     if fence is not None and [row.fence for row in mine] != [fence]:
         held = f"; it is held with fence {mine[0].fence}" if mine else ""
         return Refused(f"fence {fence} is no longer good for {reach.file}{held}")

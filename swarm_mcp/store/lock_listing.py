@@ -16,10 +16,11 @@ from swarm_mcp.store.naming import seconds_since
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from swarm_mcp.store.database import Transaction
 
-NAMES = 300  # in one question, which has each of them three times; old releases of SQLite take 999 values
+NAMES = 300  # names in one question, which has each of them three times; old releases of SQLite take 999 values
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository", "machine", "team_fence")
 
 
@@ -37,7 +38,7 @@ def by_name(tx: Transaction, names: Iterable[str]) -> list[Lock]:
 
 
 def meeting(tx: Transaction, reach: Reach) -> list[Lock]:
-    """Return live locks that meet `reach`, here or in another work tree, in whatever mode."""
+    """Return live locks of any mode that meet `reach`, here or in another work tree."""
     return lock_rows.live(tx, lock_finder.meeting(tx, reach))
 
 
@@ -47,12 +48,12 @@ def covering(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def exactly(tx: Transaction, reach: Reach) -> list[Lock]:
-    """Return live locks on that very path or pattern, whoever holds them."""
+    """Return live locks of any session on that very path or pattern."""
     return lock_rows.live(tx, lock_finder.same(tx, reach))
 
 
 def is_held(tx: Transaction, lock_id: str, instance_id: str) -> bool:
-    """Tell whether the grant with this id is there and still this session's, however its lease stands."""
+    """Return True if the grant with this id is there and still this session's, lapsed or not."""
     sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
     return tx.row(sql, (lock_id, instance_id)) is not None
 
@@ -69,19 +70,20 @@ def path_of(tx: Transaction, instance: Session, file: str) -> str:
     return file_of(instance, checked(file))
 
 
-def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
-    """Yield live locks of a scope (None: all), in the order in which they were first taken, with ``owner_label``.
+def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Iterator[dict[str, Any]]:
+    """Yield live locks of a scope (None: all), in the order of their first grant, with ``owner_label``.
 
-    What sessions of another identity hold is listed; their names and notes are not. They are read as they are
-    asked for, however many there are: each at most once, and none that came after the first was asked for need
-    be among them.
+    Locks of another identity are listed without names and notes. Rows are read as they are asked for: each at most
+    once, and locks taken after the first read may be missing.
     """
     from swarm_mcp.store import lock_pages
 
     return (listed(tx, row, viewer_identity) for row in lock_pages.each(tx, scope))
 
 
-def walk(tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
+def walk(
+    tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the locks of `held`, in its order, each with its cursor."""
     from swarm_mcp.store import cursors, lock_pages
 
@@ -91,10 +93,10 @@ def walk(tx: Transaction, scope: str | None, viewer_identity: str = "", after: s
 
 
 def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
-    """Yield the locks on files that this session holds, in the order in which they were first taken."""
+    """Yield the locks on files that this session holds, in the order of their first grant."""
     from swarm_mcp.store import cursors
 
-    def read(place: list | None, number: int) -> list[Lock]:
+    def read(place: list[Any] | None, number: int) -> list[Lock]:
         sql = (
             f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
             f" AND rowid > ? ORDER BY rowid LIMIT {number}"
@@ -117,7 +119,7 @@ def count_of(tx: Transaction, instance_id: str) -> int:
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return how many locks a scope (None: all) has: ``live``, and ``void`` ones that are still to be removed."""
+    """Return the number of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
     from swarm_mcp.store import lock_pages
 
     return lock_pages.counts(tx, scope)
@@ -125,7 +127,7 @@ def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
 
 def foremost(
     tx: Transaction, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
-) -> tuple[int, list[dict]]:
+) -> tuple[int, list[dict[str, Any]]]:
     """Return how many live locks a scope has, and `limit` of them, as `held` shows them, newest first.
 
     First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
@@ -138,11 +140,11 @@ def foremost(
 
 def recent_of(
     tx: Transaction, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Return up to `limit` live locks on files, as `held` shows them.
 
-    Those with the ids `first`, whoever has them, then the newest of the sessions `holders`. It costs as much for
-    each of these sessions however many locks it has.
+    Locks with the ids `first` come first, of any holder, then the newest of the sessions `holders`. The cost for a
+    session does not depend on the number of its locks.
     """
     from swarm_mcp.store import lock_pages
 
@@ -159,13 +161,13 @@ def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
     return lock_pages.counts_of(tx, holders, most)
 
 
-def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict | None:
-    """Return who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
+def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:
+    """Return the holder of absolute `file`, in the shape of a refusal's ``active``; None for a free file."""
     held = lock_finder.on(tx, file)
     return describe(tx, held[0], viewer_identity) if held else None
 
 
-def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
+def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
     """Return a lock found by `on`, in the shape of a listing (`held`)."""
     shown = _shown(row)
     shown["owner_label"] = row["owner_label"]
@@ -176,7 +178,7 @@ def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
     return shown
 
 
-def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
+def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
     """Return a lock found by `on`, in the shape of a refusal's ``active``."""
     from swarm_mcp.store import user_interface
 
@@ -203,7 +205,7 @@ def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict:
     return answer
 
 
-def _shown(row: Lock) -> dict:
+def _shown(row: Lock) -> dict[str, Any]:
     """Return a lock in the contract's words."""
     return {
         "id": row["id"],
@@ -215,8 +217,8 @@ def _shown(row: Lock) -> dict:
     }
 
 
-def _add_more(tx: Transaction, shown: dict, row: Lock) -> None:
-    """Add what there is to say of a lock beyond the contract's words."""
+def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
+    """Add the facts about a lock that the contract does not name."""
     for name in _MORE:
         value = row.get(name)
         if value:
@@ -226,7 +228,7 @@ def _add_more(tx: Transaction, shown: dict, row: Lock) -> None:
         shown.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
 
 
-def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict]:
+def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict[str, Any]]:
     """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
     from swarm_mcp.store import task_reading
 

@@ -1,8 +1,7 @@
-"""The live locks of a scope, however many there are: one after the other, or counted.
+"""The live locks of a scope, however many: one after the other, or counted.
 
-The order is that of their rows, in which they were first taken: a lock that is renewed meanwhile keeps its place, so no
-lock is met twice. No question to the store stays open while its answer is used, however slowly that is: nobody who
-writes is kept from shortening the log.
+The order is that of their rows, in which they were first taken: a renewed lock keeps its place, so that no lock is met
+twice. No question to the store stays open while its answer is used, however slowly: writers can shorten the log.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from swarm_mcp.store.lock_rows import ON_FILES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from swarm_mcp.store.database import Transaction
 
-FEW_OF_ONE = 50  # locks of a session, of which it is looked at what they are on
+FEW_OF_ONE = 50  # a session with fewer locks is counted without mutexes
 FEW, MANY = 1000, 100_000  # places looked up at once: few for the first rows, then more, each time through the index
 
 _LEASE = "ttl, renewed, booted, wall_until"
-# What a listing shows of a lock, and what tells whether it still holds.
+# The columns that a listing shows, and those that tell a live lock.
 _SHOWN = (
     "c.rowid AS place, c.id, c.instance_id, c.file, substr(c.content, 1, 2048) AS content, c.created_at, c.mode,"
     " c.agent, c.pattern, c.fence, c.expected_end, c.repository, c.machine, c.team_fence, c.ttl, c.renewed, c.booted,"
@@ -39,7 +39,7 @@ def each(tx: Transaction, scope: str | None, after: int = 0) -> Iterator[Lock]:
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return how many there are: ``live``, and ``void``, which nobody has tidied away yet."""
+    """Return the numbers of locks: ``live``, and ``void`` locks that are not removed yet."""
     holders = LockHolders(tx)
     held = _by_holder(tx, scope, holders)
     live = _live_of(tx, held, scope, holders)
@@ -75,7 +75,7 @@ def recent_of(tx: Transaction, sessions: list[str], limit: int, first: Iterable[
     some = list(first)[:BATCH]
     places = tx.column(f"SELECT rowid FROM context WHERE {ON_FILES} AND id IN ({_marks(some)})", some)
     newest: list[int] = []
-    for one in sessions:  # each along the index of holders, which has no more to be sorted
+    for one in sessions:  # each along the index of holders, which needs no sorting
         of_one = "SELECT rowid FROM context WHERE type = 'lock' AND instance_id = ? ORDER BY rowid DESC LIMIT ?"
         newest += tx.column(of_one, (one, limit))
     places += sorted(set(newest).difference(places), reverse=True)
@@ -102,7 +102,7 @@ def counts_of(tx: Transaction, sessions: list[str], most: int) -> dict[str, int]
 
 
 def _walk(
-    tx: Transaction, condition: str, values: list, holders: LockHolders, after: int = 0, newest_first: bool = False
+    tx: Transaction, condition: str, values: list[Any], holders: LockHolders, after: int = 0, newest_first: bool = False
 ) -> Iterator[Lock]:
     """Yield the live ones that fit, from behind place `after` on."""
     way, sign = (" DESC", "<") if newest_first else ("", ">")
@@ -119,7 +119,7 @@ def _walk(
 
 
 def _live(tx: Transaction, places: list[int], way: str, holders: LockHolders) -> Iterator[Lock]:
-    """Yield what is in these places and still holds."""
+    """Yield the live locks in these places."""
     rows = tx.rows(
         f"SELECT {_SHOWN} FROM context c LEFT JOIN instances i ON i.id = c.instance_id WHERE c.type = 'lock'"
         f" AND c.rowid IN ({_marks(places)}) ORDER BY c.rowid{way}",
@@ -137,7 +137,7 @@ def _live(tx: Transaction, places: list[int], way: str, holders: LockHolders) ->
 
 
 def _by_holder(tx: Transaction, scope: str | None, holders: LockHolders) -> dict[str, int]:
-    """Return how many locks, live or void, each session has, whether or not that has gone."""
+    """Return the number of locks, live or void, of each session, gone or not."""
     condition, values = _in_scope(scope)
     rows = tx.rows(f"SELECT instance_id, count(*) AS locks FROM context WHERE {condition} GROUP BY instance_id", values)
     holders.learn(row.instance_id for row in rows)
@@ -158,20 +158,21 @@ def _live_of(tx: Transaction, held: dict[str, int], scope: str | None, holders: 
     holders.learn(row["instance_id"] for row in rows)
     over = [row for row in rows if holders.has_ended(row["agent"]) or lock_rows.has_lapsed(tx, row)]
     live = sum(number for holder, number in held.items() if not holders.has_gone(holder))
-    return live - sum(row["locks"] for row in over if not holders.has_gone(row["instance_id"]))
+    void: int = sum(row["locks"] for row in over if not holders.has_gone(row["instance_id"]))
+    return live - void
 
 
-def _in_scope(scope: str | None) -> tuple[str, list]:
+def _in_scope(scope: str | None) -> tuple[str, list[Any]]:
     """Return the condition that a lock is on a file and of this scope (None: of any), and its values."""
     return (ON_FILES, []) if scope is None else (f"{ON_FILES} AND scope = ?", [scope])
 
 
-def _marks(values: list) -> str:
+def _marks(values: list[Any]) -> str:
     return ",".join("?" * len(values))
 
 
 class LockHolders:
-    """Which of those who hold the locks of a listing are still there."""
+    """The holders of the locks in a listing: gone or still there."""
 
     def __init__(self, tx: Transaction):
         self._tx = tx
@@ -184,7 +185,7 @@ class LockHolders:
         now, here = self._tx.now(), self._tx.here
         for at in range(0, len(new), BATCH):
             some = new[at : at + BATCH]
-            self._gone.update((one, True) for one in some)  # who is not registered any more has gone
+            self._gone.update((one, True) for one in some)  # a session that is not registered any more has gone
             rows = self._tx.rows(
                 f"SELECT i.id, {EVIDENCE} FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
                 f" WHERE i.id IN ({','.join('?' * len(some))})",
@@ -193,11 +194,11 @@ class LockHolders:
             self._gone.update((row["id"], departed(row, now, here)) for row in rows)
 
     def has_gone(self, instance_id: str) -> bool:
-        """Tell whether a session that was looked at has gone."""
+        """Return True if a session that was looked at has gone."""
         return self._gone[instance_id]
 
     def has_ended(self, agent: str | None) -> bool:
-        """Tell whether who holds as this agent was a process, which has ended."""
+        """Return True if the holder with this agent was a process, and has ended."""
         if not agent:
             return False
         found = self._ended.get(agent)

@@ -1,9 +1,9 @@
-"""Who waits for which locks: first come, first served, across processes.
+"""The line of waiters for locks: first come, first served, across processes.
 
-A waiter is a row from when it joins until it has what it wants, gives up, or its process is gone. Whoever comes
-later and wants some of the same has to wait as well, were it free: nobody is overtaken. Only who has held, since
-before a waiter came, what that one waits for goes before it, since it would wait for itself otherwise; and it can
-do so for as long only as it keeps that hold, so nobody waits for ever.
+A waiter is a row from the moment it joins until it has its locks, gives up, or its process is gone. A later request for
+some of the same has to wait as well, even for a free file: no waiter is overtaken. One exception: a session that has
+held, since before the waiter came, a lock that the waiter waits for may go first, since it would wait for itself
+otherwise. It may do so only while it keeps that lock, so no wait is endless.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swarm_mcp.store.lock_request import LockRequest, Reach, meet, reach_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
@@ -30,48 +30,48 @@ else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 _OF_HOLDER_BEFORE = "+c.instance_id = ? AND coalesce(c.agent, '') = ? AND coalesce(c.fence, 0) <= ?"
-SILENT_SECONDS = 30.0  # without a sign of life of somebody who shows one every ten seconds
+SILENT_SECONDS = 30.0  # without a sign of life of a waiter; a waiter shows one every ten seconds
 
 
 class Holder(NamedTuple):
-    """Who can hold and wait: a session, or one of its agents."""
+    """A session, or one of its agents, that holds or waits."""
 
     instance_id: str
     agent: str = ""
 
 
 def waiting(tx: Transaction) -> list[Waiter]:
-    """Return everybody who waits, first come first."""
+    """Return all waiters, first come first."""
     return [row for row in _places(tx) if not _is_void(tx, row)]
 
 
 def waiting_for(tx: Transaction, *reaches: Reach) -> list[Waiter]:
-    """Return who waits for something that meets any of `reaches`, first come first."""
+    """Return the waiters for something that meets any of `reaches`, first come first."""
     met = [row for row in _places(tx) if any(meet(one, other) for one in reaches for other in row.reaches)]
     return [row for row in met if not _is_void(tx, row)]
 
 
 def has(tx: Transaction, ticket: int, instance_id: str) -> bool:
-    """Tell whether the place with this ticket is there still: another process may have taken it for given up."""
+    """Return True if the place with this ticket is still there: another process may have taken it for given up."""
     sql = "SELECT 1 FROM swarm_waiters WHERE ticket = ? AND instance_id = ? AND pid = ?"
     return tx.row(sql, (ticket, instance_id, os.getpid())) is not None
 
 
 def waited(tx: Transaction, ticket: int) -> float:
-    """Return for how many seconds somebody has waited in this place; 0 where it is not there."""
+    """Return the seconds waited in this place; 0 for a place that is not there."""
     row = tx.row("SELECT since FROM swarm_waiters WHERE ticket = ?", (ticket,)) if ticket else None
     return max(0.0, round(clock.now() - row.since, 1)) if row else 0.0
 
 
 def is_there(tx: Transaction, ticket: int) -> bool:
-    """Tell whether anybody has that place."""
+    """Return True if the place with this ticket is there."""
     return tx.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
 
 def ahead_of(tx: Transaction, instance: Session, wanted: LockRequest) -> Waiter | None:
-    """Return the live waiter that has a right to some of what is wanted before this request, None for none.
+    """Return the live waiter with an earlier right to a part of the request, or None.
 
-    As a lock's row would say it: ``file`` is what is wanted and waited for, ``ticket`` tells it from a lock.
+    It is in the shape of a lock: ``file`` is the contested file, ``ticket`` tells it from a lock.
     """
     row = next(ahead(tx, Holder(instance.id, wanted.agent), wanted), None)
     if row is None:
@@ -81,13 +81,13 @@ def ahead_of(tx: Transaction, instance: Session, wanted: LockRequest) -> Waiter 
 
 
 def is_silent(tx: Transaction, row: Waiter) -> bool:
-    """Tell whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
+    """Return True if a waiter has shown no life for so long that it keeps no session off a free file."""
     if row.seen is None or clock.boot(row.host) != clock.boot(tx.here):
-        return False  # that place's clock is not ours: what cannot be known counts as alive
+        return False  # that place's clock is not ours: an unknown waiter counts as alive
     return clock.awake() - row.seen >= SILENT_SECONDS
 
 
-def described(tx: Transaction, row: Waiter, viewer_identity: str) -> dict:
+def described(tx: Transaction, row: Waiter, viewer_identity: str) -> dict[str, Any]:
     """Return a waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
     if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
         return {"hidden": True, "reason": "cross_identity", "file": row.file, "waiting": True}
@@ -139,7 +139,7 @@ def _before(tx: Transaction, holder: Holder, wanted: LockRequest) -> Iterator[Wa
 
 
 def _may_pass(tx: Transaction, holder: Holder, mode: str, common: list[Reach], row: Waiter) -> bool:
-    """Tell whether `holder` may have `common` before a waiter: see this module's beginning."""
+    """Return True if `holder` may have `common` before a waiter: see the docstring of this module."""
     waiter = Asking(row.instance_id, row.agent, row.mode, _OF_HOLDER_BEFORE, (*holder, row.fence))
     kept = locks_in_the_way(tx, waiter, row.reaches)
     if any(holder_of(lock) == holder and (lock.fence or 0) <= row.fence for lock in kept):
@@ -148,12 +148,12 @@ def _may_pass(tx: Transaction, holder: Holder, mode: str, common: list[Reach], r
 
 
 def _has(tx: Transaction, holder: Holder, mode: str, reach: Reach) -> bool:
-    """Tell whether `holder` has that very lock already, so that asking again gives it no more."""
+    """Return True if `holder` has that very lock already, so that asking again gives it no more."""
     own = [lock for lock in lock_finder.same(tx, reach) if holder_of(lock) == holder]
     return any(not lock_rows.is_void(tx, lock) and lock.mode in (None, AUTO, mode) for lock in own)
 
 
-def locks_in_the_way(tx: Transaction, asking: Asking, reaches) -> Iterator[Lock]:
+def locks_in_the_way(tx: Transaction, asking: Asking, reaches: tuple[Reach, ...]) -> Iterator[Lock]:
     """Yield locks that keep it from these: some, where there are any; of each reach apart."""
     for reach in reaches:
         for lock in lock_rows.live(tx, lock_finder.meeting(tx, reach, asking)):
@@ -166,7 +166,7 @@ def _is_void(tx: Transaction, row: Waiter) -> bool:
         return True
     if gone(row.host, row.pid, row.start, tx.here):
         return True
-    return session_table.live(tx, row.owner_id) is None  # who has gone waits no more than it holds
+    return session_table.live(tx, row.owner_id) is None  # a session that has gone waits no more than it holds
 
 
 def holder_of(lock: Lock) -> Holder:
@@ -174,12 +174,12 @@ def holder_of(lock: Lock) -> Holder:
 
 
 def reaches_of(row: Waiter) -> tuple[Reach, ...]:
-    """Return what the row of a place says that is waited for there."""
+    """Return the reaches that the row of a place waits for."""
     try:
         wants = loads(row.wants)
         return tuple(reach for want in wants if (reach := reach_in(want))) if isinstance(wants, list) else ()
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        return ()  # nothing of ours stores such a row: it waits for nothing, and stops nobody
+        return ()  # nothing of ours stores such a row: it waits for nothing, and stops no session
 
 
 def give_up(tx: Transaction, ticket: int) -> None:

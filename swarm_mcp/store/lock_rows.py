@@ -13,19 +13,20 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import above, finder, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
-from swarm_mcp.store import events
 from swarm_mcp.store.lock_candidates import question
 from swarm_mcp.store.lock_request import forms, meet, reach_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Transaction
     from swarm_mcp.store.lock_candidates import Asking
     from swarm_mcp.store.lock_request import Reach
 
 
-FEW = 50  # locks that may be in somebody's way and are looked at first: one that is suffices
-# What tells whether a lock is met: of the many that are not, no more is read.
+FEW = 50  # locks that may be in the way and are looked at first: a single one in the way suffices
+# The columns that tell if a lock is met: of the many that are not, no more is read.
 _COMPARED = "c.rowid, c.file, c.path_key, c.pattern, c.base, c.repository"
 OWN = tuple(name for name in Lock.__annotations__ if name not in OF_THE_HOLDER)  # columns of ``context``
 # A note that another program or an earlier release stored may be of any length.
@@ -40,10 +41,10 @@ _SELECT = (
 
 def next_fence(tx: Transaction) -> int:
     """Inside a transaction: the number of the next grant."""
-    return tx.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]
+    return int(tx.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0])
 
 
-def insert(tx: Transaction, lock: dict, file: str) -> None:
+def insert(tx: Transaction, lock: dict[str, Any], file: str) -> None:
     """Inside a transaction: add a row, under a way to write `file` that no lock of its scope has.
 
     The contract has one row each.
@@ -55,7 +56,7 @@ def insert(tx: Transaction, lock: dict, file: str) -> None:
         file = os.path.join(folder, name)
 
 
-def select(tx: Transaction, condition: str, values: tuple) -> list[Lock]:
+def select(tx: Transaction, condition: str, values: tuple[Any, ...]) -> list[Lock]:
     """Return every lock that fits, live or not, oldest first."""
     return tx.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
 
@@ -83,7 +84,7 @@ def named(tx: Transaction, keys: tuple[str, ...] | list[str]) -> list[Lock]:
     found = [row for row in rows if row.path_key or row.file in keys]
     if len(found) == len(rows):
         return found
-    # What another implementation has stored without a key may be meant by it; of one name there may be any number.
+    # A lock that another implementation has stored without a key may be meant; there may be many of one name.
     key_in = finder(keys)
     many = tx.rows(f"SELECT rowid, file{unkeyed}", (*last, *keys), Lock)
     met = [row["rowid"] for row in many if is_readable(row.file) and key_in(row.file)]
@@ -124,29 +125,30 @@ def ended_holds(tx: Transaction) -> list[Lock]:
 
 
 def is_void(tx: Transaction, row: Lock) -> bool:
-    """Tell whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
+    """Return True if a lock no longer holds: its session has gone, its lease has lapsed, or its process has ended."""
     return has_gone(tx, row) or has_lapsed(tx, row) or has_ended(row.agent, tx.here)
 
 
 def has_gone(tx: Transaction, row: Lock) -> bool:
-    """Tell whether the session that took a lock has gone."""
+    """Return True if the session of a lock has gone."""
     if row.owner_id is None:
         return True
     return departed(row, tx.now(), tx.here)
 
 
 def has_lapsed(tx: Transaction, row: Lock) -> bool:
-    """Tell whether a lock's lease is over."""
+    """Return True if a lock's lease is over."""
     seconds = left(tx, row)
     return seconds is not None and seconds <= 0
 
 
 def left(tx: Transaction, row: Lock) -> float | None:
-    """Return the seconds until a lock's lease is over; None for one without a lease."""
+    """Return the seconds until a lock's lease is over, None without a lease."""
     if row.get("ttl") is None:
         return None  # the common case
     lease = (row.ttl, row.renewed, row.booted, row.wall_until)
-    return clock.left(lease, tx.here, time.time())
+    seconds: float | None = clock.left(lease, tx.here, time.time())
+    return seconds
 
 
 def of(tx: Transaction, instance_id: str) -> list[Lock]:
@@ -161,9 +163,9 @@ def of(tx: Transaction, instance_id: str) -> list[Lock]:
 
 
 def vanished_holders(tx: Transaction, after: str, limit: int) -> tuple[list[str], str]:
-    """Return which of the next `limit` lock holders from `after` on are not registered, and the last one looked at.
+    """Return the unregistered ones of the next `limit` lock holders from `after` on, and the last one looked at.
 
-    That is empty at the end. Hops from holder to holder along an index, however many locks each has.
+    The latter is empty at the end. Hops from holder to holder along an index, however many locks each has.
     """
     next_one = "SELECT min(instance_id) FROM context WHERE type = 'lock' AND instance_id"
     rows = tx.rows(
@@ -192,7 +194,7 @@ def foreign_keys(tx: Transaction, limit: int) -> list[tuple[str, str | None, str
 
 
 def give_keys(tx: Transaction, found: list[tuple[str, str | None, str]]) -> None:
-    """Inside a transaction: store what `foreign_keys` has found."""
+    """Inside a transaction: store the result of `foreign_keys`."""
     for values in found:
         tx.change("UPDATE context SET path_key = ?, base = ? WHERE id = ? AND path_key IS NULL", values)
 
@@ -205,15 +207,15 @@ def delete(tx: Transaction, locks: list[Lock], reason: str, **payload: object) -
 
 
 def note_ends(tx: Transaction, locks: list[Lock], reason: str, **payload: object) -> None:
-    """Add the event of each of these locks, which were deleted."""
+    """Add the events of locks that were deleted."""
     told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
     for lock in locks:
         said = {**told, "lock": lock.id, **facts(lock)}
-        events.add(tx, lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
+        tx.add_event(lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
 
 
 def is_readable(file: object) -> bool:
-    """Tell whether what another program has stored can be a path."""
+    """Return True if a value of another program can be a path."""
     return isinstance(file, str) and "\0" not in file and len(file) <= LONGEST
 
 
@@ -227,7 +229,7 @@ def _keyed(rows: list[Lock], reach: Reach) -> list[Lock]:
     return [row if row.path_key else row.replace(path_key=key) for row, key in keys]
 
 
-def facts(lock: dict) -> dict:
-    """Return what an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
+def facts(lock: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts about a lock that go into events, so that its history can be told later; without empty ones."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

@@ -11,7 +11,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
-from swarm_mcp.store import claimed, events, lock_finder, lock_queue, reactions, session_life, session_table
+from swarm_mcp.store import claimed, lock_finder, lock_queue, reactions, session_life, session_table
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import LockRequest
@@ -19,16 +19,19 @@ from swarm_mcp.store.naming import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.lock import Lock, Waiter
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database, Transaction
+    from swarm_mcp.store.lock_request import Reach
 
 
 _OF_OTHERS = "c.instance_id || ' ' || coalesce(c.agent, '') NOT IN (SELECT value FROM json_each(?))"
 
 
 def lengths(tx: Transaction) -> dict[str, int]:
-    """Return how many others than its holder wait for each lock that anybody waits for, by its id."""
+    """Return the number of waiters for each contested lock, by its id, without its own holder."""
     found: dict[str, int] = {}
     for row in lock_queue.waiting(tx):
         met = {lock.id: lock for reach in row.reaches for lock in lock_finder.meeting(tx, reach)}
@@ -39,7 +42,7 @@ def lengths(tx: Transaction) -> dict[str, int]:
 
 
 def obstacles(tx: Transaction, row: Waiter, limit: int = 20) -> list[Lock | Waiter]:
-    """Return what this waiter waits for: one lock of each holder that keeps it out, then the waiters before it."""
+    """Return the obstacles of a waiter: one lock of each holder that keeps it out, then the waiters before it."""
     holder = Holder(row.instance_id, row.agent)
     asked = LockRequest(row.reaches, mode=row.mode, agent=row.agent, ticket=row.ticket)
     held = _one_of_each(tx, holder, row.mode, row.reaches, limit).values()
@@ -47,9 +50,9 @@ def obstacles(tx: Transaction, row: Waiter, limit: int = 20) -> list[Lock | Wait
 
 
 def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
-    """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
+    """Take a place behind all waiters; return its ticket. `seconds` is the longest wait, None for any time.
 
-    Raises Deadlock where everybody in a circle would wait for the next.
+    Raises Deadlock if every session in a circle would wait for the next.
     """
     wants = [
         {
@@ -63,7 +66,7 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
         for reach in wanted.reaches
     ]
     now = clock.now()
-    values: dict = {"instance_id": instance.id, "agent": wanted.agent, "scope": instance.scope}
+    values: dict[str, Any] = {"instance_id": instance.id, "agent": wanted.agent, "scope": instance.scope}
     values.update(host=db.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
     values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
     values["seen"] = clock.awake()
@@ -77,17 +80,16 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
             marks = ", ".join("?" * len(values))
             tx.change(f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values()))
             return int(tx.rows("SELECT last_insert_rowid() AS ticket")[0].ticket)
-        events.add(
-            tx, instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
+        tx.add_event(instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
             {"circle": [list(holder) for holder in circle]},
         )  # fmt: skip
     raise Deadlock([_named(db, holder) for holder in circle])
 
 
 def require_end(tx: Transaction, instance: Session, wanted: LockRequest) -> None:
-    """Raise Deadlock where a wait that goes on has no end any more, for the one that has come last.
+    """Raise Deadlock for the last waiter of a circle, whose wait has no end any more.
 
-    That can only be where a lock was handed over to somebody who waits.
+    A circle arises after its waiters have joined only if a lock was handed to a waiter.
     """
     me = Holder(instance.id, wanted.agent)
     circle = _circle(tx, me, wanted)
@@ -99,7 +101,7 @@ def require_end(tx: Transaction, instance: Session, wanted: LockRequest) -> None
 def leave(db: Database, ticket: int) -> None:
     """Outside a transaction: give a place up without having got the lock; no error if the place is not there.
 
-    Sessions that were denied the file are told, if it is free now and nobody else waits for it.
+    Sessions that were denied the file are told, if it is free now without other waiters.
     """
     if ticket:
         with db.writing() as tx:
@@ -108,26 +110,26 @@ def leave(db: Database, ticket: int) -> None:
 
 
 def show_life(tx: Transaction, instance: Session, ticket: int) -> bool:
-    """Note that this session, which waits there, is awake; False where the place has been given up meanwhile.
+    """Note that this waiting session is awake; return False if its place has been given up meanwhile.
 
-    Raises SwarmError where the session has gone.
+    Raises SwarmError if the session has gone.
     """
     session_life.require(tx, instance.id)
     return bool(tx.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 
 
-def _keeping(tx: Transaction, holder: Holder, mode: str, reaches) -> list[Holder]:
-    """Return who holds what keeps `holder` from these."""
+def _keeping(tx: Transaction, holder: Holder, mode: str, reaches: tuple[Reach, ...]) -> list[Holder]:
+    """Return the holders of locks that keep `holder` from these."""
     return list(_one_of_each(tx, holder, mode, reaches))
 
 
 def _one_of_each(
-    tx: Transaction, holder: Holder, mode: str, reaches, limit: float = float("inf")
+    tx: Transaction, holder: Holder, mode: str, reaches: tuple[Reach, ...], limit: float = float("inf")
 ) -> dict[Holder, Lock]:
-    """Return who holds what keeps `holder` from these, each with one of these locks; `limit` of them are enough."""
+    """Return the holders that keep `holder` from these, each with one of the locks; stop after `limit` of them."""
     found: dict[Holder, Lock] = {}
     while True:
-        # One lock of each tells; another look for those who hold none of what was found so far.
+        # One lock of each holder suffices; look again for holders without a lock among those found so far.
         known = dumps([" ".join(one) for one in found])
         asking = Asking(*holder, mode, _OF_OTHERS if found else "", (known,) if found else ())
         new = {lock_queue.holder_of(lock): lock for lock in lock_queue.locks_in_the_way(tx, asking, reaches)}
@@ -137,7 +139,7 @@ def _one_of_each(
 
 
 def _circle(tx: Transaction, start: Holder, wanted: LockRequest) -> list[Holder]:
-    """Return the circle of holders that a wait of `start` would close, beginning with it; empty for none."""
+    """Return the circle of holders that a wait of `start` would close, beginning with it; empty without one."""
     waiting: dict[Holder, list[Waiter]] = {}
     for row in lock_queue.waiting(tx):
         waiting.setdefault(Holder(row.instance_id, row.agent), []).append(row)

@@ -1,8 +1,7 @@
-"""Locks: which session keeps which files still.
+"""Locks: taken, released and renewed.
 
-A lock is a row of ``context``, as the contract has it; what ours can do beyond that stands in columns that other
-implementations ignore. To them a lock that several share is several rows on spellings of one path, and a pattern
-a row on a path of that name.
+A lock is a row of ``context``, as the contract has it. Our additions stand in columns that other implementations
+ignore. To them a shared lock is several rows on spellings of one path, and a pattern a row on a path of that name.
 """
 
 from __future__ import annotations
@@ -16,13 +15,15 @@ from swarm_hook_core.state import has_claims
 from swarm_mcp.domain.lock import AUTO, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
-from swarm_mcp.store import claimed, events, grants, lock_finder, lock_rows, reactions, session_life
+from swarm_mcp.store import claimed, grants, lock_finder, lock_rows, reactions, session_life
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import LockRequest, Reach, checked_ttl, of_request, reach_in, reach_of, request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.errors import Refused
     from swarm_mcp.store.database import Database, Transaction
     from swarm_mcp.store.grants import Surroundings
@@ -37,34 +38,32 @@ def acquire(
     task_id: str | None = None,
     tool: str = "lock_file",
 ) -> Lock:
-    """Lock `file`, as the session names it; the lock's row. As `acquire_all`, of one.
+    """Lock `file`, as the session names it; return the lock's row. As `acquire_all`, of one.
 
-    With `exclusive` one's own lock is refused like anybody's.
+    With `exclusive` one's own lock is refused like any other.
     """
     wanted = request(instance, [file], note=note, once=exclusive, task_id=task_id, tool=tool)
     return acquire_all(db, instance, wanted)[0]
 
 
 def acquire_all(db: Database, instance: Session, wanted: LockRequest) -> list[Lock]:
-    """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``.
+    """Take all locks of a request, or not one; return the rows, in the request's order, each with its ``fence``.
 
-    What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
-    then the session is told when the file is free. Who waits (``lock_queue``) goes first.
+    A lock that the holder has already is renewed in place, so that no peer can slip in between. Waiters
+    (``lock_queue``) go first. Raises LockRefused; then the session is told when the file is free.
     """
     granted = _acquire(db, instance, wanted, None)
-    if granted is None:  # the keys are asked of the disk, while everybody else can write
+    if granted is None:  # the disk is asked for the keys while other processes can write
         granted = _acquire(db, instance, wanted, lock_rows.foreign_keys(db, 2000))
     return granted or []
 
 
-def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list | None) -> list[Lock] | None:
-    """Do as `acquire_all`; None where other implementations' locks need their keys first.
+def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[Any] | None) -> list[Lock] | None:
+    """Do as `acquire_all`; return None if locks of other implementations need their keys first.
 
-    `keys` are those, of ``LockFinder.foreign_keys``; None for not asked yet.
+    `keys` are those keys, of ``lock_rows.foreign_keys``; None for not asked yet.
     """
-    from swarm_mcp.store import denials, lock_queue
-
-    # What a pattern meets may take long to find, and nobody else could write meanwhile: it is looked for before.
+    # Locks that meet a pattern may take long to find, so they are looked for before the transaction.
     look, version = None, (0, 0)
     if any(reach.pattern for reach in wanted.reaches):
         version, look = db.version(), _look(db, instance, wanted)
@@ -76,27 +75,34 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list | 
             look = _look(tx, instance, wanted)
         around, found = look
         if session_life.renew(tx, instance.id, around, bool(around.leased)) and any(found):
-            found = _look(tx, instance, wanted)[1]  # what it holds was looked at as a silent session's
+            found = _look(tx, instance, wanted)[1]  # its own locks were looked at as a silent session's
         if around.keyless and keys is None and _are_keys_due(tx, wanted):
             return None
         if around.waiters and tx.swept_at != tx.now():
-            tx.swept_at = tx.now()  # once a second is enough, lest everybody read dead waiters for ever
+            from swarm_mcp.store import lock_queue
+
+            tx.swept_at = tx.now()  # once a second: reading dead waiters takes its time
             lock_queue.sweep(tx)
         met = _reaped_for(tx, instance, wanted, found) if any(found) else found
         refusal: Lock | Waiter | None = _first_other(tx, instance, wanted, met)
         if refusal is None and around.waiters:
+            from swarm_mcp.store import lock_queue
+
             refusal = lock_queue.ahead_of(tx, instance, wanted)
         if refusal is None:
             # Where something of others had to be removed first, there is more now than was seen around it.
             return grants.grant(tx, instance, wanted, met, around if met == found else None)
         is_known = _note_refusal(tx, instance, wanted, refusal)
     if is_known:
+        from swarm_mcp.store import denials
+
         denials.count(db, instance, refusal)
     raise _refusal(db, instance, refusal)
 
 
 def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: list[list[Lock]]) -> list[list[Lock]]:
-    """Inside a transaction: those of `found` that still hold. Who hears of the others is not told of this taker."""
+    """Inside a transaction: return the locks of `found` that still hold. Sessions told about the rest hear of no taker.
+    """
     from swarm_mcp.store import lock_endings
 
     tx.taker = (instance.id, grants.keys_of(wanted))
@@ -107,7 +113,7 @@ def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: 
 
 
 def in_the_way(tx: Transaction, instance: Session, wanted: LockRequest) -> Lock | None:
-    """Return the first lock that keeps this request from being granted, None for none. Only looks."""
+    """Return the first lock that keeps this request from being granted, or None. Only looks."""
     return _obstacle(tx, instance, wanted)
 
 
@@ -118,12 +124,12 @@ def _obstacle(tx: Transaction, instance: Session, wanted: LockRequest) -> Lock |
 
 
 def release(db: Database, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
-    """Give up this session's lock on `file`; how many rows went (none is no error).
+    """Release this session's lock on `file`; return the number of rows (0 is no error).
 
-    With `agent` only what that subagent holds. With `fence`, the number of a grant, only that very grant:
-    Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
+    With `agent` only that subagent's lock. With `fence`, the number of a grant, only that very grant: Refused if it is
+    not held any more, since its present holder must not lose it to a latecomer.
     """
-    from swarm_mcp.store import automatic_locks, lock_endings
+    from swarm_mcp.store import lock_endings
 
     reach = reach_of(instance, file, is_new=False)
     refusal = None
@@ -131,6 +137,8 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
         claimed.adopt_in(tx)
         released = lock_endings.release(tx, instance, reach, agent, fence)
         if released and has_claims():
+            from swarm_mcp.store import automatic_locks
+
             automatic_locks.forget(tx, instance, reach)
         if not released and fence is not None:
             refusal = unfit(
@@ -138,7 +146,7 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
                 lock_finder.own_among(lock_endings.reaped(tx, lock_finder.same(tx, reach)), instance, agent),
                 fence,
             )
-    if refusal:  # raised out here, so that what has lapsed stays told
+    if refusal:  # raised out here, so that messages about lapses stay
         raise refusal
     return released
 
@@ -152,15 +160,14 @@ def release_all(db: Database, instance: Session, agent: str = "") -> list[str]:
         rows = lock_rows.select(tx, "AND c.instance_id = ? AND coalesce(c.agent, '') = ?", (instance.id, agent))
         mine = [row for row in lock_endings.reaped(tx, rows) if not is_mutex(row.file)]
         reactions.end_locks(tx, mine)
-        for row in mine if has_claims() else ():
-            reach = reach_in(row)
-            if reach:
+        if has_claims():
+            for reach in filter(None, map(reach_in, mine)):
                 automatic_locks.forget(tx, instance, reach)
     return [plain(row.file) for row in mine]
 
 
 def release_of_agent(db: Database, instance: Session, agent: str) -> list[str]:
-    """Give up whatever one of this session's agents holds, because it has ended; the files."""
+    """Release all locks of one of this session's agents, because it has ended; return the files."""
     with db.writing() as tx:
         claimed.adopt_in(tx)
         theirs = lock_rows.select(tx, "AND c.instance_id = ? AND c.agent = ?", (instance.id, agent))
@@ -171,7 +178,7 @@ def release_of_agent(db: Database, instance: Session, agent: str) -> list[str]:
 
 
 def _look(tx: Transaction, instance: Session, wanted: LockRequest) -> tuple[Surroundings, list[list[Lock]]]:
-    """Return what a request finds around it, and the locks that it meets, for each that it wants."""
+    """Return the surroundings of a request, and for each reach the locks that it meets."""
     asking = Asking(instance.id, wanted.agent, wanted.mode)
     around = grants.surroundings(tx, instance, wanted.reaches, asking)
     if around.logical or any(reach.names for reach in wanted.reaches):
@@ -180,9 +187,9 @@ def _look(tx: Transaction, instance: Session, wanted: LockRequest) -> tuple[Surr
 
 
 def _are_keys_due(tx: Transaction, wanted: LockRequest) -> bool:
-    """Tell whether locks without a key get theirs now: without one only its very name finds a lock."""
+    """Return True if locks without a key get theirs now: without one only its very name finds a lock."""
     now, deep = tx.now(), any(reach.base for reach in wanted.reaches)
-    due = deep or tx.keys_sought_at != now  # once a second is enough for those who ask for one file
+    due = deep or tx.keys_sought_at != now  # once a second is enough for a request for one file
     tx.keys_sought_at = now
     return due
 
@@ -197,7 +204,7 @@ def _first_other(tx: Transaction, instance: Session, wanted: LockRequest, met: l
 
 
 def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> None:
-    """Refuse at once what was refused just now and still is: who asks over and over need not wait for the store."""
+    """Refuse a repeated request at once, without waiting for the store, if it is still refused."""
     from swarm_mcp.store import denials, lock_queue
 
     if wanted.ticket or not denials.are_recent(tx, instance.id):
@@ -209,7 +216,7 @@ def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> No
 
 
 def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refusal: Lock | Waiter) -> bool:
-    """Inside a transaction: write the refusal down; whether it `is_known`, and only counts."""
+    """Inside a transaction: write the refusal down; return True if it `is_known`, and only counts."""
     from swarm_mcp.store import denials
 
     if refusal.instance_id == instance.id:
@@ -256,7 +263,7 @@ def renew_lock(
                 (ttl, clock.now(), clock.boot(tx.here), time.time() + ttl, mine[0].id),
             )
             told = {"id": mine[0].id, "fence": mine[0].fence, "ttl": ttl}
-            events.add(tx, mine[0].scope, "context.lock_renewed", instance.id, reach.file, told)
-    if refusal:  # raised out here, so that what has lapsed stays told
+            tx.add_event(mine[0].scope, "context.lock_renewed", instance.id, reach.file, told)
+    if refusal:  # raised out here, so that messages about lapses stay
         raise refusal
     return lock_finder.own(db, instance, reach, agent)[0]

@@ -13,13 +13,14 @@ import os
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
-from swarm_mcp.domain.message import Message, task_mark
-from swarm_mcp.store import events, session_table
+from swarm_mcp.domain.message import Message, length, task_mark
+from swarm_mcp.store import session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database, Transaction
@@ -40,8 +41,8 @@ def post(
     `told`, `file`: as for ``Notices.post``, which matters where the recipient is on another machine.
     """
     message_id = _insert(tx, scope, sender, recipient, content, told, file)
-    payload = {"content": content, "length": events.length(content)}
-    events.add(tx, scope, "message.sent", sender, recipient, payload)
+    payload = {"content": content, "length": length(content)}
+    tx.add_event(scope, "message.sent", sender, recipient, payload)
     return message_id
 
 
@@ -55,8 +56,8 @@ def announce(tx: Transaction, sender: Session, content: str) -> list[str]:
     for peer in peers:
         _insert(tx, sender.scope, sender.id, peer, content)
     if peers:
-        payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
-        events.add(tx, sender.scope, "message.broadcast", sender.id, None, payload)
+        payload = {"content": content, "recipients": len(peers), "length": length(content)}
+        tx.add_event(sender.scope, "message.broadcast", sender.id, None, payload)
     return peers
 
 
@@ -160,7 +161,7 @@ def walk_unread(tx: Transaction, instance: Session, after: str = "") -> Iterator
 
     condition, values = _waiting(tx, instance)
 
-    def read(place: list | None, number: int) -> list[Message]:
+    def read(place: list[Any] | None, number: int) -> list[Message]:
         behind = "AND id > ?" if place else ""
         sql = f"SELECT {_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id LIMIT {number}"
         return tx.rows(sql, (*values, *(place or ())), Message)
@@ -187,7 +188,7 @@ def walk(
 
     condition, values = _seen_in(tx, scope, viewer, to, sender)
 
-    def read(place: list | None, number: int) -> list[Message]:
+    def read(place: list[Any] | None, number: int) -> list[Message]:
         behind = "AND id < ?" if place else ""
         sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
         return tx.rows(sql, (*values, *(place or ())), Message)
@@ -222,7 +223,7 @@ def counts(tx: Transaction, scope: str, since: int, viewer: str = "") -> dict[st
     return row or {"unread": 0, "recent": 0}
 
 
-def _seen_in(tx: Transaction, scope: str, viewer: str, to: str = "", sender: str = "") -> tuple[str, list]:
+def _seen_in(tx: Transaction, scope: str, viewer: str, to: str = "", sender: str = "") -> tuple[str, list[Any]]:
     """Return the condition, and its values, that picks a scope's messages that identity `viewer` may see.
 
     `to` and `sender` pick those of one recipient and one sender, where they are given.
@@ -289,7 +290,7 @@ def _unread(tx: Transaction, instance: Session, limit: int, about: str = "") -> 
     return tx.rows(f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit), Message)
 
 
-def _waiting(tx: Transaction, instance: Session) -> tuple[str, tuple]:
+def _waiting(tx: Transaction, instance: Session) -> tuple[str, tuple[Any, ...]]:
     condition, values = "scope = ? AND recipient = ? AND read = 0", (instance.scope, instance.id)
     claimed = ", ".join(str(message_id) for message_id in _on_their_way(tx, instance))
     return (f"{condition} AND id NOT IN ({claimed})" if claimed else condition), values
@@ -310,7 +311,7 @@ def _on_their_way(tx: Transaction, instance: Session) -> list[int]:
         (instance.id, instance.scope),
     )
     now, here, mine = tx.now(), tx.here, (tx.here, *_this_process())
-    standing: dict[tuple, bool] = {}
+    standing: dict[tuple[Any, ...], bool] = {}
     for row in rows:
         claimant = (row.host, row.pid, row.start)
         if claimant not in standing:

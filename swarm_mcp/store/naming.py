@@ -27,7 +27,7 @@ def may_meet(mine: str | None, theirs: str | None) -> bool:
 
 
 def name_of(session: Session, own_id: str = "") -> str:
-    """Return the name of a session for tables and pages. `own_id` is the reader's own session, empty for none.
+    """Return the name of a session for tables and pages. `own_id` is the reader's own session, empty without one.
 
     A session without a label, as those of another identity are shown, is only a number.
     """

@@ -15,9 +15,9 @@ NOTICES_AT_ONCE = 10  # in one hook's words
 
 
 def post(tx: Transaction, instance: Session, content: str, file: str = "", sender: str = SYSTEM) -> int:
-    """Inside a transaction: a message to `instance`, which its next hook is to tell; the message's id.
+    """Inside a transaction: add a message to `instance`, told by its next hook; return the message's id.
 
-    With absolute `file`, whoever holds that when the hook tells it is named besides.
+    With absolute `file`, the hook names the file's holder at that moment besides.
     """
     from swarm_mcp.store import messages
 
@@ -39,7 +39,7 @@ def tell(db: Database, instance: Session, content: str) -> bool:
 
 
 def unread(tx: Transaction, instance: Session, sender: str, file: str) -> bool:
-    """Tell whether a notice of this sender about this file still waits for `instance`."""
+    """Return True if a notice of this sender about this file still waits for `instance`."""
     sql = (
         "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
         " WHERE n.instance_id = ? AND n.file = ? AND m.sender = ? AND m.read = 0"
@@ -48,7 +48,7 @@ def unread(tx: Transaction, instance: Session, sender: str, file: str) -> bool:
 
 
 def are_messages_unread(tx: Transaction, instance: Session) -> bool:
-    """Tell whether the session has unread messages beside what its next hook tells whole."""
+    """Return True if the session has unread messages besides the notices for its next hook."""
     sql = (
         "SELECT 1 FROM messages m WHERE m.scope = ? AND m.recipient = ? AND m.read = 0"
         " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id) LIMIT 1"
@@ -57,14 +57,14 @@ def are_messages_unread(tx: Transaction, instance: Session) -> bool:
 
 
 def take(db: Database, instance: Session) -> list[Notice]:
-    """Claim what there is to tell, oldest first: ``{id, text}``; `Messages.acknowledge` once it has been told.
+    """Claim the notices for a session, oldest first: ``{id, text}``; `messages.acknowledge` once they have been told.
 
-    Nobody else is given these messages meanwhile, as with `Messages.take`.
+    No other process is given these messages meanwhile, as with `messages.take`.
     """
-    from swarm_mcp.store import messages
-
     if not db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance.id,)):
         return []
+    from swarm_mcp.store import messages
+
     with db.writing() as tx:
         about = {
             row.message_id: row.file
@@ -87,7 +87,7 @@ def forget_of(tx: Transaction, instance_id: str) -> None:
 
 
 def forget_old(tx: Transaction, after: str, limit: int) -> str:
-    """Inside a transaction: drop those whose message has been read or deleted, among the next `limit` from `after`.
+    """Inside a transaction: drop notices of read or deleted messages, among the next `limit` from `after`.
 
     Return the last one looked at, empty at the end.
     """
@@ -107,10 +107,10 @@ def _still_unread(tx: Transaction, message_id: int) -> bool:
 
 
 def _now(tx: Transaction, instance: Session, file: str | None) -> str:
-    from swarm_mcp.store import lock_finder
-
     if not file:
         return ""
+    from swarm_mcp.store import lock_finder
+
     locks = [lock for lock in lock_finder.on(tx, file) if lock.instance_id != instance.id]
     if not locks:
         return "" if lock_finder.on(tx, file) else " Nobody holds it now."

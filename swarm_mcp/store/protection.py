@@ -1,9 +1,9 @@
-"""Attempts to weaken the protection of others, and what has been weakened: events for people, words for sessions."""
+"""Attempts to weaken the protection of others, and weakened protection: events for people, words for sessions."""
 
 from __future__ import annotations
 
 from swarm_mcp.domain.session import TEAM
-from swarm_mcp.store import events, session_table
+from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ LONGEST = 300  # characters of a command in an event
 
 
 def attempted(db: Database, scope: str, actor: str | None, deed: str, path: str = "", tool: str = "") -> bool:
-    """Write down that session `actor` (None: not known) tried `deed`, on `path` with `tool` where it named one.
+    """Write down that session `actor` (None: not known) tried `deed`, on `path` with `tool` if it named one.
 
-    Return False where the same was written down within the last minute.
+    Return False if the same was written down within the last minute.
     """
     deed = deed[:LONGEST]
     with db.writing() as tx:
@@ -28,18 +28,18 @@ def attempted(db: Database, scope: str, actor: str | None, deed: str, path: str 
         if same is None:
             payload = {"deed": deed, "path": path, "tool": tool}
             told = {name: value for name, value in payload.items() if value}
-            events.add(tx, scope, ATTEMPTED, actor, path or deed, told)
+            tx.add_event(scope, ATTEMPTED, actor, path or deed, told)
     return same is None
 
 
 def lowered(tx: Transaction, scope: str, actor: str | None, what: str, words: str) -> None:
     """Write down that `what` protects the sessions of `scope` less than before, and tell them so in `words`.
 
-    `actor`: the session that did it; None for a person, and where that is not known.
+    `actor` is the session behind it; None for a person, or if it is not known.
     """
     from swarm_mcp.store import notices
 
-    events.add(tx, scope, LOWERED, actor, what, {"deed": words})
+    tx.add_event(scope, LOWERED, actor, what, {"deed": words})
     for row in session_table.in_scope(tx, scope):
         if row.id != actor and row.runtime != TEAM and row.last_seen is not None:
             notices.post(tx, row, f"[auto] {words}")

@@ -1,6 +1,6 @@
-"""What one change makes others do: each reaction by name, in order, inside the transaction of the change itself.
+"""Reactions: the effects of one change on others, each by name, in order, in the transaction of the change itself.
 
-Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first whether the
+Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first if the
 tables of a part hold anything for it, and loads the module of that part only then.
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
+RECLAIMED_AT_ONCE = 20  # gone sessions that one registration removes
 ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
 _LEASED = f"{ANY_LEASED} AND instance_id = ?"
 
@@ -46,7 +47,7 @@ def turn_ended(tx: Transaction, session: Session, over_ns: int) -> None:
 
 def session_settled(tx: Transaction, session: Session, before: Session | None) -> None:
     """A session has joined, or was renewed; `before` is its row until then. It may take the plan, or leave it."""
-    # Most sessions never plan, and need not load what planning is.
+    # Most sessions never plan, and need not load the planner.
     if "role:planner" in f"{session.label} {before.label if before else ''}":
         from swarm_mcp.store import known_values
 
@@ -99,11 +100,22 @@ def session_gone(tx: Transaction, session: Session, reason: str) -> None:
         known_values.leave_plan(tx, session)
 
 
+def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
+    """Inside a transaction: remove sessions that have gone, bar instance `spare`; their rows.
+
+    Some of those that have been silent the longest. Where there are very many, cleaning goes round to the others.
+    """
+    rows = [row for row in session_table.some_gone(tx) if row.id != spare][:RECLAIMED_AT_ONCE]
+    for row in rows:
+        session_gone(tx, row, "reclaimed")
+    return rows
+
+
 # ---------------------------------------------------------------- locks
 
 
 def locks_granted(tx: Transaction, session: Session, locks: list[Lock]) -> None:
-    """A session was given these locks: note it with former holders whose leases on the same files lapsed."""
+    """A session was given these locks: note it with former holders, if their leases on the same files lapsed."""
     if locks and tx.has("swarm_lapses"):
         from swarm_mcp.store import leases
 
@@ -160,7 +172,7 @@ def locks_ended(tx: Transaction, locks: list[Lock], reason: str) -> None:
 
 
 def lapse_locks(tx: Transaction, lapsed: list[Lock]) -> None:
-    """End these locks, whose leases are over, and tell their holders."""
+    """End these locks, since their leases are over, and tell their holders."""
     if lapsed:
         end_locks(tx, lapsed, "lapsed")
         locks_lapsed(tx, lapsed)
@@ -181,7 +193,7 @@ def place_left(tx: Transaction) -> None:
 
 
 def dismiss(tx: Transaction, ids: Iterable[str]) -> None:
-    """Remove those of these sessions that are there for their locks alone, and have none left."""
+    """Remove those of these sessions that are there for their locks alone, and have no lock left."""
     for instance_id in ids:
         sql = (
             "SELECT 1 FROM swarm_sessions s WHERE s.instance_id = ? AND s.runtime = ?"

@@ -1,8 +1,8 @@
-"""Runs: children that agent command lines are started as, and who answers for them.
+"""Runs: agent command lines as children, and their supervisors.
 
-A row is written by the run's supervisor and read by whoever asks. While the supervisor lives, the run's
-instance is the supervisor's: sessions that the child's hooks and MCP server report are its guests, who
-come and go without taking the instance, its locks or its task along.
+A row is written by the run's supervisor and read by any process. While the supervisor lives, the run's instance is the
+supervisor's: sessions that the child's hooks and MCP server report are its guests. They come and go without taking the
+instance, its locks or its task along.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from swarm_mcp.errors import Refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.domain.record import Record
     from swarm_mcp.store.database import Database, Transaction
@@ -26,13 +27,13 @@ KEPT_SECONDS = 30 * 86400  # an ended run and its record
 _JSON = ("session_params", "usage", "result")
 
 
-def begin(db: Database, spec: dict) -> Run:
+def begin(db: Database, spec: dict[str, Any]) -> Run:
     """Write down a run that this process will supervise; its row.
 
     `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
     """
     now = db.now()
-    values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": db.here}
+    values: dict[str, Any] = {"state": STARTING, "started_at": now, "updated_at": now, "host": db.here}
     values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
     values.update(_encoded(spec))
     with db.writing() as tx:
@@ -43,8 +44,8 @@ def begin(db: Database, spec: dict) -> Run:
     return get(db, values["id"]) or Run()
 
 
-def update(db: Database, run_id: str, **columns: object) -> Run | None:
-    """Change columns of a run; its row, None where there is none."""
+def update(db: Database, /, run_id: str, **columns: object) -> Run | None:
+    """Change columns of a run; return its row, None without one."""
     values = {**_encoded(columns), "updated_at": db.now()}
     if columns.get("state") == ENDED:
         values.setdefault("ended_at", db.now())
@@ -73,7 +74,7 @@ def get(tx: Transaction, run_id: str) -> Run | None:
 def find(tx: Transaction, scope: str, reference: str) -> Run:
     """Return the newest run that `reference` names: its id, its task's id, or a unique beginning of either.
 
-    Whole ids name runs of any scope. Raises Refused where it names none, or runs of several tasks.
+    Whole ids name runs of any scope. Raises Refused if it names no run, or runs of several tasks.
     """
     exact = _rows(tx, "WHERE id = ? OR task_id = ?", (reference, reference))
     if exact:
@@ -98,10 +99,10 @@ def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Itera
     """Yield the runs of a scope, of one state where that is given, newest first."""
     from swarm_mcp.store import cursors
 
-    # A run whose supervisor was killed has ended, whatever its row says.
+    # A run whose supervisor was killed has ended, even if its row says otherwise.
     stored = state if state != ENDED else ""
 
-    def read(place: list | None, number: int) -> list[Record]:
+    def read(place: list[Any] | None, number: int) -> list[Record]:
         where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
         behind = "AND (started_at, rowid) < (?, ?)" if place else ""
         sql = (
@@ -133,8 +134,9 @@ def live(tx: Transaction, scope: str = "") -> list[Run]:
     return [row for row in _rows(tx, f"WHERE state <> 'ended'{where}", values) if row.state != ENDED]
 
 
-def session_of(tx: Transaction, task_id: str, harness: str) -> dict | None:
-    """Return what it takes to continue a task's last session in that harness (``RunResult.session_params``)."""
+def session_of(tx: Transaction, task_id: str, harness: str) -> dict[str, Any] | None:
+    """Return the parameters to continue a task's last session in that harness (``RunResult.session_params``), or None.
+    """
     for row in _rows(tx, "WHERE task_id = ? AND harness = ?", (task_id, harness)):
         if row.result and row.result.get("clear_session") and not row.session_params:
             return None
@@ -143,8 +145,8 @@ def session_of(tx: Transaction, task_id: str, harness: str) -> dict | None:
     return None
 
 
-def of_session(tx: Transaction, harness: str, session_id: str) -> dict | None:
-    """Return what resuming a harness's session takes, as the newest run that was in it left it; None for none."""
+def of_session(tx: Transaction, harness: str, session_id: str) -> dict[str, Any] | None:
+    """Return the parameters to resume a harness's session, as its newest run left them, or None."""
     text = session_id.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     rows = _rows(tx, "WHERE harness = ? AND session_params LIKE ? ESCAPE '\\'", (harness, f'%"{text}"%'))
     found = (row.session_params for row in rows)
@@ -152,16 +154,16 @@ def of_session(tx: Transaction, harness: str, session_id: str) -> dict | None:
 
 
 def of_instance(tx: Transaction, instance_id: str) -> Run | None:
-    """Return the run under way whose instance this is."""
+    """Return the run under way with this instance, or None."""
     rows = _rows(tx, "WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
     return rows[0] if rows and rows[0].state != ENDED else None
 
 
 def admit(tx: Transaction, instance_id: str, client: tuple[int, str]) -> Run | None:
-    """Return the run under way of that instance, if the process `client` (pid, start time) is its child.
+    """Return the run under way of that instance, if the process `client` (pid, start time) is its child; else None.
 
-    The first client that reports is: others that it starts inherit its environment, and are sessions of
-    their own. None where it is not, or there is no such run.
+    The first client that reports is the child. Clients that it starts inherit its environment, and are sessions of
+    their own.
     """
     run = of_instance(tx, instance_id)
     if run is None or not client[0]:
@@ -181,7 +183,7 @@ def _note(tx: Transaction, run: Run, client: tuple[int, str]) -> Run:
 
 
 def take_back(db: Database, instance_id: str) -> bool:
-    """Give a run's instance back to its supervisor: its child's session has ended. Return whether it is a run's."""
+    """Give a run's instance back to its supervisor: its child's session has ended. Return True if it is a run's."""
     run = of_instance(db, instance_id)
     if run is None:
         return False
@@ -213,7 +215,7 @@ def forget_old(tx: Transaction, limit: int) -> None:
         tx.change("DELETE FROM swarm_runs WHERE id = ?", (ended.id,))
 
 
-def _rows(tx: Transaction, where: str, values: tuple) -> list[Run]:
+def _rows(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[Run]:
     sql = f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC"
     rows = tx.rows(sql, values, Run)
     return [_decoded(tx, row) for row in rows]
@@ -231,7 +233,7 @@ def _is_abandoned(tx: Transaction, row: Run) -> bool:
     return gone(row.host or "", *supervisor, tx.here)
 
 
-def _parsed(text: object) -> dict | None:
+def _parsed(text: object) -> dict[str, Any] | None:
     try:
         found = loads(text) if isinstance(text, str) and text else None
     except (ValueError, RecursionError):
@@ -239,14 +241,14 @@ def _parsed(text: object) -> dict | None:
     return found if isinstance(found, dict) else None
 
 
-def _abandoned(row: Run) -> dict:
+def _abandoned(row: Run) -> dict[str, Any]:
     return {
         "run_id": row.id, "harness": row.harness, "is_error": True, "error_category": "process_crashed",
         "error_message": ABANDONED, "output": "", "record": row.record or "",
     }  # fmt: skip
 
 
-def _encoded(columns: dict) -> dict:
+def _encoded(columns: dict[str, Any]) -> dict[str, Any]:
     unknown = set(columns) - set(COLUMNS)
     if unknown:
         raise AssertionError(f"a run has no {', '.join(sorted(unknown))}")

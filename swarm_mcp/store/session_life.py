@@ -12,16 +12,15 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database, Transaction
 
 
-RECLAIMED_AT_ONCE = 20
 SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
 
 
 def keep(db: Database, instance_id: str, was_seen: bool = True) -> float | None:
-    """Outside a transaction: renew this session's locks if a third of a lease is over, for whoever vouches for it.
+    """Outside a transaction: renew this session's locks if a third of a lease is over, for a process that vouches for
+    it.
 
-    Without `was_seen` it counts as silent all the same, since nobody speaks for it yet. Seconds until this should
-    be asked again, None where the session has no lease. Raises SwarmError where it has gone. Costs one read while
-    there is nothing to do.
+    Without `was_seen` the session counts as silent all the same. Return the seconds until the next call is due, None
+    without leases. Raises SwarmError if the session has gone. Costs one read while there is nothing to do.
     """
     from swarm_mcp.store import leases
 
@@ -37,17 +36,16 @@ def keep(db: Database, instance_id: str, was_seen: bool = True) -> float | None:
 def require(tx: Transaction, instance_id: str) -> None:
     """Inside a transaction: renew a session that is about to change something.
 
-    A lapsed lease is forgiven while nobody has taken the session's place. Raises SwarmError where
-    the session has gone.
+    A lapsed lease is forgiven while no other session has taken its place. Raises SwarmError if the session has gone.
     """
     found = session_table.evidence_where(tx, "WHERE i.id = ?", (instance_id,))
     renew(tx, instance_id, found[0] if found else Session())
 
 
 def renew(tx: Transaction, instance_id: str, row: Session, has_leases: bool = True) -> bool:
-    """Do as `require`, knowing the `row` that has just been read of the session with its ``EVIDENCE``.
+    """Do as `require`, with the `row` of the session and its ``EVIDENCE`` just read.
 
-    Tell whether its sign of life was written down. `has_leases`: whether it holds locks that lapse, where known.
+    Return True if its sign of life was written down. `has_leases`: False if it is known to hold no lock that lapses.
     """
     now = tx.now()
     if not row:
@@ -77,16 +75,5 @@ def show_life(tx: Transaction, instance_id: str) -> None:
 
 
 def forget(tx: Transaction, instance_id: str) -> None:
-    """Forget a session that was made for locks which it did not get, or has given back."""
+    """Forget a session that was made for its locks alone and has none of them left."""
     reactions.dismiss(tx, {instance_id})
-
-
-def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
-    """Inside a transaction: remove sessions that have gone, bar instance `spare`; their rows.
-
-    Some of those that have been silent the longest. Where there are very many, cleaning goes round to the others.
-    """
-    rows = [row for row in session_table.some_gone(tx) if row.id != spare][:RECLAIMED_AT_ONCE]
-    for row in rows:
-        reactions.session_gone(tx, row, "reclaimed")
-    return rows

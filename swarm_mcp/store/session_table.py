@@ -9,16 +9,16 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, TEAM, Session
-from swarm_mcp.store import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.store.database import Transaction
 
 LOOKED_AT_ONCE = 200  # sessions that a registration looks at
-ALIKE = 1000  # sessions of which one name is said to be that of several
+ALIKE = 1000  # sessions that one ambiguous name can list
 
 
 def get(tx: Transaction, instance_id: str) -> Session | None:
@@ -27,7 +27,7 @@ def get(tx: Transaction, instance_id: str) -> Session | None:
 
 
 def live(tx: Transaction, instance_id: str) -> Session | None:
-    """Return one row, None where that session has gone."""
+    """Return one row, None if that session has gone."""
     found = _live(tx, "WHERE i.id = ?", (instance_id,))
     return found[0] if found else None
 
@@ -52,8 +52,8 @@ def walk(tx: Transaction, scope: str, after: str = "") -> Iterator[tuple[str, Se
     """Yield the live rows of a scope, those of other machines too, as pages of a listing take them."""
     from swarm_mcp.store import cursors
 
-    def read(place: list | None, number: int) -> list[Session]:
-        # First which rows, from the index alone; what they hold is looked up for those.
+    def read(place: list[Any] | None, number: int) -> list[Session]:
+        # First the rows, from the index alone; their columns are looked up afterwards.
         behind = "AND (registered_at, rowid) > (?, ?)" if place else ""
         chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid"
         chosen += f" LIMIT {number}"
@@ -66,16 +66,16 @@ def walk(tx: Transaction, scope: str, after: str = "") -> Iterator[tuple[str, Se
 
 
 def alike(tx: Transaction, scope: str, text: str) -> list[Session]:
-    """Return those of `in_scope` whose id begins with `text`, or whose label has it somewhere: 1000 at most."""
+    """Return sessions of `in_scope` with an id that begins with `text`, or a label that contains it: 1000 at most."""
     is_alike = "(substr(id, 1, ?) = ? OR instr(label, ?))"
     chosen = f"SELECT rowid FROM instances WHERE scope = ? AND {is_alike} ORDER BY registered_at, rowid LIMIT {ALIKE}"
     return _live(tx, f"WHERE i.rowid IN ({chosen})", (scope, len(text), text, text))
 
 
 def count(tx: Transaction, scope: str, words: str = "", viewer: str = "") -> int:
-    """Return how many sessions are on record in a scope: with `words` in their label, of no other identity.
+    """Return the number of sessions on record in a scope: with `words` in their label, of no other identity.
 
-    Those that have gone are among them until somebody notices.
+    Gone sessions count until a process notices.
     """
     condition, values = "scope = ?", [scope]
     if words:
@@ -121,7 +121,7 @@ def of_client(tx: Transaction, pid: int, started: str) -> list[Session]:
 
 
 def is_session(tx: Transaction, instance_id: str) -> bool:
-    """Tell whether a runtime's session has this instance, and not just a row that waits for one."""
+    """Return True if a runtime's session has this instance, and not just a row that waits for one."""
     return tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ?", (instance_id,)) is not None
 
 
@@ -138,12 +138,14 @@ def terminal_of(tx: Transaction, runtime: str, session_id: str) -> tuple[int, st
 
 
 def beside(tx: Transaction, instance: Session) -> list[Session]:
-    """Return the other sessions of this session's scope: right after its registration, which removes the gone."""
+    """Return the other sessions of this session's scope: for right after its registration, which removes gone ones."""
     sql = "SELECT * FROM instances WHERE scope = ? AND id <> ? ORDER BY registered_at, rowid"
     return tx.rows(sql, (instance.scope, instance.id), Session)
 
 
-def held_beside(tx: Transaction, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+def held_beside(
+    tx: Transaction, instance: Session, limit: int, viewer_identity: str
+) -> tuple[int, list[dict[str, Any]]]:
     """Return how many locks those hold in the scope (counted up to 1000), and a few of them, as `beside` does.
 
     Each has `file`, `content`, `owner_label` (these two empty where the holder is of another identity) and
@@ -166,7 +168,7 @@ def held_beside(tx: Transaction, instance: Session, limit: int, viewer_identity:
 
 
 def some_gone(tx: Transaction) -> list[Session]:
-    """Return which of those that have been silent the longest have gone."""
+    """Return the gone ones of the sessions that have been silent the longest."""
     longest = f"SELECT id FROM instances ORDER BY heartbeat LIMIT {LOOKED_AT_ONCE}"
     return [row for row, has_gone in _with_evidence(tx, f"WHERE i.id IN ({longest})", ()) if has_gone]
 
@@ -177,9 +179,9 @@ def all_gone(tx: Transaction) -> list[Session]:
 
 
 def gone_after(tx: Transaction, after: str, limit: int) -> tuple[list[Session], str]:
-    """Return which of the next `limit` sessions behind `after` have gone, and the last one looked at.
+    """Return the gone ones of the next `limit` sessions behind `after`, and the last one looked at.
 
-    That is empty at the end.
+    The latter is empty at the end.
     """
     chosen = f"SELECT rowid FROM instances WHERE rowid > ? ORDER BY rowid LIMIT {limit}"
     rows = tx.rows(chosen, (int(after or 0),))
@@ -190,7 +192,7 @@ def gone_after(tx: Transaction, after: str, limit: int) -> tuple[list[Session], 
 def delete(tx: Transaction, session: Session, reason: str) -> None:
     """Inside a transaction: delete the row of a session, with its event.
 
-    `reason` is ``deregistered`` or ``reclaimed``. What it leaves behind is the other parts' (``session_gone``).
+    `reason` is ``deregistered`` or ``reclaimed``. ``reactions.session_gone`` removes the rest.
     """
     tx.change("DELETE FROM swarm_sessions WHERE instance_id = ?", (session.id,))
     tx.change("DELETE FROM instances WHERE id = ?", (session.id,))
@@ -198,21 +200,21 @@ def delete(tx: Transaction, session: Session, reason: str) -> None:
     if reason == "reclaimed":
         payload.update(last_heartbeat=session.heartbeat)
         payload.update(stale_threshold_secs=STALE_SECONDS, reclaim_threshold_secs=RECLAIM_SECONDS)
-        events.add(tx, session.scope, "instance.stale_reclaimed", "system", session.id, payload)
+        tx.add_event(session.scope, "instance.stale_reclaimed", "system", session.id, payload)
     else:
-        events.add(tx, session.scope, "instance.deregistered", session.id, session.id, payload)
+        tx.add_event(session.scope, "instance.deregistered", session.id, session.id, payload)
 
 
-def _live(tx: Transaction, where: str, values: tuple) -> list[Session]:
+def _live(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[Session]:
     return [row for row, has_gone in _with_evidence(tx, where, values) if not has_gone]
 
 
-def _with_evidence(tx: Transaction, where: str, values: tuple) -> list[tuple[Session, bool]]:
+def _with_evidence(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[tuple[Session, bool]]:
     now, here = tx.now(), tx.here
     return [(row, departed(row, now, here)) for row in evidence_where(tx, where, values)]
 
 
-def evidence_where(tx: Transaction, where: str, values: tuple, more: str = "") -> list[Session]:
+def evidence_where(tx: Transaction, where: str, values: tuple[Any, ...], more: str = "") -> list[Session]:
     """Return rows, in order of registration, with all that is known of their clients; `more`: another column."""
     return tx.rows(
         f"SELECT i.*, {EVIDENCE}, s.session_id{more} FROM instances i"
@@ -222,7 +224,7 @@ def evidence_where(tx: Transaction, where: str, values: tuple, more: str = "") -
     )
 
 
-def clients_of(session: Record) -> list:
+def clients_of(session: Record) -> list[Any]:
     """Return pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
     own = (session.client_pid, session.client_start)
     return [*([own] if own[0] else []), *clients_in(session.other_clients)]

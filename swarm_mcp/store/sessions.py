@@ -1,4 +1,4 @@
-"""Sessions: who takes part, since when, and when they have gone."""
+"""Sessions: registered, adopted, moved and ended."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
+from swarm_hook_core.paths import git_root
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, TEAM, Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.folders import allowed_roots, clean, git_root, inside_any, scope_of
-from swarm_mcp.store import events, reactions, session_life, session_table
+from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
+from swarm_mcp.store import reactions, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.run import Run
     from swarm_mcp.store.database import Database, Transaction
 
@@ -22,12 +25,12 @@ _UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT
 
 
 class Registration:
-    """What a session says of itself when it registers. Empty values count as not given.
+    """The facts that a session registers with. Empty values count as not given.
 
-    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
-    the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it;
-    `turn_over` when a turn of its has ended, or the next one begins (ns), 0 where that is not why it registers; `by`
-    which agent's shell registers it for somebody else (``agents_shell.mark_of_shell``).
+    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of the terminal in
+    front of it, if the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it; `turn_over` the moment
+    (ns) at which a turn ended or the next one begins, 0 for another reason to register; `by` the agent whose shell
+    registers it for another session (``agents_shell.mark_of_shell``).
     """
 
     __slots__ = (
@@ -35,7 +38,7 @@ class Registration:
         "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over", "by",
     )  # fmt: skip
 
-    def __init__(self, directory: str, **given):
+    def __init__(self, directory: str, **given: Any):
         self.directory = clean(directory)
         self.label = bounded(" ".join((given.get("label") or "").split())) or None
         self.scope = scope_of(self.directory, given.get("scope") or "")
@@ -58,14 +61,16 @@ def register(db: Database, request: Registration) -> Session:
 
     A session of a runtime has one instance for life, found by its whole id.
     """
-    from swarm_mcp.store import cleanup, lock_rows, user_interface
-
     _respect_fence(request)
-    foreign = lock_rows.foreign_keys(db, 2000) if db.row(_UNKEYED) else []
+    foreign: list[tuple[str, str | None, str]] = []
+    if db.row(_UNKEYED):
+        from swarm_mcp.store import lock_rows
+
+        foreign = lock_rows.foreign_keys(db, 2000)  # asks the disk, and so comes before the transaction
     with db.writing() as tx:
         # A session that is here to register has not gone, however long it was silent.
         known = session_table.of_session(tx, request.runtime, request.session_id) if request.session_id else None
-        session_life.reclaim(tx, known.id if known else "")
+        reactions.reclaim(tx, known.id if known else "")
         if foreign:
             lock_rows.give_keys(tx, foreign)
         if request.session_id:
@@ -75,17 +80,21 @@ def register(db: Database, request: Registration) -> Session:
         if request.turn_over:
             reactions.turn_ended(tx, row, request.turn_over)
         if request.pane:
+            from swarm_mcp.store import user_interface
+
             user_interface.publish(tx, row, request.pane)
     if reactions.is_cleanup_due(db) or db.has(reactions.ANY_LEASED):
+        from swarm_mcp.store import cleanup
+
         cleanup.some(db)  # a session that never runs a server has nothing else that cleans
     return row
 
 
 def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
-    """Make the session of instance `row` instance `instance_id` instead; its row.
+    """Make the session of instance `row` instance `instance_id` instead; return its row.
 
-    What it held until now moves along. None where that instance is not there to be taken: it works in
-    another scope or folder, or belongs to another session.
+    All that it held moves along. None if that instance is not free: it works in another scope or folder, or belongs to
+    another session.
     """
     with db.writing() as tx:
         reserved = session_table.get(tx, instance_id)
@@ -110,16 +119,16 @@ def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
         ):
             tx.change(sql, values)
         adopted = session_table.get(tx, instance_id) or Session()
-        events.registered(tx, adopted, adopted=True)
+        _note_registered(tx, adopted, adopted=True)
         reactions.session_gone(tx, row, "deregistered")
         reactions.session_settled(tx, adopted, reserved)
     return adopted
 
 
 def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
-    """Remove an instance and whatever it holds; whether it was there. `by`: who does it, to tell its peers."""
-    from swarm_mcp.store import messages
-
+    """Remove an instance with all that it holds; return True if it was there. `by` is named to its peers as the
+    remover.
+    """
     with db.writing() as tx:
         row = session_table.get(tx, instance_id)
         if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)):
@@ -127,12 +136,15 @@ def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Ses
         if row:
             reactions.session_gone(tx, row, reason)
             if by:
+                from swarm_mcp.store import messages
+
                 messages.announce_removal(tx, row, by)
     return row is not None
 
 
 def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) -> bool:
-    """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; whether it was."""
+    """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; return True if it was.
+    """
     return bool(
         tx.change(
             "UPDATE swarm_sessions SET session_id = ? WHERE instance_id = ? AND runtime = ? AND session_id = ?",
@@ -142,19 +154,17 @@ def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) 
 
 
 def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -> bool:
-    """Note that the session of instance `row` has ended in `client`, or everywhere; return whether that has gone.
+    """Note that the session of instance `row` has ended in `client`, or everywhere; return True if it has gone.
 
-    It stays where another client has the session open, and where it is a run's.
+    It stays if another client has the session open, and if it is a run's.
     """
-    from swarm_mcp.store import runs
-
     with db.writing() as tx:
         session = tx.row(
             "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
             (row.id,),
         )
         clients = session_table.clients_of(session) if session else []
-        # Hooks end every session here; few are of runs, and need the module that knows what those are.
+        # Hooks end every session here; few are of runs, and need the module of runs.
         of_run = tx.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
         if session and client[0] and (client in clients or not of_run):
             left = living(session.host, [other for other in clients if other != client], tx.here)
@@ -168,13 +178,15 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
             return True
     with db.writing() as tx:
         reactions.turn_ended(tx, row, time.time_ns())
+    from swarm_mcp.store import runs
+
     return not runs.take_back(db, row.id) and remove(db, row.id)
 
 
-def _leave_to(tx: Transaction, instance_id: str, clients: list) -> None:
+def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
     """These are the clients of a session from now on."""
     (pid, started), *others = clients
-    # The terminal was that of the client which spoke last.
+    # The terminal belonged to the client that spoke last.
     tx.change(
         "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
         " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
@@ -204,7 +216,7 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
         # A hook whose client was killed under it finds no client; the session is still that client's, and over.
         request.client = (known.client_pid, known.client_start)
     if run:
-        # The supervisor answers for the instance, whatever becomes of its child.
+        # The supervisor answers for the instance, however its child ends.
         request.client = (run.supervisor_pid, run.supervisor_start)
         given = session_table.get(tx, run.instance_id) or Session()
         request.label = bounded(merged(given.label or "", request.label or ""))
@@ -218,7 +230,7 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
             (request.label, now, request.client[0] or os.getpid(), lease_until, row.id),
         )
         instance_id = row.id
-        events.registered(tx, session_table.get(tx, instance_id) or Session(), adopted=True)
+        _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=True)
     elif row:
         if row.scope != request.scope:
             _move(tx, row, request, known)
@@ -276,11 +288,11 @@ def _joined_by_server(tx: Transaction, request: Registration) -> Record | None:
 
 
 def _run_of(tx: Transaction, request: Registration) -> Run | None:
-    """Return the run whose child this session is; None for others. Costs nothing where none is named."""
-    from swarm_mcp.store import runs
-
+    """Return the run whose child this session is, or None. Costs nothing unless the request names an instance."""
     if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
         return None
+    from swarm_mcp.store import runs
+
     return runs.admit(tx, request.preassigned_id, request.client)
 
 
@@ -294,8 +306,8 @@ def _adopt_run(tx: Transaction, request: Registration, run: Run) -> Record | Non
     return Record(instance_id=run.instance_id, host=run.host, **client)
 
 
-def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list:
-    """Return the clients beside `client` that have a session open which is `known` already.
+def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list[Any]:
+    """Return the clients beside `client` that have a `known` session open.
 
     Of clients that cannot be looked at from here, the one that spoke last is the session's.
     """
@@ -308,8 +320,8 @@ def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> l
 def _move(tx: Transaction, row: Session, request: Registration, known: Record | None) -> None:
     """Session `row` works in another scope from now on. Its unread mail comes along.
 
-    A client that lives has only changed its folder, and goes on with what it holds. Where the session was
-    started anew elsewhere and no other client has it open, it has left: what it held in the old scope is free.
+    A client that lives has only changed its folder, and keeps its locks. If the session was started anew elsewhere and
+    no other client has it open, it has left: its locks in the old scope are free.
     """
     tx.change(
         "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
@@ -322,7 +334,7 @@ def _move(tx: Transaction, row: Session, request: Registration, known: Record | 
 
 
 def _reserved(tx: Transaction, request: Registration) -> Session | None:
-    """Return the row that is waiting for this session, if it is nobody's yet."""
+    """Return the row that waits for this session, if no session has it yet."""
     row = _adoptable(tx, request) if request.preassigned_id or request.adopt_id else None
     return None if row and session_table.is_session(tx, row.id) else row
 
@@ -339,9 +351,11 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
     lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
     before = _adoptable(tx, request)
     if before and session_table.is_session(tx, before.id):
-        # Of hooks, and named by its own id: a sign of life, and its lease stays what they made it.
+        # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
         label = request.label or before.label
         tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
+        from swarm_mcp.store import session_life
+
         session_life.require(tx, before.id)
     elif before:
         tx.change(
@@ -354,7 +368,7 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
         _insert(tx, request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
     row = session_table.get(tx, instance_id) or Session()
     if before:
-        events.registered(tx, row, adopted=True)
+        _note_registered(tx, row, adopted=True)
     reactions.session_settled(tx, row, before)
     return row
 
@@ -389,9 +403,20 @@ def _insert(
             request.label, now, now, adopted, lease_until,
         ),
     )  # fmt: skip
-    events.registered(tx, session_table.get(tx, instance_id) or Session(), adopted=False, by=request.by)
+    _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=False, by=request.by)
 
 
-def _listed(clients: list) -> str | None:
-    """Return clients as ``swarm_sessions`` has those that did not speak last; None for none."""
+def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "") -> None:
+    """Add the event of a session that joined, or took an instance over (`adopted`). `by` as in `Registration`."""
+    payload = {"label": row.label, "adopted": adopted, "pid": row.pid, "directory": row.directory}
+    payload.update(root=row.root, file_root=row.file_root)
+    if row.lease_until is not None:
+        payload["lease_until"] = row.lease_until
+    if by:
+        payload["by"] = by
+    tx.add_event(row.scope, "instance.registered", row.id, row.id, payload)
+
+
+def _listed(clients: list[Any]) -> str | None:
+    """Return clients as ``swarm_sessions`` has those that did not speak last; None without clients."""
     return " ".join(f"{pid}:{started}" for pid, started in clients) or None

@@ -1,8 +1,8 @@
 """One spawn at a time: an exclusive lock for each role and dispatch key of a scope.
 
 It is a lock like others, on ``/__swarm/spawn/<role>/<16 hex digits of the key's SHA-256>``, so that other
-implementations on the same file honour it. What it holds as its note says how far the spawn has come, so
-that one whose dispatcher was killed, or whose worker never came up, does not block the next for ever.
+implementations on the same file honour it. Its note says how far the spawn has come. So a spawn whose dispatcher was
+killed, or whose worker never came up, does not block the next for ever.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.store import events, lock_finder, session_life, session_table
+from swarm_mcp.store import lock_finder, session_life, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
 
@@ -28,10 +30,10 @@ STARTING, STARTED = "starting", "started"
 
 
 def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id: str) -> Lock | None:
-    """Return the lock, now this process's to spawn under; None where a spawn is under way.
+    """Return the lock, now this process's to spawn under; None if a spawn is under way.
 
-    `worker_id` is the id that is reserved for the session of whoever is started. Raises SwarmError where
-    `instance`, which has it started, has gone.
+    `worker_id` is the id reserved for the started worker. Raises SwarmError if `instance`, the session that dispatches,
+    has gone.
     """
     session_life.require(tx, instance.id)
     held = holder(tx, instance.scope, name)
@@ -53,11 +55,11 @@ def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id:
         (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, tx.now()),
     )
     payload = {"id": row["id"], "content": row["content"]}
-    events.add(tx, row["scope"], "context.lock_acquired", instance.id, name, payload)
+    tx.add_event(row["scope"], "context.lock_acquired", instance.id, name, payload)
     return Lock(row)
 
 
-def started(tx: Transaction, row: Lock, facts: dict) -> None:
+def started(tx: Transaction, row: Lock, facts: dict[str, Any]) -> None:
     """Note that the spawn under `row` is out of our hands; `facts` say how to ask about it."""
     tx.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row.id))
 
@@ -70,11 +72,11 @@ def release(tx: Transaction, row: Lock, reason: str) -> None:
 def _release(tx: Transaction, row: Lock, reason: str) -> None:
     if tx.change("DELETE FROM context WHERE id = ?", (row.id,)):
         payload = {"released": 1, "reason": reason, "task_id": row.task_id}
-        events.add(tx, row.scope, "context.lock_released", row.instance_id, row.file, payload)
+        tx.add_event(row.scope, "context.lock_released", row.instance_id, row.file, payload)
 
 
 def holder(tx: Transaction, scope: str, name: str) -> Lock | None:
-    """Return the lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
+    """Return the lock of this scope as ``locks.on`` gives it, None without a live holder."""
     return next((row for row in lock_finder.on(tx, name) if row.scope == scope), None)
 
 
@@ -85,7 +87,7 @@ def worker_of(tx: Transaction, row: Lock) -> Session | None:
 
 
 def is_void(tx: Transaction, row: Lock) -> bool:
-    """Tell whether the spawn under a lock is provably over without a worker."""
+    """Return True if the spawn under a lock is provably over without a worker."""
     task = tx.row("SELECT status FROM tasks WHERE id = ?", (row.task_id,))
     if task is None or task.status in TERMINAL:
         return True
@@ -116,7 +118,7 @@ def _delete(tx: Transaction, scope: str, name: str, reason: str) -> None:
 
 
 def _is_gone(tx: Transaction, process: object) -> bool:
-    """Tell whether a process ``[host, pid, start time]`` has provably ended."""
+    """Return True if a process ``[host, pid, start time]`` has provably ended."""
     if not isinstance(process, list) or [type(part) for part in process] != [str, int, str]:
         return False
     host, pid, started = process
@@ -130,16 +132,16 @@ def name_of(role: str, key: str) -> str:
 
 
 def reserved_in(row: Lock) -> str:
-    """Return the instance id that is reserved for the worker started under a lock; empty where none is noted."""
+    """Return the instance id that is reserved for the worker started under a lock; empty without one."""
     reserved = _read(row).get("instance_id")
     return reserved if isinstance(reserved, str) else ""
 
 
-def _note(stage: str, facts: dict) -> str:
+def _note(stage: str, facts: dict[str, Any]) -> str:
     return dumps({"stage": stage, **facts})
 
 
-def _read(row: Lock) -> dict:
+def _read(row: Lock) -> dict[str, Any]:
     try:
         value = loads(row.content)
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import DEFAULT_STORE
+from swarm_hook_core.state import DEFAULT_STORE, has_claims
 from swarm_mcp.store.database import BUSY_SECONDS, Database
 
 TYPE_CHECKING = False
@@ -111,9 +111,10 @@ else:
                 return function.__get__(part._database)
 
             def adopting_first(*values, **named):
-                from swarm_mcp.store import claimed
+                if has_claims():
+                    from swarm_mcp.store import claimed
 
-                claimed.adopt(part._database)
+                    claimed.adopt(part._database)
                 return function(part._database, *values, **named)
 
             return adopting_first

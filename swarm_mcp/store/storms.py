@@ -1,7 +1,7 @@
-"""Storms: who has to hear that a session tries a file again and again that it is denied.
+"""Storms: a session that tries a denied file again and again, and the word about it.
 
-Hooks count (``swarm_hook_core.storms``); here it is seen to that the holder, and later a person, hears of a storm once.
-It is over when the file is free, has another holder, or has not been tried for some minutes.
+Hooks count (``swarm_hook_core.storms``); this module tells the holder, and later a person, once in a storm. A storm is
+over when the file is free, has another holder, or has not been tried for some minutes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ SHOWN_SECONDS = 3600  # after its last refusal a storm is shown no longer
 
 
 def note(tx: Transaction, instance: Session, lock: Lock, key: str, attempt: Attempt) -> None:
-    """Inside a transaction: `instance`, whose refusal stands under `key`, tries again and again what `lock` holds.
+    """Inside a transaction: `instance`, refused under `key`, tries again and again a file that `lock` holds.
 
-    Its holder is told, and from so many times on those who lead its identity's work: each once in a storm.
+    The lock's holder is told, and after more tries the leads of the session's identity: each once in a storm.
     """
     if attempt.times < MANY:
         return

@@ -9,7 +9,7 @@ indexes in the queue's own order; what has ended, and what others hold, is never
 from __future__ import annotations
 
 from swarm_mcp.domain.session import TEAM, Session
-from swarm_mcp.domain.task import Task
+from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import messages, reactions, session_life, session_table
 from swarm_mcp.store import task_life as states
@@ -19,6 +19,8 @@ from swarm_mcp.store.task_requests import is_about, resolved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 INBOX_GLANCE = 200
@@ -37,7 +39,7 @@ QUEUE = (
 )
 
 
-def claim(db: Database, instance: Session, task_id: str, ignore_unread: bool = False) -> dict:
+def claim(db: Database, instance: Session, task_id: str, ignore_unread: bool = False) -> dict[str, Any]:
     """Begin a task: ``{task, prior_status}``. Raises Refused, and says which unread messages come first."""
     with db.writing() as tx:
         session_life.require(tx, instance.id)
@@ -55,7 +57,7 @@ def claim_next(
     types: list[str] | None = None,
     files: list[str] | None = None,
     ignore_unread: bool = False,
-) -> dict:
+) -> dict[str, Any]:
     """Begin the most urgent task that fits, one's own assigned ones first: ``{task, prior_status}``.
 
     `types` and `files` narrow the choice: a task of one of the types, that names one of the files.
@@ -82,8 +84,8 @@ def reserve(db: Database, task_id: str, worker: Session) -> Task:
         task = rows.get(tx, worker.scope, task_id)
         if task is None:
             raise Refused("Task not found")
-        payload = {"prior_status": task.status, "status": states.CLAIMED}
-        return states.move(tx, task, states.CLAIMED, "reserve", worker.id, payload, assignee=worker.id)
+        payload = {"prior_status": task.status, "status": CLAIMED}
+        return states.move(tx, task, CLAIMED, "reserve", worker.id, payload, assignee=worker.id)
 
 
 def take_back(db: Database, task: Task, prior_status: str) -> None:
@@ -93,11 +95,11 @@ def take_back(db: Database, task: Task, prior_status: str) -> None:
         if now is None or (now.status, now.assignee) != (task.status, task.assignee):
             return
         payload = {"prior_status": task.status, "status": prior_status, "reason": "team_unreachable"}
-        assignee = task.assignee if prior_status == states.CLAIMED else None
+        assignee = task.assignee if prior_status == CLAIMED else None
         states.move(tx, now, prior_status, "take back", "system", payload, assignee=assignee)
 
 
-def claimable(tx: Transaction, instance: Session, limit: int) -> list[Task]:
+def claimable(tx: Transaction, instance: Session, limit: int = 10) -> list[Task]:
     """Return the next few tasks that `claim_next` would choose from, in its order."""
     return _Wanted(tx, instance, [], []).first(limit)
 
@@ -139,16 +141,16 @@ class _Wanted:
         return rows.find(self.tx, first, (states.as_json(heads), limit))
 
 
-def _begin(tx: Transaction, instance: Session, task: Task, ignore_unread: bool, more: dict) -> dict:
+def _begin(tx: Transaction, instance: Session, task: Task, ignore_unread: bool, more: dict[str, Any]) -> dict[str, Any]:
     if not ignore_unread:
         _refuse_while_unread(tx, instance, task.id)
-    payload = {"prior_status": task.status, "status": states.IN_PROGRESS, **more}
-    begun = states.move(tx, task, states.IN_PROGRESS, "claim", instance.id, payload, assignee=instance.id)
+    payload = {"prior_status": task.status, "status": IN_PROGRESS, **more}
+    begun = states.move(tx, task, IN_PROGRESS, "claim", instance.id, payload, assignee=instance.id)
     return {"task": begun, "prior_status": task.status}
 
 
 def _refuse_unless_possible(tx: Transaction, task: Task, instance: Session) -> None:
-    why = states.refusal(task, states.IN_PROGRESS, "claim", instance.id)
+    why = states.refusal(task, IN_PROGRESS, "claim", instance.id)
     if not why and task.assignee not in (None, instance.id) and session_table.live(tx, task.assignee):
         why = "Task is assigned to another session"
     if why:
@@ -191,7 +193,7 @@ def _refuse_while_unread(tx: Transaction, instance: Session, task_id: str) -> No
 def _without_dead_holder(tx: Transaction, task: Task) -> Task:
     """Return `task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
     holder = task.assignee
-    if task.status not in (states.CLAIMED, states.IN_PROGRESS) or (holder and session_table.live(tx, holder)):
+    if task.status not in (CLAIMED, IN_PROGRESS) or (holder and session_table.live(tx, holder)):
         return task
     row = session_table.get(tx, holder) if holder else None
     if row is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from swarm_hook_core.json_text import quote
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.watching.report import quoted
+from swarm_mcp.domain.message import length
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
     BLOCKED,
@@ -26,13 +27,13 @@ from swarm_mcp.domain.task import (
     Task,
 )  # fmt: skip
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import events, session_table
+from swarm_mcp.store import session_table
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.naming import may_meet, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Transaction
@@ -136,17 +137,19 @@ def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
     return ""
 
 
-def create(tx: Transaction, task: dict, actor: str, payload: dict) -> None:
+def create(tx: Transaction, task: dict[str, Any], actor: str, payload: dict[str, Any]) -> None:
     """Inside a transaction: add a row (`task` has every column, lists as lists) and its event."""
     if (NEW, task["status"], "request") not in _WHO:
         raise AssertionError(f"no task begins as {task['status']}")
     task.update(updated_at=task["created_at"], changed_at=stamp(tx, task["scope"]))
     values = [as_json(value) if isinstance(value, list) else value for value in task.values()]
     tx.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
-    events.add(tx, task["scope"], _EVENTS["request"], actor, task["id"], payload)
+    tx.add_event(task["scope"], _EVENTS["request"], actor, task["id"], payload)
 
 
-def move(tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict, **columns) -> Task:
+def move(
+    tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict[str, Any], **columns: object
+) -> Task:
     """Inside a transaction: take `task`, as just read, to `target`, with its event; the task as it is then.
 
     `columns` change with the status. `actor` may be ``system`` for what the store itself does. Raises
@@ -166,7 +169,7 @@ def move(tx: Transaction, task: Task, target: str, how: str, actor: str | None, 
     )
     if moved != 1:  # read before this transaction began
         raise Refused("Task was changed by another session just now; look at it again")
-    events.add(tx, task.scope, _EVENTS[how], actor, task.id, payload)
+    tx.add_event(task.scope, _EVENTS[how], actor, task.id, payload)
     return task.replace(**changed)
 
 
@@ -245,7 +248,7 @@ def statuses(tx: Transaction, ids: list[str]) -> dict[str, str]:
     return {row.id: row.status for row in found}
 
 
-def dependencies_of(tx: Transaction, task: dict) -> Dependencies:
+def dependencies_of(tx: Transaction, task: dict[str, Any]) -> Dependencies:
     """Return how `task` stands now."""
     needed = task["depends_on"] or []
     known = statuses(tx, needed) if needed else {}
@@ -256,7 +259,7 @@ def dependencies_of(tx: Transaction, task: dict) -> Dependencies:
     return Dependencies(all(known.get(task_id, DONE) == DONE for task_id in needed), gone=gone)
 
 
-def ready_status(task: dict) -> str:
+def ready_status(task: dict[str, Any]) -> str:
     """Return the status of a task that nothing keeps from being done."""
     return CLAIMED if task["assignee"] else OPEN
 
@@ -355,6 +358,6 @@ def _tell(tx: Transaction, row: Session, released: list[Task]) -> None:
             "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, 'system', ?, ?, ?)",
             (row.scope, peer, content, tx.now()),
         )
-    payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
+    payload = {"content": content, "recipients": len(peers), "length": length(content)}
     payload.update(reason="instance_stale_reclaimed", released_tasks=len(released))
-    events.add(tx, row.scope, "message.broadcast", "system", None, payload)
+    tx.add_event(row.scope, "message.broadcast", "system", None, payload)

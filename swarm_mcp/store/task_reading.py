@@ -16,6 +16,7 @@ from swarm_mcp.store.naming import may_meet, without_walls
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.domain.record import Record
     from swarm_mcp.domain.session import Session
@@ -62,7 +63,7 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
         # The first half is for the index, which knows no mixed order of a row's values.
         behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
 
-    def read(place: list | None, number: int) -> list[Record]:
+    def read(place: list[Any] | None, number: int) -> list[Record]:
         where = f"{behind} AND {condition}" if place else condition
         sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
         return tx.rows(sql, (*(place or ()), *values))
@@ -95,7 +96,7 @@ def counts(tx: Transaction, viewer: Session) -> dict[str, int]:
     return _counted(tx, viewer, Sight(tx, viewer))
 
 
-def current(tx: Transaction, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
+def current(tx: Transaction, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict[str, Any]:
     """Return tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
 
     Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each. Of each
@@ -116,7 +117,7 @@ def current(tx: Transaction, viewer: Session, include_terminal: bool = True, ter
     return {**grouped, "terminal_counts": ended, **({"not_shown": not_shown} if not_shown else {})}
 
 
-def glance(tx: Transaction, viewer: Session, changed_after: int | None = None) -> dict:
+def glance(tx: Transaction, viewer: Session, changed_after: int | None = None) -> dict[str, Any]:
     """Return tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
 
     Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
@@ -174,7 +175,7 @@ def at_work_beside(tx: Transaction, session: Session, limit: int) -> list[Task]:
     return [task for task in tasks if sight.sees(task)][:limit]
 
 
-def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list]:
+def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list[Any]]:
     """Return the condition, and its values, of the tasks in the viewer's scope; empty filters do not filter."""
     condition, values = "scope = ?", [viewer.scope]
     for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
@@ -221,7 +222,7 @@ def _first(tx: Transaction, viewer: Session, status: str, count: int) -> list[Ta
     return find(tx, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer.scope,))
 
 
-def find(tx: Transaction, condition: str, values: tuple | list) -> list[Task]:
+def find(tx: Transaction, condition: str, values: tuple[Any, ...] | list[Any]) -> list[Task]:
     """Return tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
     return [parsed(row) for row in tx.rows(f"{SELECT} WHERE {condition}", values) if row.id is not None]
 
@@ -244,7 +245,7 @@ def seen(tx: Transaction, viewer: Session, task_id: str) -> Task | None:
     return task if task.scope == viewer.scope and Sight(tx, viewer).sees(task) else None
 
 
-def parsed(row: dict) -> Task:
+def parsed(row: dict[str, Any]) -> Task:
     """Return a row with its list columns as lists, None where there is none or it cannot be read."""
     return Task({**row, "files": texts_in(row["files"]), "depends_on": texts_in(row["depends_on"])})
 
@@ -270,7 +271,7 @@ class Sight:
         self._tx = tx
         self._viewer = viewer
         self._identity = "" if without_walls() else token(viewer.label or "", "identity")
-        self._labels: dict[str, tuple] = {}  # of a session, in a tuple: empty where it is not registered
+        self._labels: dict[str, tuple[Any, ...]] = {}  # of a session, in a tuple: empty where it is not registered
         self._has_strangers: bool | None = None
 
     @property
@@ -294,14 +295,14 @@ class Sight:
         mine = self._viewer
         return {row.id for row in rows if row.id != mine.id and not may_meet(mine.label, row.label)}
 
-    def sees(self, task: dict) -> bool:
+    def sees(self, task: dict[str, Any]) -> bool:
         """Tell whether the session may know of `task`."""
         if not self.has_strangers or self._viewer.id in (task["requester"], task["assignee"]):
             return True
         label = self._label_of(task["requester"]) or self._label_of(task["assignee"])
         return not label or may_meet(self._viewer.label, label[0])
 
-    def _label_of(self, instance_id: str | None) -> tuple:
+    def _label_of(self, instance_id: str | None) -> tuple[Any, ...]:
         """Return a session's label, in a tuple that is empty where that is not registered."""
         if instance_id is None:
             return ()

@@ -20,7 +20,9 @@ from swarm_mcp.domain.task import (
     BLOCKED,
     CANCELLED,
     CLAIMED,
+    COLUMNS,
     DONE,
+    OPEN,
     TERMINAL,
     TYPES,
     Task,
@@ -35,6 +37,9 @@ from swarm_mcp.store.naming import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 LARGEST = 10**12
@@ -52,7 +57,7 @@ class _Wrong(Exception):
         self.field = field
 
 
-def request(db: Database, requester: Session, spec: dict, notify: bool = True) -> dict:
+def request(db: Database, requester: Session, spec: dict[str, Any], notify: bool = True) -> dict[str, Any]:
     """Create a task: ``{task, existing, notices}``.
 
     `spec` has the arguments of ``request_task``. Where its idempotency key is taken, the task that has
@@ -78,7 +83,7 @@ def request(db: Database, requester: Session, spec: dict, notify: bool = True) -
         raise Refused(str(wrong)) from None
 
 
-def request_batch(db: Database, requester: Session, specs: list[dict]) -> dict:
+def request_batch(db: Database, requester: Session, specs: list[dict[str, Any]]) -> dict[str, Any]:
     """Create several tasks or none: ``{tasks: [{id, status, [idempotency_key], new}], notices}``.
 
     ``$N`` in `depends_on` and links means the batch's Nth item, counted from 1, before the one that
@@ -86,17 +91,17 @@ def request_batch(db: Database, requester: Session, specs: list[dict]) -> dict:
     """
     if not 1 <= len(specs) <= BATCH_LIMIT:
         raise Refused(f"A batch has 1 to {BATCH_LIMIT} tasks, not {len(specs)}")
-    details: list[dict] = []
+    details: list[dict[str, Any]] = []
     drafts = [
         None if _is_taken(db, requester, spec) else _collected(details, index, _composed, requester, spec)
         for index, spec in enumerate(specs)
     ]
     faulty = {detail["task_index"] for detail in details}
     _find_repeats(specs, details)
-    made: list[dict | None] = []
-    created: list[dict] = []
+    made: list[dict[str, Any] | None] = []
+    created: list[dict[str, Any]] = []
 
-    def fulfilled(index: int) -> dict:
+    def fulfilled(index: int) -> dict[str, Any]:
         known = _existing(db, requester, specs[index], sight)
         if known:
             return known
@@ -120,7 +125,7 @@ def request_batch(db: Database, requester: Session, specs: list[dict]) -> dict:
 # --------------------------------------------------------------------------------------- one task's tx
 
 
-def _composed(requester: Session, spec: dict) -> dict:
+def _composed(requester: Session, spec: dict[str, Any]) -> dict[str, Any]:
     """Return the row that `spec` asks for, as far as it can be told without the store. Raises _Wrong."""
     kind, title = spec.get("type") or "other", (spec.get("title") or "").strip()
     if kind not in TYPES:
@@ -130,7 +135,7 @@ def _composed(requester: Session, spec: dict) -> dict:
     priority = spec.get("priority") or 0
     if abs(priority) > LARGEST:
         raise _Wrong("priority", f"A priority lies between -{LARGEST} and {LARGEST}")
-    task = dict.fromkeys(rows.COLUMNS)
+    task = dict.fromkeys(COLUMNS)
     for name in ("description", "assignee", "idempotency_key", "tracker_provider", *LINKS):
         value = spec.get(name) or ""
         task[name] = (value if name == "description" else value.strip()) or None
@@ -141,7 +146,7 @@ def _composed(requester: Session, spec: dict) -> dict:
         type=kind,
         title=title,
         requester=requester.id,
-        status=states.APPROVAL_REQUIRED if spec.get("approval_required") else states.OPEN,
+        status=APPROVAL_REQUIRED if spec.get("approval_required") else OPEN,
         files=resolved(requester, spec.get("files") or [], "files") or None,
         priority=int(priority),
         depends_on=list(dict.fromkeys(item.strip() for item in spec.get("depends_on") or [])) or None,
@@ -160,17 +165,17 @@ def resolved(instance: Session, files: list[str], field: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _key(spec: dict) -> str:
+def _key(spec: dict[str, Any]) -> str:
     return (spec.get("idempotency_key") or "").strip()
 
 
-def _is_taken(tx: Transaction, requester: Session, spec: dict) -> bool:
+def _is_taken(tx: Transaction, requester: Session, spec: dict[str, Any]) -> bool:
     """Tell whether there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
     return bool(_key(spec)) and tx.row(sql, (requester.scope, _key(spec))) is not None
 
 
-def _existing(tx: Transaction, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
+def _existing(tx: Transaction, requester: Session, spec: dict[str, Any], sight: rows.Sight) -> dict[str, Any] | None:
     """Return the task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
     found = rows.find(tx, "scope = ? AND idempotency_key = ?", (requester.scope, key)) if key else []
@@ -183,7 +188,7 @@ def _existing(tx: Transaction, requester: Session, spec: dict, sight: rows.Sight
     return found[0] if found else None
 
 
-def _check_assignee(tx: Transaction, task: dict) -> None:
+def _check_assignee(tx: Transaction, task: dict[str, Any]) -> None:
     assignee = task["assignee"]
     if not assignee:
         return
@@ -198,7 +203,7 @@ def _check_assignee(tx: Transaction, task: dict) -> None:
         )
 
 
-def _check_links(tx: Transaction, task: dict, sight: rows.Sight) -> None:
+def _check_links(tx: Transaction, task: dict[str, Any], sight: rows.Sight) -> None:
     """A task names only those that its requester may see."""
     wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
     wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
@@ -212,13 +217,13 @@ def _check_links(tx: Transaction, task: dict, sight: rows.Sight) -> None:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
 
 
-def _insert(tx: Transaction, task: dict, batch_index: int | None = None) -> None:
+def _insert(tx: Transaction, task: dict[str, Any], batch_index: int | None = None) -> None:
     standing = states.dependencies_of(tx, task)
     task["created_at"] = tx.now()
     if standing.failed:
-        task.update(status=states.CANCELLED, result=states.because_of(standing))
-    elif task["status"] == states.OPEN:
-        task["status"] = states.ready_status(task) if standing.met else states.BLOCKED
+        task.update(status=CANCELLED, result=states.because_of(standing))
+    elif task["status"] == OPEN:
+        task["status"] = states.ready_status(task) if standing.met else BLOCKED
     payload = {"task_type": task["type"]}
     names = ("title", "description", "status", "assignee", *LINKS, "depends_on", "files", "priority", "result")
     payload.update({name: task[name] for name in names})
@@ -231,7 +236,7 @@ def _insert(tx: Transaction, task: dict, batch_index: int | None = None) -> None
 # ------------------------------------------------------------------------------------------------ batches
 
 
-def _collected(details: list[dict], index: int, step, *values):
+def _collected(details: list[dict[str, Any]], index: int, step: Callable[..., Any], *values: Any) -> Any:
     """Return what `step` returns; what it finds wrong goes to `details`."""
     try:
         return step(*values)
@@ -243,7 +248,9 @@ def _collected(details: list[dict], index: int, step, *values):
     return None
 
 
-def _placed(tx: Transaction, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
+def _placed(
+    tx: Transaction, task: dict[str, Any], index: int, made: list[dict[str, Any] | None], count: int, sight: rows.Sight
+) -> dict[str, Any]:
     """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
     if task["depends_on"]:
         meant = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
@@ -257,7 +264,7 @@ def _placed(tx: Transaction, task: dict, index: int, made: list[dict | None], co
     return task
 
 
-def _referred(field: str, text: str, index: int, made: list[dict | None], count: int) -> str:
+def _referred(field: str, text: str, index: int, made: list[dict[str, Any] | None], count: int) -> str:
     """Return the id that `text` means: itself, or for ``$N`` that of the Nth item; empty where that one was refused."""
     digits = text[1:]
     if not text.startswith("$") or not (digits.isascii() and digits.isdigit()):
@@ -273,7 +280,7 @@ def _referred(field: str, text: str, index: int, made: list[dict | None], count:
     return task["id"] if task else ""
 
 
-def _find_repeats(specs: list[dict], details: list[dict]) -> None:
+def _find_repeats(specs: list[dict[str, Any]], details: list[dict[str, Any]]) -> None:
     first: dict[str, int] = {}
     for index, key in enumerate(map(_key, specs)):
         if not key:
@@ -284,7 +291,7 @@ def _find_repeats(specs: list[dict], details: list[dict]) -> None:
         first.setdefault(key, index)
 
 
-def _brief(task: dict, new: bool) -> dict:
+def _brief(task: dict[str, Any], new: bool) -> dict[str, Any]:
     brief = {"id": task["id"], "status": task["status"]}
     if task["idempotency_key"]:
         brief["idempotency_key"] = task["idempotency_key"]

@@ -1,7 +1,7 @@
 """Tasks: work that sessions hand to each other, as callers ask for it; and how tasks go on and end.
 
 What else they promise is kept in the modules beside it: ``task_life`` (the life of a task, as a table, and what waits
-for what), ``task_reading``, ``task_requests`` and ``task_holders`` (taking one, letting go).
+for what), ``task_reading``, ``task_requests`` and ``task_claims`` (taking one).
 
 `instance` and `viewer` are sessions, of which ``id``, ``label`` and ``scope`` count. Whatever the rules forbid raises
 ``Refused``, whose `answer` is ``{"error", ...}``. Messages to others are stored in the change's own transaction and
@@ -13,15 +13,16 @@ from __future__ import annotations
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import BLOCKED, CANCELLED, DONE, TERMINAL, UNCHANGED, Task
+from swarm_mcp.domain.task import BLOCKED, CANCELLED, CLAIMED, DONE, IN_PROGRESS, TERMINAL, UNCHANGED, Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import events, reactions, session_life, task_reading, task_requests
+from swarm_mcp.store import reactions, session_life, task_reading, task_requests
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store.known_values import names_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from swarm_mcp.store.database import Database, Transaction
 
@@ -31,10 +32,10 @@ def report_progress(
     actor: Session,
     task_id: str,
     summary: str,
-    blocked_reason=UNCHANGED,
-    expected_next_update_at=UNCHANGED,
+    blocked_reason: Any = UNCHANGED,
+    expected_next_update_at: Any = UNCHANGED,
     begun: bool = True,
-) -> dict:
+) -> dict[str, Any]:
     """Say how far a task is; its four progress columns. What is not given stays, None clears it."""
     given = {"blocked_reason": blocked_reason, "expected_next_update_at": expected_next_update_at}
     changed = {name: value for name, value in given.items() if value is not UNCHANGED}
@@ -47,7 +48,7 @@ def report_progress(
         task = _known(tx, actor, task_id)
         if task.assignee != actor.id:
             raise Refused("Only the assignee can report progress on this task")
-        if task.status != states.IN_PROGRESS and (begun or task.status != states.CLAIMED):
+        if task.status != IN_PROGRESS and (begun or task.status != CLAIMED):
             raise Refused(f"Task is {task.status}, not in_progress")
         now = tx.now()
         progress = {"progress_summary": summary, "progress_updated_at": now}
@@ -59,20 +60,20 @@ def report_progress(
         )
         payload = {"summary": summary, **progress}
         del payload["progress_summary"]
-        events.add(tx, task.scope, "task.progress", actor.id, task.id, payload)
+        tx.add_event(task.scope, "task.progress", actor.id, task.id, payload)
     return progress
 
 
-def approve(db: Database, actor: Session, task_id: str) -> dict:
+def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
     """Let a task that waits for approval begin, or wait for its dependencies: ``{task, notices}``."""
     with db.writing() as tx:
         task = _known(tx, actor, task_id)
         standing = states.dependencies_of(tx, task)
-        columns: dict = {}
+        columns: dict[str, Any] = {}
         if standing.failed:
-            target, columns = states.CANCELLED, {"result": states.because_of(standing)}
+            target, columns = CANCELLED, {"result": states.because_of(standing)}
         else:
-            target = states.ready_status(task) if standing.met else states.BLOCKED
+            target = states.ready_status(task) if standing.met else BLOCKED
         payload = {"status": target, "prior_status": task.status}
         # The contract leaves this event without an actor.
         moved = states.move(tx, task, target, "approve", None, payload, **columns)
@@ -82,19 +83,19 @@ def approve(db: Database, actor: Session, task_id: str) -> dict:
         return {"task": moved, "notices": task_requests.tell_approved(tx, actor, moved)}
 
 
-def end(db: Database, actor: Session, task_id: str, status: str, result: str | None = None) -> dict:
+def end(db: Database, actor: Session, task_id: str, status: str, result: str | None = None) -> dict[str, Any]:
     """Done, failed or cancelled: ``{task, notices, unblocked}``."""
     return _end(db, actor, task_id, status, result, result, lambda _task: "")
 
 
-def complete(db: Database, actor: Session, task_id: str, record: dict, status: str = states.DONE) -> dict:
+def complete(db: Database, actor: Session, task_id: str, record: dict[str, Any], status: str = DONE) -> dict[str, Any]:
     """Do as `end`, with a structured result from the arguments of ``complete_task``: also as ``result``.
 
     A task that names an entry of a work tracker ends only with word of what became of that entry.
     """
     import json
 
-    result: dict = {"summary": record["summary"]}
+    result: dict[str, Any] = {"summary": record["summary"]}
     result["files_changed"] = task_requests.resolved(actor, record.get("files_changed") or [], "files_changed")
     result["tests"] = [
         {name: test[name] for name in ("command", "status", "notes") if test.get(name) is not None}
@@ -126,9 +127,9 @@ def _end(
     result: str | None,
     summary: str | None,
     complaint: Callable[[Task], str],
-) -> dict:
+) -> dict[str, Any]:
     """Do as `end`, unless there is a `complaint` of the task: what it still lacks, empty for nothing."""
-    if status not in states.TERMINAL:
+    if status not in TERMINAL:
         raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
     known = task_reading.seen(db, actor, task_id)
     keys = states.keys_of(known) if known else []  # outside the transaction
@@ -270,7 +271,7 @@ def _cancel(tx: Transaction, task: Task, cause: states.Dependencies) -> Task:
     return moved
 
 
-def take_in(tx: Transaction, columns: dict, before: Task | None, scope: str, machine: str) -> Task:
+def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope: str, machine: str) -> Task:
     """Inside a transaction: a task as another machine has it, which followed the same table; `before`: as it was here.
 
     `columns`: all but `scope` and `changed_at`. One that ends takes the locks of its assignee along.
@@ -285,7 +286,7 @@ def take_in(tx: Transaction, columns: dict, before: Task | None, scope: str, mac
         tx.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
     kind = "task.updated" if before else "task.created"
     payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
-    events.add(tx, scope, kind, SYSTEM, task.id, payload)
+    tx.add_event(scope, kind, SYSTEM, task.id, payload)
     if before is not None and task.status in TERMINAL and before.status not in TERMINAL:
         release_locks(tx, before)
     return task

@@ -10,11 +10,11 @@ All that writes does so inside a transaction.
 
 from __future__ import annotations
 
-from swarm_mcp.domain.message import SYSTEM, KeyValue
+from swarm_mcp.domain.message import SYSTEM, KeyValue, length
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import TEAM
 from swarm_mcp.domain.task import TERMINAL, Task
-from swarm_mcp.store import events, messages, notices, session_table, task_reading, tasks, team_outbox, values
+from swarm_mcp.store import messages, notices, session_table, task_reading, tasks, team_outbox, values
 from swarm_mcp.store.team_outbox import MESSAGE
 
 TYPE_CHECKING = False
@@ -153,7 +153,7 @@ def assignees(tx: Transaction, scopes: Iterable[str]) -> set[str]:
     return found
 
 
-def take_task(tx: Transaction, repository: str, columns: dict, scope: str, machine: str) -> Task:
+def take_task(tx: Transaction, repository: str, columns: dict[str, Any], scope: str, machine: str) -> Task:
     """Make a task what another `machine` has made of it; a new one is put into `scope`.
 
     `columns`: all but `scope` and `changed_at`.
@@ -168,9 +168,9 @@ def move_task(tx: Transaction, task_id: str, scope: str) -> None:
     tx.change("UPDATE tasks SET scope = ?, idempotency_key = NULL WHERE id = ?", (scope, task_id))
 
 
-def _free_key(tx: Transaction, repository: str, columns: dict, scope: str) -> str | None:
+def _free_key(tx: Transaction, repository: str, columns: dict[str, Any], scope: str) -> str | None:
     """Return the idempotency key that a task may have in this scope: of two that were given one, the first."""
-    key = columns["idempotency_key"]
+    key: str | None = columns["idempotency_key"]
     rival = tx.row(
         "SELECT id, requester FROM tasks WHERE scope = ? AND idempotency_key = ? AND id <> ?",
         (scope, key, columns["id"]),
@@ -224,14 +224,14 @@ def take_value(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any]
     """Make a value what another `machine` has made of it: `columns` are value, owner_identity, updated_at."""
     _write(tx, scope, key, columns)
     text = columns["value"]
-    payload = {"value": text, "length": events.length(text), "machine": machine}
-    events.add(tx, scope, "kv.set", SYSTEM, key, payload)
+    payload = {"value": text, "length": length(text), "machine": machine}
+    tx.add_event(scope, "kv.set", SYSTEM, key, payload)
 
 
 def append_again(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any], items: list[str]) -> None:
     """Make a value what the team has with the `items` that were appended here meanwhile."""
     _write(tx, scope, key, {**columns, "updated_at": tx.now()})
-    events.add(tx, scope, "kv.appended", SYSTEM, key, f'{{"appended": [{",".join(items)}]}}')
+    tx.add_event(scope, "kv.appended", SYSTEM, key, f'{{"appended": [{",".join(items)}]}}')
 
 
 def _write(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any]) -> None:

@@ -20,7 +20,6 @@ from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.store import (
     denials,
-    events,
     lock_endings,
     lock_finder,
     lock_queue,
@@ -107,7 +106,7 @@ def leave(tx: Transaction, tops: Iterable[str]) -> None:
         place_posted(tx, place.ticket, None)
 
 
-def note(tx: Transaction, repository: str, **columns: object) -> None:
+def note(tx: Transaction, /, repository: str, **columns: object) -> None:
     """Write down what is now known of a repository's replica: columns of ``swarm_team_repositories``."""
     tx.change("INSERT OR IGNORE INTO swarm_team_repositories (id, state) VALUES (?, 'joining')", (repository,))
     names = ", ".join(f"{name} = ?" for name in columns)
@@ -202,7 +201,7 @@ def met(tx: Transaction, reach: Reach) -> list[Lock]:
     return lock_rows.live(tx, lock_finder.meeting(tx, reach))
 
 
-def drop(tx: Transaction, locks: list[Lock], reason: str, **payload: object) -> None:
+def drop(tx: Transaction, /, locks: list[Lock], reason: str, **payload: object) -> None:
     """Remove locks, and tell whom it concerns: as ``LockEndings.drop``."""
     reactions.end_locks(tx, locks, reason, **payload)
 
@@ -262,7 +261,7 @@ def take_over(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
     denials.follow(tx, key_of_lock(lock), told["session"])
 
 
-def _told(tx: Transaction, told: Mapping[str, Any]) -> dict:
+def _told(tx: Transaction, told: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "instance_id": told["session"],
         "content": told["note"] or "",
@@ -275,15 +274,15 @@ def _told(tx: Transaction, told: Mapping[str, Any]) -> dict:
     }
 
 
-def _change(tx: Transaction, columns: dict, lock: Lock) -> None:
+def _change(tx: Transaction, columns: dict[str, Any], lock: Lock) -> None:
     names = ", ".join(f"{name} = ?" for name in columns)
     tx.change(f"UPDATE context SET {names} WHERE id = ?", (*columns.values(), lock.id))
     _say_granted(tx, {**lock, **columns}, lock.file)
 
 
-def _say_granted(tx: Transaction, lock: dict, file: str) -> None:
+def _say_granted(tx: Transaction, lock: dict[str, Any], file: str) -> None:
     said = {name: lock[name] for name in ("id", "content", "machine", "team_fence")}
-    events.add(tx, lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), {**said, **facts(lock)})
+    tx.add_event(lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), {**said, **facts(lock)})
 
 
 def add_session(tx: Transaction, session_id: str, machine: str, label: str, scope: str) -> None:
@@ -375,7 +374,13 @@ def add_place(
         for reach in reaches
     ]
     last = tx.column("SELECT last FROM swarm_fence")[0]
-    values: dict = {"instance_id": holder_id, "agent": agent, "scope": scope, "host": HOST + machine, "pid": 0}
+    values: dict[str, Any] = {
+        "instance_id": holder_id,
+        "agent": agent,
+        "scope": scope,
+        "host": HOST + machine,
+        "pid": 0,
+    }
     values.update(start="", mode=mode, wants=dumps(wants), since=clock.now(), until=None, fence=last, seen=None)
     values.update(machine=machine, team_ticket=team_ticket)
     marks = ", ".join("?" * len(values))

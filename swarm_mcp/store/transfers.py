@@ -15,7 +15,6 @@ from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import (
     claimed,
     denials,
-    events,
     grants,
     lock_endings,
     lock_finder,
@@ -38,6 +37,8 @@ from swarm_mcp.store.team_numbers import number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 
@@ -90,9 +91,9 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
     )  # fmt: skip
     row = lock_rows.select(tx, "AND c.id = ?", (lock.id,))[0]
     told = {"released": 1, "reason": "transferred", "to": taker.id, **facts(lock)}
-    events.add(tx, lock.scope, "context.lock_released", giver.id, file, told)
+    tx.add_event(lock.scope, "context.lock_released", giver.id, file, told)
     told = {"id": row.id, "content": row.content, "from": giver.id, **facts(row)}
-    events.add(tx, lock.scope, "context.lock_acquired", taker.id, file, told)
+    tx.add_event(lock.scope, "context.lock_acquired", taker.id, file, told)
     _settle(tx, row, taker)
     words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
     if taker.runtime != TEAM:
@@ -158,7 +159,7 @@ def _ask(tx: Transaction, instance: Session, lock: Lock, file: str, reason: str)
     if holder is None or holder.id == instance.id:
         return
     payload = {"holder": holder.id, "why": reason, "lock": lock.id, "wanted": file, **facts(lock)}
-    events.add(tx, lock.scope, "context.lock_requested", instance.id, held, payload)
+    tx.add_event(lock.scope, "context.lock_requested", instance.id, held, payload)
     if notices.unread(tx, holder, instance.id, held):
         return
     wants = "" if held == file else f" (it wants {named(file)})"
@@ -176,7 +177,7 @@ def _ask(tx: Transaction, instance: Session, lock: Lock, file: str, reason: str)
 
 def steal(
     db: Database, instance: Session, file: str, reason: str = "", force: bool = False, ttl: float | None = None
-) -> dict:
+) -> dict[str, Any]:
     """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
 
     `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
@@ -232,7 +233,7 @@ def steal(
 def _note_theft(tx: Transaction, thief: Session, lock: Lock, reason: str, forced: bool) -> None:
     file = plain(lock.file)
     payload = {"holder": lock.instance_id, "why": reason, "forced": forced, **facts(lock)}
-    events.add(tx, lock.scope, "context.lock_stolen", thief.id, file, payload)
+    tx.add_event(lock.scope, "context.lock_stolen", thief.id, file, payload)
     holder = session_table.live(tx, lock.instance_id)
     if holder is None or holder.runtime == TEAM:  # on its own machine the replica says it, with the path there
         return
@@ -262,7 +263,9 @@ def _settle(tx: Transaction, lock: Lock, taker: Session) -> None:
     reactions.locks_granted(tx, taker, [lock])
 
 
-def _tell_waiting(tx: Transaction, reach: Reach, spared: set, giver: Session | None, taker: Session, file: str) -> None:
+def _tell_waiting(
+    tx: Transaction, reach: Reach, spared: set[Any], giver: Session | None, taker: Session, file: str
+) -> None:
     """One message to each session that waits for it: it has changed hands, and their place is kept."""
     told = set(spared)
     for waiter in lock_queue.waiting_for(tx, reach):

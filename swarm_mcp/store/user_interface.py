@@ -18,7 +18,8 @@ from swarm_mcp.store import session_table, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
 
     from swarm_mcp.store.database import Database, Transaction
 
@@ -45,7 +46,7 @@ def publish(tx: Transaction, row: Session, pane: dict[str, str]) -> None:
     values.write(tx, row, _key(row.id), dumps(value))
 
 
-def republish(db: Database, row: Session, environment, client_pid: int = 0) -> None:
+def republish(db: Database, row: Session, environment: Mapping[str, str], client_pid: int = 0) -> None:
     """Make known the pane that `environment` names, where instance `row` has published another or none.
 
     `client_pid` is the client that the environment comes from: a client's shared background server has
@@ -65,7 +66,7 @@ def withdraw(tx: Transaction, instance_id: str) -> None:
         values.erase(tx, key)
 
 
-def repair(db: Database, row: Session, known: dict, found: dict[str, str]) -> bool:
+def repair(db: Database, row: Session, known: dict[str, Any], found: dict[str, str]) -> bool:
     """Write back what a pane is called now; whether that was news.
 
     `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
@@ -84,7 +85,7 @@ def repair(db: Database, row: Session, known: dict, found: dict[str, str]) -> bo
     return True
 
 
-def published(tx: Transaction, instance_id: str) -> dict:
+def published(tx: Transaction, instance_id: str) -> dict[str, Any]:
     """Return what an instance has published, empty where that is nothing or makes no sense."""
     rows = tx.rows(
         "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
@@ -94,7 +95,7 @@ def published(tx: Transaction, instance_id: str) -> dict:
     return next(filter(None, (_pane_of(row.value) for row in rows)), {})
 
 
-def with_session(tx: Transaction, shown: dict) -> dict:
+def with_session(tx: Transaction, shown: dict[str, Any]) -> dict[str, Any]:
     """Return a session as listed, with the pane it published, if any."""
     value = published(tx, shown["id"])
     if value:
@@ -102,12 +103,12 @@ def with_session(tx: Transaction, shown: dict) -> dict:
     return shown
 
 
-def with_lock(tx: Transaction, shown: dict) -> dict:
+def with_lock(tx: Transaction, shown: dict[str, Any]) -> dict[str, Any]:
     """Return a lock as listed, with the pane that its holder published, if any."""
     return _beside_pane(shown, published(tx, shown["instance_id"]))
 
 
-def with_locks(tx: Transaction, shown: Iterable[dict]) -> Iterator[dict]:
+def with_locks(tx: Transaction, shown: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield locks as listed, as `with_lock` does; what is hidden stays so. Panes are asked for once for all."""
     known = all_published(tx)
     for lock in shown:
@@ -115,9 +116,9 @@ def with_locks(tx: Transaction, shown: Iterable[dict]) -> Iterator[dict]:
         yield lock if pane is None or lock.get("hidden") else _beside_pane(lock, pane)
 
 
-def all_published(tx: Transaction) -> dict[str, dict]:
+def all_published(tx: Transaction) -> dict[str, dict[str, Any]]:
     """Return what each instance has published, by its id."""
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, Any]] = {}
     for prefix in (_OLDER, _key("")):  # what a session has under both it says under the second
         rows = tx.rows(
             f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
@@ -128,7 +129,7 @@ def all_published(tx: Transaction) -> dict[str, dict]:
     return found
 
 
-def enqueue(db: Database, scope: str, created_by: str | None, kind: str, payload: dict) -> UiCommand:
+def enqueue(db: Database, scope: str, created_by: str | None, kind: str, payload: dict[str, Any]) -> UiCommand:
     """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
     with db.writing() as tx:
         tx.change(
@@ -162,7 +163,7 @@ def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iter
 
     condition, values = _in_state(scope, status)
 
-    def read(place: list | None, number: int) -> list[UiCommand]:
+    def read(place: list[Any] | None, number: int) -> list[UiCommand]:
         behind = "AND id < ?" if place else ""
         sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
         return tx.rows(sql, (*values, *(place or ())), UiCommand)
@@ -197,7 +198,7 @@ def outcome(tx: Transaction, command_id: int, seconds: float) -> UiCommand:
             changes.wait(left)
 
 
-def pane_in(environment) -> dict[str, str]:
+def pane_in(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the pane an environment names: ``pane_id``, ``workspace_id``, ``tab_id``, ``socket_path``; or nothing."""
     pane = (environment.get("HERDR_PANE_ID") or environment.get("HERDR_PANE") or "").strip()
     if not pane:
@@ -206,7 +207,7 @@ def pane_in(environment) -> dict[str, str]:
     return {"pane_id": pane, **more}
 
 
-def pane_handles(value: dict) -> set[str]:
+def pane_handles(value: dict[str, Any]) -> set[str]:
     """Return every name a published pane has or had."""
     names = {value["handle"], value.get("pane_id")}
     for key in ("handle_aliases", "pane_aliases"):
@@ -215,29 +216,29 @@ def pane_handles(value: dict) -> set[str]:
     return {name for name in names if isinstance(name, str) and name}
 
 
-def pane_summary(value: dict) -> dict:
+def pane_summary(value: dict[str, Any]) -> dict[str, Any]:
     """Return a published pane as answers show it."""
     shown = {"workspace_backend": value["backend"], "workspace_handle": value["handle"]}
     return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
 
 
-def whole_pane(instance_id: str, value: dict) -> dict:
+def whole_pane(instance_id: str, value: dict[str, Any]) -> dict[str, Any]:
     """Return a published pane with all that was published of it, and its key."""
     return {"key": _key(instance_id), **{name: value[name] for name in PUBLISHED if name in value}}
 
 
-def _in_state(scope: str, status: str) -> tuple[str, tuple]:
+def _in_state(scope: str, status: str) -> tuple[str, tuple[Any, ...]]:
     """Return the condition, and its values, of a scope's orders. Raises SwarmError for no status of one."""
     if status and status not in UI_STATES:
         raise SwarmError(f"{status[:40]!r} is not a status of a ui command; choose from {', '.join(UI_STATES)}")
     return ("scope = ? AND status = ?", (scope, status)) if status else ("scope = ?", (scope,))
 
 
-def _same_server(known: dict, pane: dict[str, str]) -> bool:
+def _same_server(known: dict[str, Any], pane: dict[str, str]) -> bool:
     return not pane.get("socket_path") or known.get("socket_path") == pane["socket_path"]
 
 
-def _pane_of(text: str) -> dict:
+def _pane_of(text: str) -> dict[str, Any]:
     """Return the pane that a value of the store says; empty where that is none."""
     try:
         value = loads(text)
@@ -254,7 +255,7 @@ def _pane_of(text: str) -> dict:
     return value
 
 
-def _beside_pane(lock: dict, pane: dict) -> dict:
+def _beside_pane(lock: dict[str, Any], pane: dict[str, Any]) -> dict[str, Any]:
     """Return a lock as listed with the pane of its holder, if any."""
     if pane:
         names = (*_NAMES, "pane_id", "workspace_id", "tab_id")

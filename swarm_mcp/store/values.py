@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.domain.message import KeyValue
+from swarm_mcp.domain.message import KeyValue, length
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.store import events
 from swarm_mcp.store.naming import without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any, NoReturn
 
     from swarm_mcp.store.database import Database, Transaction
 
@@ -33,7 +33,7 @@ def walk(
     """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
     from swarm_mcp.store import cursors
 
-    def read(place: list | None, number: int) -> list[KeyValue]:
+    def read(place: list[Any] | None, number: int) -> list[KeyValue]:
         behind = "AND key > ?" if place else ""
         sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
         return tx.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
@@ -83,7 +83,7 @@ def append(db: Database, instance: Session, key: str, value: str) -> int:
         _require_size(key, text)
         _store(tx, instance.scope, key, text, identity_of(instance))
         payload = f'{{"appended": {item}, "length": {length}}}'
-        events.add(tx, instance.scope, "kv.appended", instance.id, key, payload)
+        tx.add_event(instance.scope, "kv.appended", instance.id, key, payload)
     return length
 
 
@@ -160,7 +160,7 @@ def remove_orphans(tx: Transaction, rows: list[KeyValue], mode: str) -> list[str
     for scope, keys in removed.items():
         touch(tx, scope)
         payload = {"count": len(keys), "mode": mode, "keys": keys, "ttl_secs": ORPHAN_SECONDS}
-        events.add(tx, scope, "cleanup.kv_deleted", "system", None, payload)
+        tx.add_event(scope, "cleanup.kv_deleted", "system", None, payload)
     return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
 
 
@@ -185,12 +185,12 @@ def _store(tx: Transaction, scope: str, key: str, value: str, owner: str | None)
 def _delete(tx: Transaction, scope: str, key: str, value: str, actor: str | None) -> None:
     tx.change("DELETE FROM kv WHERE scope = ? AND key = ?", (scope, key))
     touch(tx, scope)
-    payload = {"prior_value": value, "prior_length": events.length(value)}
-    events.add(tx, scope, "kv.deleted", actor, key, payload)
+    payload = {"prior_value": value, "prior_length": length(value)}
+    tx.add_event(scope, "kv.deleted", actor, key, payload)
 
 
 def _set_event(tx: Transaction, scope: str, key: str, value: str, actor: str | None) -> None:
-    events.add(tx, scope, "kv.set", actor, key, {"value": value, "length": events.length(value)})
+    tx.add_event(scope, "kv.set", actor, key, {"value": value, "length": length(value)})
 
 
 def identity_of(instance: Session) -> str | None:
@@ -305,7 +305,7 @@ def _read(text: str) -> object:
         raise ValueError("nested too deeply") from None
 
 
-def _refuse(name: str):
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 

@@ -20,6 +20,8 @@ from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store.database import Database, Transaction
 
 
@@ -107,7 +109,7 @@ def _near(tx: Transaction, reach: Reach, tree: Tree) -> tuple[list[str], list[tu
     return list(dict.fromkeys(names)), ranges
 
 
-def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list) -> list[tuple[Lock, Reach]]:
+def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any]) -> list[tuple[Lock, Reach]]:
     """Return ``(row, its reach in this work tree)`` of locks under these names that are not of this work tree."""
     rows = lock_rows.select(tx, f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
     for low, high in ranges:

@@ -41,7 +41,10 @@ def resolve(
             pane = workspace.resolve(handle, _socket(here, handle))
         except PaneUnavailable as reason:
             error = str(reason)
-    names = {handle, pane.handle} if pane else {handle}
+    if pane:
+        names = {handle, pane.handle}
+    else:
+        names = {handle}
     found = [(row, value) for row, value in here if pane_handles(value) & names]
     if pane:
         answer["canonical_handle"] = pane.handle
@@ -50,7 +53,9 @@ def resolve(
     matches = [_match(store, row, value, pane) for row, value in found]
     answer.update(instance_id=matches[0]["instance_id"] if len(matches) == 1 else None)
     answer.update(ambiguous=len(matches) > 1, matches=matches)
-    return {**answer, "probe_error": error} if error else answer
+    if error:
+        return {**answer, "probe_error": error}
+    return answer
 
 
 def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple[Session, dict[str, Any]]]:
@@ -77,7 +82,7 @@ def _moved(
             break
         try:
             pane = workspace.resolve(value["handle"], socket_of(row, value))
-        except PaneUnavailable:
+        except PaneUnavailable:  # the pane may have closed
             continue
         if pane.handle == wanted:
             found.append((row, value))
@@ -89,7 +94,10 @@ def _match(store: Store, row: Session, value: dict[str, Any], pane: Pane | None)
     if pane:
         now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
         repaired = store.panes.repair(row, value, now)
-        value = store.panes.published(row.id) if repaired else value
+        if repaired:
+            value = store.panes.published(row.id)
         value = {**value, "handle": pane.handle, "pane_id": pane.handle}
     shown = {"instance_id": row.id, "label": row.label, **pane_summary(value), **whole_pane(row.id, value)}
-    return {**shown, "identity_repaired": True} if repaired else shown
+    if repaired:
+        return {**shown, "identity_repaired": True}
+    return shown

@@ -12,6 +12,7 @@ from typing import Any
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.spawn import run
+from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.workspace.interface import SECONDS, Pane, PaneUnavailable
 
 REPORTER = "swarm-mcp:"  # ``swarm-mcp:<runtime>:<instance>``: an agent's report of itself to herdr
@@ -54,7 +55,9 @@ class Herdr:
 
     def _run(self, socket: str, *words: str) -> str:
         program = os.path.expanduser(os.environ.get("SWARM_HERDR_BIN", "").strip() or "herdr")
-        settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
+        settings = {}
+        if socket:
+            settings = {"HERDR_SOCKET_PATH": socket}
         done = run([program, "pane", *words], SECONDS, environment=settings)
         if done.code != 0:
             raise PaneUnavailable(f"herdr pane {words[0]} failed: {_reason(done)}")
@@ -71,7 +74,9 @@ def _checked(handle: str) -> str:
 def _reason(done: Any) -> str:
     for text in (done.stderr, done.stdout):
         try:
-            known = _complaint(loads(text)) if text.strip() else ""
+            known = ""
+            if text.strip():
+                known = _complaint(loads(text))
         except (ValueError, RecursionError):
             known = ""
         if known:
@@ -94,10 +99,12 @@ def _reported(pane: dict[str, Any]) -> str:
 
 
 def _inside(value: object, key: str) -> dict[str, Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    found = object_of(value).get(key)
+    return object_of(found)
 
 
 def _text(value: dict[str, Any], key: str) -> str:
     found = value.get(key)
-    return found if isinstance(found, str) else ""
+    if isinstance(found, str):
+        return found
+    return ""

@@ -85,7 +85,10 @@ def stranger_in(pane: Pane, row: Session) -> str:
     # A workspace calls an agent by its command. Harnesses have the same names, and some labels hold them.
     kinds = {harness_of(name) for name in NAMES}
     origin = token(row.label or "", "origin")
-    kind = origin if origin in kinds else harness_of(origin)
+    if origin in kinds:
+        kind = origin
+    else:
+        kind = harness_of(origin)
     if kind and pane.agent in kinds and pane.agent != kind:
         return f"{pane.agent} runs there now, not {kind}"
     return ""
@@ -140,7 +143,10 @@ def prompt(
 
     Raises the errors of ``store.messages.send``. The rest never fails.
     """
-    content = of_task(task_id.strip(), message) if task_id.strip() and message.strip() else message
+    if task_id.strip() and message.strip():
+        content = of_task(task_id.strip(), message)
+    else:
+        content = message
     store.messages.send(sender, recipient_id, content)
     return deliver(store, sender, recipient_id, content, nudge, force)
 
@@ -181,7 +187,10 @@ def deliver(
 def _line(sender: Session, message: str) -> str:
     """Return the typed line. Of the message it holds the task alone, and no character that a shell would act on."""
     task_id = _harmless(task_and_text(message)[0])
-    task = f" about task {task_id}" if task_id else ""
+    if task_id:
+        task = f" about task {task_id}"
+    else:
+        task = ""
     return f"Swarm message from session {_harmless(short(sender.id))}{task}. Call poll_messages to read it."
 
 

@@ -14,7 +14,7 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 
-SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|([\s\S])")
+SEQUENCE = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|([\s\S])")
 
 
 class Screen:
@@ -43,7 +43,7 @@ class Screen:
             elif final == "J":
                 del self._rows[self._row][self._column :]
                 del self._rows[self._row + 1 :]
-            elif final is not None:
+            elif final is not None and found[0] not in ("\x1b[?25l", "\x1b[?25h"):  # the cursor, hidden or shown
                 assert final == "m", f"an escape sequence that no command of ours writes: {found[0]!r}"
 
     def _put(self, character: str) -> None:

@@ -1,4 +1,4 @@
-"""What may import what, and what a check may not load at all."""
+"""The allowed imports of each module, and modules that a check may not load at all."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ INTEGRATIONS = ROOT / "integrations"
 
 SCRIPTS = [path for path in sorted(INTEGRATIONS.rglob("hooks/*.py")) if "hs" not in path.parts]
 STARTED_WITH = {"swarm_hook_core", "runtime", "launch", "gc", "os", "sys"}
+FOR_TYPES = {"typing", "collections"}  # under TYPE_CHECKING: see test_a_check_loads_nothing_costly
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,8 @@ STARTED_WITH = {"swarm_hook_core", "runtime", "launch", "gc", "os", "sys"}
 )
 @requirement("P-04")
 def test_what_a_hook_starts_with_is_short_and_imports_only_the_core(script: Path) -> None:
-    assert {name.partition(".")[0] for name in imported(script)} <= STARTED_WITH
-    assert len(script.read_text().splitlines()) <= 90
+    assert {name.partition(".")[0] for name in imported(script)} <= STARTED_WITH | FOR_TYPES
+    assert len(script.read_text().splitlines()) <= 100
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(INTEGRATIONS).as_posix())
@@ -115,7 +116,7 @@ def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:
 
 
 def modules_after(runtime: str, payload: dict[str, object]) -> tuple[str, set[str]]:
-    """What a real check of `payload` printed, and the modules it had loaded by its end."""
+    """Return the output of a real check of `payload`, and the modules it had loaded by its end."""
     entry = str(INTEGRATIONS / "hook.py")
     script = (
         f"import os, sys; sys.path[0] = {str(INTEGRATIONS)!r}; os._exit = sys.exit\n"
@@ -195,7 +196,7 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @requirement("P-27")
 def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
-    """What a denial starts once it is out (see test_denials) has no part in it: all is said without it."""
+    """The process that notes a denial (see test_denials) starts after it, and has no part in it."""
     ready_store()
     me = new_session()
     assert start(runtime, me, tmp_path).context
@@ -205,7 +206,7 @@ def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
 
 
 def modules_of_command(*words: str, payload: dict[str, object]) -> set[str]:
-    """What a process of the coordinator had loaded by its end, without what a bare interpreter has."""
+    """Return the modules of a process of the coordinator at its end, without those of a bare interpreter."""
     script = (
         f"import sys; sys.path[:0] = {[str(ROOT), *sys.path]!r}; bare = set(sys.modules)\n"
         "from swarm_mcp.cli.main import main\n"
@@ -229,8 +230,8 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
 ) -> None:
     ready_store()
     with Store() as store:
-        store.cleanup.some()  # its turn comes every half minute, in whatever process
-    start(runtime, new_session(), tmp_path)  # once, what protects the sessions there is looked at
+        store.cleanup.some()  # its turn comes every half minute, in any process
+    start(runtime, new_session(), tmp_path)  # the first start looks at the protection of the sessions there
     me = new_session()
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
@@ -241,8 +242,8 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
         parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
         assert not COSTLY & loaded
-        assert parts <= {"database", "driver", "events", "notices", "schema", "session_table", "sessions", "store",
-                         "transaction", "upkeep"}  # fmt: skip
+        assert parts <= {"database", "driver", "notices", "reactions", "schema", "session_table", "sessions", "store",
+                         "turns"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours
     assert mistakes() == []
@@ -254,7 +255,7 @@ def test_the_coordinator_may_know_the_core_and_not_the_plugins(path: Path) -> No
 
 
 def evaluated_unions(tree: ast.Module) -> list[int]:
-    """Lines of annotations with ``X | Y`` that Python works out as it loads, which 3.9 cannot."""
+    """Return the lines of annotations with ``X | Y`` that Python evaluates as it loads: 3.9 cannot."""
     found: list[int] = []
     if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
         return found  # nothing of them is worked out
@@ -283,7 +284,7 @@ def test_what_runs_in_a_client_is_python_3_9(path: Path) -> None:
 
 
 def python_3_9() -> str:
-    """A Python 3.9 of this machine, as ``PATH`` or a version manager has it; empty where there is none."""
+    """Return a Python 3.9 of this machine from ``PATH`` or a version manager, or an empty text."""
     named = [shutil.which("python3.9"), *Path("~/.pyenv/versions").expanduser().glob("3.9.*/bin/python3.9")]
     for candidate in [name for name in named if name]:
         asked = [candidate, "-c", "import sys, _sqlite3; print(sys.version_info[1])"]
@@ -317,7 +318,7 @@ def test_the_hooks_work_on_python_3_9(runtime: str, tmp_path: Path, monkeypatch:
 
 
 def test_whatever_survives_json_that_is_bad_survives_json_that_is_deep() -> None:
-    """Python's parser has another error for nesting, and whoever forgets it ends where others go on."""
+    """Python's parser has another error for nesting: code that forgets it ends, and other code goes on."""
     forgotten = []
     for path in [path for top in ("swarm_hook_core", "swarm_mcp") for path in (ROOT / top).rglob("*.py")]:
         text = path.read_text()

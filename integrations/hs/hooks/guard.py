@@ -8,6 +8,11 @@ else with 0.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+
 REFUSED, BESIDE, BROKEN = 10, 11, 12
 
 
@@ -18,7 +23,7 @@ def main() -> int:
 
         from swarm_hook_core.hooks import read
         from swarm_hook_core.json_text import loads_outer
-    except Exception:
+    except Exception:  # guard.sh takes it from here
         return BROKEN
 
     when, tool, call_id, called = sys.argv[1:5]
@@ -27,7 +32,9 @@ def main() -> int:
     except ValueError as error:
         return _unread(core.config, call("PreToolUse", "", None, call_id), error)
     # Called by name from within a shell command, a tool takes relative paths from where that is.
-    nested = (os.environ.get("HARNESS_CWD") or os.getcwd()) if "/.tool-bin/" in called else ""
+    nested = ""
+    if "/.tool-bin/" in called:
+        nested = os.environ.get("HARNESS_CWD") or os.getcwd()
     call_id = f"guard-{call_id}"
     if when == "after":
         return _say(core.words_after(call("PostToolUse", tool, tool_input, call_id, nested)), 0)
@@ -43,7 +50,7 @@ def main() -> int:
     return 0
 
 
-def _unread(config, asked, error: ValueError) -> int:
+def _unread(config: "RuntimeConfig", asked: "ToolCall", error: ValueError) -> int:
     """Answer a call with input that cannot be read: refuse it, or raise `error` if it may go ahead."""
     from swarm_hook_core import fail_closed
 

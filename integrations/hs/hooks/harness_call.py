@@ -40,12 +40,12 @@ def is_sub_agent() -> bool:
     return bool(os.environ.get("HARNESS_PARENT_SESSION"))
 
 
-def payload(event: str, cwd: str = "", **more) -> dict:
+def payload(event: str, cwd: str = "", **more: object) -> dict[str, object]:
     """Return the payload of a client with hooks for `event`, in the core's words."""
     found = {"hook_event_name": event, "session_id": session_id(), "cwd": cwd or session_folder(), **more}
     return RUNTIME.dialect.read(found)
 
 
-def call(event: str, tool: str, tool_input, call_id: str, cwd: str = "") -> ToolCall:
+def call(event: str, tool: str, tool_input: object, call_id: str, cwd: str = "") -> ToolCall:
     """Return a tool call as the core takes it."""
     return tool_call(payload(event, cwd, tool_name=tool, tool_input=tool_input, tool_use_id=call_id))

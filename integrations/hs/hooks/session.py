@@ -92,7 +92,7 @@ def end() -> None:
 class _Given:
     """Standard input, for the core."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
 
     def read(self) -> str:
@@ -102,8 +102,10 @@ class _Given:
 def _source() -> str:
     """Return the kind of start: new, or resumed."""
     try:
-        return "startup" if len(os.listdir(os.path.join(os.environ["HARNESS_SESSION"], "messages"))) < 2 else "resume"
-    except (OSError, KeyError):
+        if len(os.listdir(os.path.join(os.environ["HARNESS_SESSION"], "messages"))) < 2:
+            return "startup"
+        return "resume"
+    except (OSError, KeyError):  # a new session has no messages
         return "startup"
 
 
@@ -119,7 +121,7 @@ def _greeting() -> str:
     try:
         with open(_greeting_file(), encoding="utf-8", errors="replace") as file:
             return file.read(16384)
-    except OSError:
+    except OSError:  # none was kept
         return ""
 
 
@@ -127,7 +129,9 @@ def _is_guarded(tool: str) -> bool:
     """Return True if the called tool is one of our guards, and so asks for itself."""
     sources = os.environ.get("HARNESS_SOURCES", "").split(":")
     found = [path for path in (os.path.join(source, "tools", tool) for source in sources) if os.access(path, os.X_OK)]
-    beside = os.path.join(os.path.dirname(os.path.realpath(found[-1])), "..", "hooks", "guard.py") if found else ""
+    beside = ""
+    if found:
+        beside = os.path.join(os.path.dirname(os.path.realpath(found[-1])), "..", "hooks", "guard.py")
     return bool(beside) and os.path.isfile(beside)
 
 

@@ -1,7 +1,6 @@
-# What every guard tool does: ask before `--exec`, and leave all else to the tool of the same name below it.
+# Every guard tool: asks before `--exec`, and leaves all else to the tool of the same name below it.
 #
-# Whatever goes wrong here, the call goes on to that tool: a check that fails costs nobody a call, unless a person has
-# asked for the opposite (SWARM_FAIL=closed).
+# After any fault here the call goes on to that tool, unless a person has asked for the opposite (SWARM_FAIL=closed).
 name=${0##*/}
 self=$0
 [ ! -L "$self" ] || self=$(readlink "$self")

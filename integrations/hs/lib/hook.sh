@@ -1,4 +1,4 @@
-# For hooks: `ask WORD` runs hooks/session.py, silently, on whatever is on standard input.
+# For hooks: `ask WORD` runs hooks/session.py, silently, on standard input.
 root=${0%/*}/../..
 ask() {
     [ -r "$root/lib/python.sh" ] && . "$root/lib/python.sh" || python=python3

@@ -101,7 +101,7 @@ class DiskFiles:
         self.element = element
 
 
-class SomeFiles(list):  # type: ignore[type-arg]  # Python 3.9 would have to evaluate it
+class SomeFiles(_List):
     """The one file that a replay is about, among the files that a loop visits; the others and their order are
     unknown.
     """

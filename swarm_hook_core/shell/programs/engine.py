@@ -11,6 +11,7 @@ from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Input, Stream, absolute, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash
+from swarm_hook_core.shell.programs import Case, fits
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     directly_in,
@@ -25,7 +26,6 @@ from swarm_hook_core.shell.programs.places import (
     seen,
     with_endings,
 )
-from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
 from swarm_hook_core.shell.programs.targets import words_of
 

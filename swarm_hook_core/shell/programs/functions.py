@@ -12,9 +12,9 @@ from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import Options
+from swarm_hook_core.shell.programs import row_of
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
-from swarm_hook_core.shell.programs.rows import row_at
 from swarm_hook_core.shell.programs.targets import name_of, words_of
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
@@ -228,7 +228,7 @@ def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
         return
     while words and words[0].startswith("-"):
         words.pop(0)
-    if words and is_known(words[0]) and row_at(words[0]) >= 0:
+    if words and is_known(words[0]) and row_of(words[0]) is not None:
         call.run([words[0], *[word for word in words[1:] if word != "--"]])
     else:
         call.runs_project()

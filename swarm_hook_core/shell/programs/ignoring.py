@@ -65,9 +65,21 @@ class IgnoreRules:
     """
 
     def __init__(
-        self, root: str, folder: str | None, files: Sequence[str] = (".rgignore", ".ignore", ".gitignore"), hidden: bool = False, globs: Iterable[str] = (), types: Sequence[str] = (), without: Sequence[str] = (),
-        home: str = "", config: str = "", follows: bool = False, fold: bool = False, finds_links: bool = False, roots: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        root: str,
+        folder: str | None,
+        files: Sequence[str] = (".rgignore", ".ignore", ".gitignore"),
+        hidden: bool = False,
+        globs: Iterable[str] = (),
+        types: Sequence[str] = (),
+        without: Sequence[str] = (),
+        home: str = "",
+        config: str = "",
+        follows: bool = False,
+        fold: bool = False,
+        finds_links: bool = False,
+        roots: Sequence[str] = (),
+    ) -> None:
         self.root, self.folder, self.files = root, folder, files
         self.hidden, self.follows, self.finds_links = hidden, follows, finds_links
         self.roots = roots or (root,)

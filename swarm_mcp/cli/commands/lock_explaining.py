@@ -111,7 +111,7 @@ def _named(one: Row, reader: Reader) -> str:
 
 def _say_write(write: Row, path: str, reader: Reader) -> None:
     reason = (write["reason"] or "").replace(named(path), named(reader.path(path)))
-    who = "a session without locks"
+    who = "a session that holds nothing"
     if write["instance_id"]:
         who = _named(write, reader)
     if not write["allowed"] and write["instance_id"] and not write["guarded"]:

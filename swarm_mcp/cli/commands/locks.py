@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import islice
 
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
@@ -83,8 +82,10 @@ def _print(rows: Iterator[dict[str, Any]], reader: Reader) -> None:
 def _on_files(store: Store, args: Arguments, viewer: str) -> Iterator[dict[str, Any]]:
     """Yield the locks on the files of --file, each lock once."""
     places = [nobody_in(here())]
-    with suppress(UnknownInstance):  # a person outside of any session may ask as well
+    try:
         places.append(find_acting_session(store, args, reads=True))
+    except UnknownInstance:
+        pass  # a person outside of any session may ask as well
     found: dict[str, Lock] = {}
     for name in args.all("--file"):
         for path in {store.locks.path_of(place, name) for place in places}:

@@ -126,7 +126,7 @@ HOWS = (REPLACE, REMOVE)
     group=INTERNAL,
 )
 def attempted(args: Arguments) -> int:
-    """attempted: note that an agent tried an action reserved for people (hooks call this)
+    """attempted: note an attempt at an action reserved for people (hooks call this)
 
     People see it in `swarm-mcp log`, `top` and `page`. A session that is not registered is no error.
 

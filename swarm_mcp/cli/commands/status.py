@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
@@ -27,6 +26,12 @@ from swarm_mcp.overview.timeline import Happening, Refused, refused_files
 from swarm_mcp.store import Store
 from swarm_mcp.views import public_instance, short
 from swarm_mcp.visibility import veiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
 from swarm_mcp.loop.session import Block, Turn, model_call
@@ -29,20 +30,25 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
 
     def missing(self, environ: Mapping[str, str]) -> str:
         has = environ.get(self.key, "").strip() or environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
-        return "" if has else self.key
+        if has:
+            return ""
+        return self.key
 
-    def messages(self, turns: Iterable[Turn]) -> list[dict]:
-        found: list[dict] = []
+    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for turn in turns:
             content = _content(turn)
-            role = "assistant" if turn.role == "assistant" else "user"
+            if turn.role == "assistant":
+                role = "assistant"
+            else:
+                role = "user"
             if found and found[-1]["role"] == role:  # the API wants them to take turns
                 found[-1]["content"] = [*found[-1]["content"], *content]
             elif content:
                 found.append({"role": role, "content": content})
         return found
 
-    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         base = environ.get("ANTHROPIC_BASE_URL", "").strip().rstrip("/")
         url = environ.get("ANTHROPIC_API_URL", "").strip() or (f"{base}/v1/messages" if base else URL)
         headers = {"anthropic-version": environ.get("ANTHROPIC_API_VERSION", "").strip() or VERSION}
@@ -69,12 +75,13 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
             body["stream"] = True
         return Request(url, headers, body)
 
-    def read(self, response: dict) -> Reply:
+    def read(self, response: dict[str, Any]) -> Reply:
         content = response.get("content")
         if not isinstance(content, list):
             raise LoopFailure(f"the model's answer has no content: {json.dumps(response)[:200]}")
         usage = response.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
+        if not isinstance(usage, dict):
+            usage = {}
         counted = tokens(
             input=usage.get("input_tokens"),
             output=usage.get("output_tokens"),
@@ -85,9 +92,9 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
         stop = _STOPS.get(str(response.get("stop_reason") or "end_turn"), "end")
         return Reply(blocks, stop, str(response.get("model") or ""), counted)
 
-    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
-        message: dict = {}
-        blocks: dict[int, dict] = {}
+    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
+        message: dict[str, Any] = {}
+        blocks: dict[int, dict[str, Any]] = {}
         ended = False
         for chunk in chunks:
             kind, index = chunk.get("type"), chunk.get("index", 0)
@@ -110,9 +117,11 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
         return {**message, "content": content}
 
 
-def _content(turn: Turn) -> list[dict]:
+def _content(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "user":
-        return [{"type": "text", "text": turn.text}] if turn.text.strip() else []
+        if turn.text.strip():
+            return [{"type": "text", "text": turn.text}]
+        return []
     if turn.role == "assistant":
         return [_shown(block) for block in turn.blocks]
     return [
@@ -122,7 +131,7 @@ def _content(turn: Turn) -> list[dict]:
     ]
 
 
-def _shown(block: Block) -> dict:
+def _shown(block: Block) -> dict[str, Any]:
     if block.call:
         return {"type": "tool_use", "id": block.call.id, "name": block.call.name, "input": block.call.input}
     if block.kind == "thinking":
@@ -130,10 +139,12 @@ def _shown(block: Block) -> dict:
     return {"type": "text", "text": block.text}
 
 
-def _block(item: dict) -> list[Block]:
+def _block(item: dict[str, Any]) -> list[Block]:
     kind = item.get("type")
     if kind == "text":
-        return [Block("text", str(item.get("text") or ""))] if item.get("text") else []
+        if item.get("text"):
+            return [Block("text", str(item.get("text") or ""))]
+        return []
     if kind == "thinking":
         return [Block("thinking", str(item.get("thinking") or ""), str(item.get("signature") or ""))]
     if kind == "tool_use":
@@ -141,7 +152,7 @@ def _block(item: dict) -> list[Block]:
     return []
 
 
-def _grow(block: dict, delta: dict, sink: Sink) -> None:
+def _grow(block: dict[str, Any], delta: dict[str, Any], sink: Sink) -> None:
     if delta.get("type") == "text_delta":
         block["text"] = f"{block.get('text') or ''}{delta.get('text') or ''}"
         sink.text(str(delta.get("text") or ""))
@@ -154,7 +165,7 @@ def _grow(block: dict, delta: dict, sink: Sink) -> None:
         block["json"] += str(delta.get("partial_json") or "")
 
 
-def _finish(block: dict, sink: Sink) -> None:
+def _finish(block: dict[str, Any], sink: Sink) -> None:
     if block.get("type") == "tool_use":
         if block["json"].strip():
             block["input"] = block["json"]

@@ -1,6 +1,6 @@
-"""Which provider a run asks: by name, a ``.conf`` variant, or the first that is ready; and asking it.
+"""The provider of a run: by name, a ``.conf`` variant, or the first that is ready; and asking it.
 
-A provider is ours, over HTTP, or an executable of a plugin.
+A provider is built in, over HTTP, or an executable of a plugin.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ import os
 import tempfile
 import threading
 from collections.abc import Mapping
+from typing import Any, Protocol
 
 from swarm_mcp.harness.outcome import Price
 from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop import conf_files, keys, sources, subprocesses
+from swarm_mcp.loop.providers import http
 from swarm_mcp.loop.providers import protocol as protocols
+from swarm_mcp.loop.providers.anthropic import Anthropic
+from swarm_mcp.loop.providers.openai import OpenAI
 from swarm_mcp.loop.providers.prices import of_variant
-from swarm_mcp.loop.session import learn, model_call
+from swarm_mcp.loop.run import Run
+from swarm_mcp.loop.session import ModelCall, learn, model_call
 from swarm_mcp.loop.settings import LoopFailure
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
@@ -26,33 +31,24 @@ READY_SECONDS = 10.0
 def built_in(name: str) -> protocols.ModelProtocol:
     """Return the protocol of that name; anthropic's for any other."""
     if name == "openai":
-        from swarm_mcp.loop.providers.openai import OpenAI
-
         return OpenAI()
-    from swarm_mcp.loop.providers.anthropic import Anthropic
-
     return Anthropic()
 
 
 class Provider:
-    """Whom to ask: `name`, the `protocol` it speaks (and its `protocol_name`), and the environment it goes by.
+    """A provider: `name`, its `protocol` (and `protocol_name`), and its environment.
 
-    `path` is its executable, empty for one of ours. `streams` is off where a variant says so, and `price` is its own.
+    `path` is its executable, empty for a built-in one. A variant may turn `streams` off, and have a `price` of its own.
     """
 
     def __init__(self, name: str, protocol_name: str, path: str, more: Mapping[str, str], streams: bool, model: str):
-        self.name, self.protocol_name, self.path, self.more, self.streams = (
-            name,
-            protocol_name,
-            path,
-            dict(more),
-            streams,
-        )
+        self.name, self.protocol_name, self.path = name, protocol_name, path
+        self.more, self.streams = dict(more), streams
         self.price: Price | None = None
         self.protocol = built_in(protocol_name)
         self.default_model = model
 
-    def ask(self, loop, payload: dict, early_calls) -> dict:
+    def ask(self, loop: Run, payload: dict[str, Any], early_calls: EarlyCalls) -> dict[str, Any]:
         """Return the answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
         environ = {**loop.environment("send"), **self.more}
         streams = loop.settings.stream and self.streams
@@ -61,8 +57,6 @@ class Provider:
         missing = self.protocol.missing(environ)
         if missing:
             raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
-        from swarm_mcp.loop.providers import http
-
         request = self.protocol.request(payload, environ, streams)
         if not streams:
             return http.whole(self.name, request, loop.report.retry)
@@ -81,7 +75,7 @@ class Provider:
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
-    """Return the first provider, by name, that has what it needs, else the first variant whose key was kept."""
+    """Return the first provider, by name, that is ready, else the first variant with a kept key."""
     paths = executables(found, environ)
     for name in sorted({*paths, *BUILT_IN_PROVIDERS}):
         if name in paths:
@@ -95,7 +89,7 @@ def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
 
 
 def missing(name: str, environ: Mapping[str, str]) -> str:
-    """Return what would have to be set to ask a provider of ours; empty where it is ready, also by a kept key."""
+    """Return the variables that a built-in provider lacks; empty if it is ready. A kept key counts."""
     protocol = built_in(name)
     return protocol.missing(_with_cached_key(name, protocol.key, environ))
 
@@ -120,7 +114,7 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
 
 
 def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return name -> path of providers that plugins bring; ours are none of them."""
+    """Return name -> path of the plugins' providers, without the built-in ones."""
     ours = os.path.join(environ.get("HARNESS_ROOT") or os.devnull, "")
     paths = sources.executables(found, "providers")
     return {name: path for name, path in paths.items() if not path.startswith(ours) and not name.endswith(".conf")}
@@ -139,7 +133,10 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     if protocol not in BUILT_IN_PROVIDERS and not path:
         raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
     prefix = protocol.upper().replace("-", "_")
-    key = environ.get(facts["auth_env"], "").strip() if facts.get("auth_env") else ""
+    if facts.get("auth_env"):
+        key = environ.get(facts["auth_env"], "").strip()
+    else:
+        key = ""
     key = key or keys.kept(environ).get(name, "")
     if facts.get("auth_env") and not key:
         why = f"{facts['auth_env']} is not set, which the provider {name} needs (or: swarm-mcp loop auth set {name})"
@@ -157,10 +154,15 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
 
 
 def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
-    found = "" if environ.get(key, "").strip() else keys.kept(environ).get(name, "")
+    if environ.get(key, "").strip():
+        found = ""
+    else:
+        found = keys.kept(environ).get(name, "")
     if found:
         learn({key: found})
-    return {key: found} if found else {}
+    if found:
+        return {key: found}
+    return {}
 
 
 def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -168,8 +170,6 @@ def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[st
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
-    from swarm_mcp.loop import subprocesses
-
     ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
     return ran.code, ran.out
 
@@ -177,8 +177,22 @@ def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
 LARGEST = 1 << 20
 
 
-def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, early_calls) -> dict:
-    """Return the answer. Raises LoopFailure with what the provider says on standard error, or as ``{"error"}``."""
+class EarlyCalls(Protocol):
+    """A receiver of calls that come before the end of an answer."""
+
+    def begin(self, made: ModelCall) -> None:
+        """Take a complete call."""
+
+
+def ask(
+    loop: Run,
+    provider: Provider,
+    payload: dict[str, Any],
+    environ: Mapping[str, str],
+    streams: bool,
+    early_calls: EarlyCalls,
+) -> dict[str, Any]:
+    """Return the answer. Raises LoopFailure with the provider's error, from standard error or ``{"error"}``."""
     argv = [provider.path]
     text = json.dumps(payload, ensure_ascii=False)
     if streams and _takes_stream(provider.path):
@@ -203,14 +217,16 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
     found = parse_object(ran.out)
     if ran.code:
         said = str(found.get("error") or "") or ran.err.strip() or f"exited {ran.code}"
-        category = "rate_limited" if found.get("error_type") == "rate_limit" else _category(said)
+        category = _category(said)
+        if found.get("error_type") == "rate_limit":
+            category = "rate_limited"
         raise LoopFailure(f"{provider.name}: {said[-500:]}", category)
     if not found:
         raise LoopFailure(f"provider {provider.name} returned no JSON object: {ran.out[:200]}")
     return found
 
 
-def _read_calls(handle: int, early_calls) -> None:
+def _read_calls(handle: int, early_calls: EarlyCalls) -> None:
     with open(handle, encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("\0"):
@@ -224,7 +240,7 @@ def _takes_stream(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return b"--stream" in file.read(LARGEST)
-    except OSError:
+    except OSError:  # an unreadable provider fails when it is started
         return False
 
 
@@ -232,4 +248,6 @@ def _category(said: str) -> str:
     words = said.lower()
     if "api key" in words or "not set" in words or "authentication" in words or "401" in words:
         return "auth_failed"
-    return "rate_limited" if "rate limit" in words or "429" in words else "unknown"
+    if "rate limit" in words or "429" in words:
+        return "rate_limited"
+    return "unknown"

@@ -8,6 +8,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any
 
 from swarm_mcp.harness.outcome import MODEL_NOT_FOUND, code_of
 from swarm_mcp.harness.query import parse_json, parse_object
@@ -26,13 +28,18 @@ _SPENT = ("insufficient_quota", "credit balance", "billing")
 Again = Callable[[str, str, "float | None"], None]  # told of each retry: why, category, Unix seconds not before
 
 
-def whole(name: str, request: Request, again: Again = lambda *_: None) -> dict:
+def whole(name: str, request: Request, again: Again = lambda *_: None) -> dict[str, Any]:
     """Return the answer as one JSON object. Raises LoopFailure; `name` is the provider's, for its text."""
     with _opened(name, request, again) as response:
         return _whole(name, response)
 
 
-def joined(name: str, request: Request, join: Callable[[Iterator[dict]], dict], again: Again = lambda *_: None) -> dict:
+def joined(
+    name: str,
+    request: Request,
+    join: Callable[[Iterator[dict[str, Any]]], dict[str, Any]],
+    again: Again = lambda *_: None,
+) -> dict[str, Any]:
     """Return the answer that `join` makes of a stream's events; the whole one where the endpoint does not stream."""
     with _opened(name, request, again) as response:
         if "event-stream" in (response.headers.get("content-type") or "event-stream"):
@@ -40,7 +47,7 @@ def joined(name: str, request: Request, join: Callable[[Iterator[dict]], dict], 
         return _whole(name, response)
 
 
-def _whole(name: str, response) -> dict:
+def _whole(name: str, response: http.client.HTTPResponse) -> dict[str, Any]:
     try:
         text = response.read()
     except (OSError, http.client.HTTPException) as error:
@@ -53,7 +60,7 @@ def _whole(name: str, response) -> dict:
     return found
 
 
-def _events(name: str, response) -> Iterator[dict]:
+def _events(name: str, response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     """The events of the answer, as they come. Raises LoopFailure, also for an error among them."""
     try:
         for raw in response:
@@ -72,7 +79,7 @@ def _events(name: str, response) -> Iterator[dict]:
         raise LoopFailure(f"{name}: the answer broke off: {error}") from None
 
 
-def _opened(name: str, request: Request, again: Again):
+def _opened(name: str, request: Request, again: Again) -> Any:
     data = json.dumps(request.body, ensure_ascii=False).encode("utf-8", "replace")
     headers = {"content-type": "application/json", "user-agent": "swarm-mcp", **request.headers}
     left = int(number("HARNESS_RETRIES", RETRIES))
@@ -89,8 +96,9 @@ def _opened(name: str, request: Request, again: Again):
                 after = error.headers.get("retry-after") or ""
             failure = _failure(name, error.code, text)
             told = seconds_of(after)
-            wait = wait if told is None else told
-            failure.retry_not_before = None if told is None else time.time() + told
+            if told is not None:
+                wait = told
+                failure.retry_not_before = time.time() + told
             # One that wants more than we wait for is not asked again before its time.
             if error.code not in _BUSY or not left or failure.category == "budget" or wait > LONGEST_WAIT:
                 raise failure from None
@@ -106,25 +114,29 @@ def _opened(name: str, request: Request, again: Again):
 
 
 def seconds_of(text: str) -> float | None:
-    """Return a Retry-After header (seconds or a date) as seconds from now; None where it says nothing."""
+    """Return a Retry-After header (seconds or a date) as seconds from now, or `None`."""
     text = text.strip()
     if text.replace(".", "", 1).isdigit():
         return float(text)
     if not text:
         return None
-    from email.utils import parsedate_to_datetime
-
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError):  # no date that can be read
         return None
 
 
-def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
+def _failure(name: str, status: int, said: str | dict[str, Any]) -> LoopFailure:
     """An endpoint's error as we have them."""
     error = parse_object(said).get("error")
-    kind = str(error.get("type") or error.get("code") or "") if isinstance(error, dict) else ""
-    text = str(error.get("message") or error) if isinstance(error, dict) else str(error or said)
+    if isinstance(error, dict):
+        kind = str(error.get("type") or error.get("code") or "")
+    else:
+        kind = ""
+    if isinstance(error, dict):
+        text = str(error.get("message") or error)
+    else:
+        text = str(error or said)
     words = f"{kind} {text}".lower()
     if status in (401, 403) or "authentication" in words or "invalid_api_key" in words or "permission_error" in words:
         category = "auth_failed"
@@ -137,8 +149,11 @@ def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
     elif code_of(words) == MODEL_NOT_FOUND or (status == 404 and "model" in words):
         category = MODEL_NOT_FOUND
     elif status >= 500:
-        category = "rate_limited"  # as claude has it: the server's own failure, which passes
+        category = "rate_limited"  # as claude names it: a passing failure of the server
     else:
         category = "unknown"
-    number_said = f" {status}" if status else ""
+    if status:
+        number_said = f" {status}"
+    else:
+        number_said = ""
     return LoopFailure(f"{name} API error{number_said}: {text.strip()[:500]}", category)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
 from swarm_mcp.loop.session import Block, Turn, model_call
@@ -13,7 +14,7 @@ URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 
 
-# OpenAI's own models of today refuse `max_tokens`, which all other servers of this form know.
+# OpenAI's own newer models refuse `max_tokens`; all other servers of this protocol know it.
 _LONGEST_NAME = {URL: "max_completion_tokens"}
 
 
@@ -31,10 +32,12 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
 
     def missing(self, environ: Mapping[str, str]) -> str:
         names = (self.key, "OPENAI_API_URL", "OPENAI_BASE_URL")
-        return "" if any(environ.get(name, "").strip() for name in names) else f"{self.key} or OPENAI_API_URL"
+        if any(environ.get(name, "").strip() for name in names):
+            return ""
+        return f"{self.key} or OPENAI_API_URL"
 
-    def messages(self, turns: Iterable[Turn]) -> list[dict]:
-        found: list[dict] = []
+    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for turn in turns:
             if turn.role == "user":
                 found.append({"role": "user", "content": turn.text})
@@ -45,11 +48,14 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
                     found.append({"role": "tool", "tool_call_id": made.id, "content": text})
         return found
 
-    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         base = environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
         url = environ.get("OPENAI_API_URL", "").strip() or (f"{base}/chat/completions" if base else URL)
         key = environ.get(self.key, "").strip()
-        system = [{"role": "system", "content": payload["system"]}] if payload.get("system") else []
+        if payload.get("system"):
+            system = [{"role": "system", "content": payload["system"]}]
+        else:
+            system = []
         body = {
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
             _LONGEST_NAME.get(url, "max_tokens"): number(environ, "OPENAI_MAX_TOKENS") or MAX_TOKENS,
@@ -65,28 +71,40 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             body.update(stream=True, stream_options={"include_usage": True})
         return Request(url, {"authorization": f"Bearer {key}"} if key else {}, body)
 
-    def read(self, response: dict) -> Reply:
+    def read(self, response: dict[str, Any]) -> Reply:
         choices = response.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
-        message = first.get("message") if first else None
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            first = choices[0]
+        else:
+            first = None
+        if first:
+            message = first.get("message")
+        else:
+            message = None
         if not first or not isinstance(message, dict):
             raise LoopFailure(f"the model's answer has no choices: {json.dumps(response)[:200]}")
         text = message.get("content")
         if isinstance(text, list):  # some servers answer in parts
             text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
-        blocks = [Block("text", str(text))] if text else []
+        if text:
+            blocks = [Block("text", str(text))]
+        else:
+            blocks = []
         for item in message.get("tool_calls") or []:
-            wanted = item.get("function") if isinstance(item, dict) else None
+            if isinstance(item, dict):
+                wanted = item.get("function")
+            else:
+                wanted = None
             if isinstance(wanted, dict):
                 made = model_call(item.get("id"), wanted.get("name"), wanted.get("arguments") or {})
                 blocks.append(Block("tool_call", call=made))
         stop = _STOPS.get(str(first.get("finish_reason") or "stop"), "end")
         return Reply(tuple(blocks), stop, str(response.get("model") or ""), _usage(response.get("usage")))
 
-    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
-        response: dict = {"id": "", "object": "chat.completion", "model": ""}
+    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
+        response: dict[str, Any] = {"id": "", "object": "chat.completion", "model": ""}
         text: list[str] = []
-        calls: dict[int, dict] = {}
+        calls: dict[int, dict[str, Any]] = {}
         reason = None
         for chunk in chunks:
             response.update({name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)})
@@ -102,7 +120,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             reason = choices[0].get("finish_reason") or reason
         if reason is None:
             raise LoopFailure("the model's answer broke off", "unknown")
-        message: dict = {"role": "assistant", "content": "".join(text) or None}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(text) or None}
         made = [calls[index] for index in sorted(calls)]
         if made:
             message["tool_calls"] = made
@@ -112,9 +130,9 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
         return {**response, "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
 
 
-def _said(blocks: tuple[Block, ...]) -> dict:
+def _said(blocks: tuple[Block, ...]) -> dict[str, Any]:
     text = "\n\n".join(block.text for block in blocks if block.kind == "text")
-    message: dict = {"role": "assistant", "content": text or None}
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
     calls = [
         {
             "id": block.call.id,
@@ -124,10 +142,12 @@ def _said(blocks: tuple[Block, ...]) -> dict:
         for block in blocks
         if block.call
     ]
-    return {**message, "tool_calls": calls} if calls else {**message, "content": text}
+    if calls:
+        return {**message, "tool_calls": calls}
+    return {**message, "content": text}
 
 
-def _function(tool: dict) -> dict:
+def _function(tool: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": tool.get("name"),
         "description": tool.get("description") or "",
@@ -135,7 +155,7 @@ def _function(tool: dict) -> dict:
     }
 
 
-def _grow(calls: dict[int, dict], piece: dict) -> None:
+def _grow(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:
     index = piece.get("index", len(calls))
     made = calls.setdefault(index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
     wanted = piece.get("function") or {}
@@ -148,7 +168,10 @@ def _usage(given: object) -> dict[str, int]:
     if not isinstance(given, dict):
         return {}
     details = given.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    if isinstance(details, dict):
+        cached = details.get("cached_tokens")
+    else:
+        cached = None
     prompt = given.get("prompt_tokens")
     if isinstance(prompt, int) and isinstance(cached, int):
         prompt -= cached

@@ -1,8 +1,9 @@
-"""What an answer costs in dollars: by the prices in a variant's file, else by those that the models' makers publish."""
+"""The cost of an answer in dollars: by the prices in a variant's file, else by the published ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from swarm_mcp.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.loop.providers.protocol import Reply, number
@@ -16,7 +17,7 @@ _EARLIER = {
 
 
 def of_variant(facts: Mapping[str, str]) -> Price | None:
-    """Return the price that a variant's file has, in dollars for a million tokens; None where it has none."""
+    """Return the price in a variant's file, in dollars for a million tokens, or `None`."""
     given, out = number(facts, "price_input"), number(facts, "price_output")
     if given is None or out is None:
         return None
@@ -36,7 +37,7 @@ def published(provider: str) -> Mapping[str, Price]:
 
 
 def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> Cost:
-    """Return what an answer took, with dollars where a price is known; `asked` is the model that was asked for."""
+    """Return tokens and dollars of an answer; dollars only with a known price. `asked` is the model in the request."""
     tokens = {f"{name}_tokens": reply.usage.get(name) for name in ("input", "output", "cache_read", "cache_write")}
     model = reply.model or asked
     cost = Cost(None, **tokens, num_turns=1, model=model)
@@ -44,12 +45,16 @@ def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> C
 
 
 def together(before: Cost, cost: Cost) -> Cost:
-    """Return what the answers so far and one more took: the tokens that are known, dollars where each has a price."""
-    tokens = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
+    """Return the sum of two costs: the known tokens, and dollars if both have a price."""
+    tokens: dict[str, Any] = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
     known = not before.num_turns or before.total_cost_usd is not None
-    dollars = _sum(before.total_cost_usd, cost.total_cost_usd) if known and cost.total_cost_usd is not None else None
+    dollars = None
+    if known and cost.total_cost_usd is not None:
+        dollars = _sum(before.total_cost_usd, cost.total_cost_usd)
     return Cost(dollars, **tokens, num_turns=(before.num_turns or 0) + 1, model=cost.model or before.model)
 
 
-def _sum(before: float | None, more: float | None):
-    return before if more is None else (before or 0) + more
+def _sum(before: float | None, more: float | None) -> float | None:
+    if more is None:
+        return before
+    return (before or 0) + more

@@ -1,17 +1,18 @@
-"""What differs between the protocols that models are spoken to in."""
+"""The differences between the protocols of models."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from swarm_mcp.loop.session import Block, Turn
+from swarm_mcp.loop.session import Block, ModelCall, Turn
 
 
 class Reply(NamedTuple):
-    """A model's answer. `stop` is one of ``messages.STOPS``; `usage` tokens by ``input`` (without those from a cache),
-    ``output``, ``cache_read``, ``cache_write``; what is not known is not in it."""
+    """A model's answer. `stop` is one of ``messages.STOPS``; `usage` has tokens by ``input`` (without cached ones),
+    ``output``, ``cache_read``, ``cache_write``, as far as they are known.
+    """
 
     blocks: tuple[Block, ...]
     stop: str
@@ -24,19 +25,19 @@ class Request(NamedTuple):
 
     url: str
     headers: dict[str, str]
-    body: dict
+    body: dict[str, Any]
 
 
 class Sink(NamedTuple):
-    """What is called while an answer comes: for text, for thoughts, and for each call once it is whole."""
+    """The callbacks during an answer: for text, for thoughts, and for each complete call."""
 
     text: Callable[[str], None]
     thinking: Callable[[str], None]
-    call: Callable[[object], None]
+    call: Callable[[ModelCall], None]
 
 
 class ModelProtocol(ABC):
-    """One protocol. `name`; `default_model`; `key` the variable with the API key, and `env` what it goes by."""
+    """One protocol: `name`; `default_model`; `key`, the variable with the API key; `env`, its variables."""
 
     name = ""
     label = ""
@@ -46,40 +47,42 @@ class ModelProtocol(ABC):
 
     @abstractmethod
     def missing(self, environ: Mapping[str, str]) -> str:
-        """Return what would have to be set to ask this provider; empty where it is ready."""
+        """Return the variables that this provider lacks; empty if it is ready."""
 
     @abstractmethod
-    def messages(self, turns: Iterable[Turn]) -> list[dict]:
+    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
         """Return the conversation as this protocol has it."""
 
     @abstractmethod
-    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         """Return the request for `payload` (``model``, ``system``, ``messages``, ``tools``)."""
 
     @abstractmethod
-    def read(self, response: dict) -> Reply:
-        """Return an answer as a Reply. Raises LoopFailure where it is none."""
+    def read(self, response: dict[str, Any]) -> Reply:
+        """Return an answer as a Reply. Raises LoopFailure for a malformed answer."""
 
     @abstractmethod
-    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
+    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
         """Return the answer from the events of a stream. Raises LoopFailure where the stream ends early."""
 
 
 def tokens(**given: object) -> dict[str, int]:
-    """Return the usage without what is not known."""
+    """Return the known numbers of tokens."""
     return {name: value for name, value in given.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
 def number(environ: Mapping[str, str], name: str) -> float | int | None:
-    """Return a setting that is a number; None where it is not set."""
+    """Return a setting that is a number, or `None` if it is not set."""
     text = environ.get(name, "").strip()
     try:
-        return int(text) if text.lstrip("-").isdigit() else float(text)
-    except ValueError:
+        if text.lstrip("-").isdigit():
+            return int(text)
+        return float(text)
+    except ValueError:  # not a number: as if it were not set
         return None
 
 
-def sampling(environ: Mapping[str, str], prefix: str) -> dict:
+def sampling(environ: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """Return ``temperature``, ``top_p``, ``top_k`` where they are set."""
     wanted = {name: number(environ, f"{prefix}_{name.upper()}") for name in ("temperature", "top_p", "top_k")}
     return {name: value for name, value in wanted.items() if value is not None}

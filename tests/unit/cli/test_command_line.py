@@ -281,7 +281,7 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
         (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),
-        (["--json", "locks"], "put flags behind it: swarm-mcp locks ... --json"),
+        (["--json", "locks"], "put flags after it: swarm-mcp locks ... --json"),
         (["ui", "lits"], "did you mean list?"), (["hook", "turns", "--runtime", "codex"], "did you mean turn?"),
         (["hook", "subagent", "--runtime", "pi"], "pi has no such hook"),
         (["tasks", "--status", "opne"], "open"), (["update-task", "x", "--status", "dne"], "done"),

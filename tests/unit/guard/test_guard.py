@@ -1,4 +1,4 @@
-"""The guard: what git refuses to commit and push while somebody else holds it, and that nobody's hooks suffer."""
+"""The guard: git refuses to commit and push files of another holder, and other hooks still work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORDS = '#!/bin/sh\necho "$(basename "$0") $*" >> "{log}"\ncat >> "{log}"\n{th
 
 
 class Repo:
-    """A real repository with one commit, and what a person does in it."""
+    """A real repository with one commit, and a person's work in it."""
 
     def __init__(self, top: Path, ground: Ground):
         self.top = top
@@ -97,7 +97,7 @@ def user_hook(folder: Path, name: str, log: Path, then: str = "") -> None:
     (folder / name).chmod(0o755)
 
 
-# -- what is refused --------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, monkeypatch: pytest.MonkeyPatch):
@@ -143,7 +143,7 @@ def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo
 
 @pytest.fixture
 def traces(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Live sessions of Codex that have changed files without a lock: a function of who, and which."""
+    """Live sessions of Codex that have changed files without a lock: a function of the session and its files."""
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
 
     def wrote(who: str, *names: str) -> dict:
@@ -162,7 +162,7 @@ def test_with_auto_a_commit_meets_what_others_have_changed_without_a_lock(repo: 
     assert repo.guard("install", "--auto").code == 0
     for level, refused in (("off", False), ("notice", False), ("keep", False), ("turn", True)):
         monkeypatch.setenv("SWARM_AUTO", level)
-        traces("theirs", "a.txt", "b.txt")  # what is committed is nobody's any more
+        traces("theirs", "a.txt", "b.txt")  # a committed change has no owner any more
         done = repo.commit("a.txt", "docs/c.txt")
         assert (done.returncode == 1) is refused, level
         said = "a.txt: changed by codex theirs " in done.stderr
@@ -231,7 +231,7 @@ def test_auto_records_that_the_traces_could_not_be_read(repo: Repo, traces, monk
 
 
 def test_what_hold_runs_commits_what_hold_keeps(repo: Repo):
-    """Whoever it holds for: the commit comes from the process that holds."""
+    """The commit comes from the process that holds, for any session."""
     assert repo.guard("install").code == 0
     session = repo.ground.session("s", "s")
     for number, words in enumerate([("--as", session["id"]), ()]):
@@ -554,7 +554,7 @@ def test_nothing_that_the_repository_names_is_run_by_a_check(repo: Repo, peer: d
 
 
 def test_a_repository_whose_path_has_a_newline(repo: Repo, tmp_path: Path):
-    """Beside it lies another one, whose path is the first line of its own."""
+    """Beside it lies another one. Its path is the first line of the tested one."""
     for folder in ("left", "left\nright", "blank \u2028 "):
         shutil.copytree(repo.top, tmp_path / folder, symlinks=True)
     odd = Repo(tmp_path / "left\nright", repo.ground)

@@ -48,6 +48,7 @@ class Scene:
         monkeypatch.setattr("swarm_hook_core.spawn.start_detached", self.started.append)
         monkeypatch.setattr(coordinator, "command", lambda: ["/nowhere/swarm-mcp"])
         monkeypatch.setattr("swarm_hook_core.traces.meetings.WAIT_SECONDS", 0.02)
+        monkeypatch.setattr("swarm_hook_core.sessions.DEADLINE_SECONDS", 60.0)
         ready_store()
         with Store() as store:
             facts = {"runtime": "claude-code", "session_id": ME}

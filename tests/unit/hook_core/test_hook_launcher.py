@@ -30,7 +30,7 @@ from swarm_mcp.runtimes import bundle
 pytestmark = pytest.mark.slow
 
 REAL = interpreter()
-TOOLS = ("sh", "cat", "mkdir", "mv")  # what the launcher itself needs
+TOOLS = ("sh", "cat", "mkdir", "mv")  # the launcher itself needs them
 
 
 both = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -71,7 +71,7 @@ class Machine:
         return sorted(path for path in (self.folder / "plugin").rglob("*") if "__pycache__" not in path.parts)
 
     def run(self, runtime: str, event: str, payload: dict[str, Any]) -> str:
-        """What the wired hook says; it must leave nothing on standard error, and end well."""
+        """Return the output of the wired hook. It must leave nothing on standard error, and end well."""
         command = wired_command(runtime, event)
         done = subprocess.run(
             ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, env=self.env,
@@ -81,7 +81,7 @@ class Machine:
         return done.stdout
 
     def start(self, runtime: str, session: str) -> dict[str, str]:
-        """What a session's start tells the user, and the model."""
+        """Return a session start's words for the user and the model."""
         payload = {**captured(runtime, "SessionStart.startup", self.folder), "session_id": session}
         answer = json.loads(self.run(runtime, "SessionStart", payload))
         assert set(answer) <= {"systemMessage", "hookSpecificOutput"}
@@ -90,7 +90,7 @@ class Machine:
         return {"user": answer.get("systemMessage", ""), "model": inner["additionalContext"]}
 
     def write(self, runtime: str, session: str) -> str:
-        """What is said of a write to the file ``f``."""
+        """Return the answer to a write to the file ``f``."""
         return self.run(runtime, "PreToolUse", write_payload(runtime, session, self.folder, str(self.folder / "f")))
 
 
@@ -98,7 +98,7 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     ready_store()
     made = Machine(tmp_path)
-    # A copy of the plugin whose launcher looks into no place but PATH.
+    # A copy of the plugin with a launcher that looks into no place but PATH.
     copy = tmp_path / "plugin"
     bundle.write(copy)
     launcher = copy / bundle.HOOK
@@ -163,7 +163,7 @@ def test_without_any_interpreter_user_and_model_are_told_and_writes_pass(machine
     for event in ("UserPromptSubmit", "Stop", "PostToolUse", "SessionEnd"):
         payload = captured(runtime, event.replace("PostToolUse", "PreToolUse.Bash"), machine.folder)
         assert machine.run(runtime, event, {**payload, "session_id": me}) == ""
-    # Somebody installs one: the next session has it.
+    # One is installed: the next session has it.
     machine.python("python3.12")
     assert machine.write(runtime, me) == "" and machine.starts() == [], "and no write pays for looking again"
     assert "registered" in machine.start(runtime, new_session())["model"]

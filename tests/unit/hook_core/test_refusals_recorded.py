@@ -119,7 +119,7 @@ def test_a_refusal_for_a_lock_that_has_gone_by_then_is_an_event(work: Path, star
     verdict = me.core.check(call)
     with Store() as store:
         store.locks.release(holder, str(work / "notes.md"))
-    me.core._note_refusal(call, verdict.denial)
+    me.core.note_denial(call, verdict.denial)
     ((kind, actor, subject, payload),) = events()
     assert (kind, actor, subject) == ("context.lock_denied", me.row["id"], str(work / "notes.md"))
     assert (payload["holder"], payload["tool"]) == (holder["id"], "Bash")

@@ -1,4 +1,4 @@
-"""What the tests of single clients share."""
+"""Fixtures for the tests of single clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A local bundle, in a folder whose name a shell would read otherwise."""
+    """A local bundle, in a folder with a name that a shell would read otherwise."""
     root = tmp_path_factory.mktemp("plugin").resolve() / "a $HOME `b'c"
     bundle.write(root, local=True)
     return root

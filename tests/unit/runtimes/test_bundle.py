@@ -34,8 +34,8 @@ RUNTIMES = ("claude-code", "codex", "pi")
 ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
 FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
-# Codex has no event for a call that failed, pi has no subagents; Codex alone tells of a turn that is interrupted, and
-# Claude Code, which tells of some turns' ends by nothing else, that it is idle.
+# Codex has no event for a call that failed, pi has no subagents. Codex alone tells of a turn that is interrupted, and
+# Claude Code that it is idle: some turns' ends show by nothing else.
 MORE = {"claude-code": FAILED | SUBAGENTS | {"Notification"}, "codex": SUBAGENTS | {"Interrupt"}, "pi": FAILED}
 
 
@@ -78,7 +78,7 @@ def bundled(request, tmp_path: Path, compiled_once: None) -> Path:
 
 
 def test_a_bundle_is_whole(bundled: Path):
-    """Every runtime's files, whatever they are, with what earlier releases' sessions go on starting."""
+    """The bundle has every runtime's files, and the scripts that sessions of earlier releases still start."""
     files, record = set(tree(bundled)), read_record(bundled)
     parts = (".claude-plugin", ".codex-plugin", ".github/plugin", ".agents", "integrations", "skills")
     whole = {f"{part}/{name}" for part in parts for name in tree(CHECKOUT / part)}
@@ -143,7 +143,7 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
 )
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
 def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, local: bool, left: tuple[str, ...]):
-    """Whatever is missing, no status of a shell or of Python reaches the client as a denial."""
+    """No status of a shell or of Python reaches the client as a denial, even if files are missing."""
     whole, root = tmp_path / "whole", tmp_path / "rest"
     bundle.write(whole, local)
     for name in left:
@@ -208,7 +208,7 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
 
 
 def test_two_bundles_are_the_same_bytes(tmp_path: Path):
-    """But for the place of a local one, which the hooks that Codex copies name."""
+    """They differ only in the place of a local one, because the hooks that Codex copies name it."""
     for local in (False, True):
         left, right = tmp_path / f"l{local}", tmp_path / f"r{local}"
         bundle.write(left, local)
@@ -247,7 +247,7 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
         return done.stdout
 
     wired = commands(moved, runtime)
-    # With those that sessions go on running which have begun before an upgrade.
+    # And those of sessions that have begun before an upgrade.
     for check in (wired["PreToolUse"], *earlier_checks(moved, runtime)):
         answer = json.loads(run(check))["hookSpecificOutput"]
         Path(repeated_denials.path()).unlink(missing_ok=True)  # a third denial has other words
@@ -425,7 +425,7 @@ def test_the_command_writes_one(ground: Ground):
         assert refused.code == 1 and refused.err.count("\n") == 1, refused
 
 
-# -- what users install -----------------------------------------------------------------------------
+# -- the wheel -------------------------------------------------------------------------------------
 
 
 def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):

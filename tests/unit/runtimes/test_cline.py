@@ -1,4 +1,4 @@
-"""Cline's own: where its plugin and its servers are named, and what a call of its tools writes."""
+"""Cline: the entries for its plugin and its servers, and the writes of its tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATCH = "*** Update File: a.md\n@@\n-x\n+y\n*** Update File: b.md\n*** Move to: 
 
 @pytest.fixture(scope="module")
 def marketplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The local folder, without what no test here starts."""
+    """The local folder, without files that no test here starts."""
     place = tmp_path_factory.mktemp("marketplace")
     files = bundle.contents(place)
     for name in ("install.json", "package.json", PLUGIN_FILE, "integrations/cline/mcp.json"):

@@ -1,4 +1,4 @@
-"""What Codex is given of a marketplace folder: little, whole as a plugin, and with hooks that deny."""
+"""Codex's part of a marketplace folder: little, whole as a plugin, and with hooks that deny."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which copy of swarm-mcp runs here, and which a client's plugin runs: what `doctor` says of it."""
+"""`doctor` on copies of swarm-mcp: the one that runs here, and the one of a client's plugin."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from swarm_mcp.runtimes.steps import Steps
 SETTINGS = (
     '// mine\n{\n    "theme": "dark", // kept\n    "enabledPlugins": {\n        "other@place": true,\n    },\n}\n'
 )
-MARK = {"COPILOT_PROJECT_DIR": "/repo"}  # what Copilot's hooks alone have
+MARK = {"COPILOT_PROJECT_DIR": "/repo"}  # only Copilot's hooks have it
 EVENTS = {"pre_tool_use": "PreToolUse", "session_start": "SessionStart", "turn": "UserPromptSubmit"}
 FULL = {"full disk": "ulimit -f 0; ", "full output": "exec >/dev/full; "}  # as words of a shell before the hook's own
-# Captured calls, and what a peer has locked then.
+# Captured calls, and the lock of a peer for each.
 WRITES = {
     "PreToolUse.Write": "rel.txt", "PreToolUse.Write.subagent": "sub.txt", "PreToolUse.Write.nested": "sub2.txt",
     "PreToolUse.Bash": "sh.txt", "PreToolUse.probe-write_file": "m.txt", "preToolUse.apply_patch": "locked.txt",
@@ -35,7 +35,7 @@ WRITES = {
 
 
 class Client:
-    """A checkout, and a session of the client in it with sub-agents, one of which has started another."""
+    """A checkout, and a session of the client in it with sub-agents. One of them has started another."""
 
     def __init__(self, repo: Path, plugin: Path):
         self.repo, self.plugin, self.me = repo, plugin, new_session()
@@ -85,7 +85,7 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
     assert (
         "swarm lock blocked" in answer["permissionDecisionReason"] and "the peer" in answer["permissionDecisionReason"]
     )
-    # One session, whichever of its agents calls; on a busy machine a check leaves registering to the next.
+    # One session for all of its agents. On a busy machine a check leaves registering to the next.
     while not (clients := [row["label"].split()[0] for row in instances() if row["label"] != "the peer"]):
         client.said("pre_tool_use", payload)
     assert clients == ["copilot"]
@@ -187,7 +187,7 @@ def test_others_of_ours_are_named(client: Client, plugin: Path, tmp_path: Path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["no interpreter", "no folder", "no runtime", "dying interpreter", *FULL])
 def test_whatever_is_broken_the_status_is_0(client: Client, plugin: Path, tmp_path: Path, fault: str):
-    """Copilot takes any other for a denial; and what is said is one object, where anything is."""
+    """Copilot takes any other status for a denial. The output is one object, or empty."""
     broken = tmp_path / "broken"
     shutil.copytree(plugin, broken)
     hooks = broken / "integrations/copilot/hooks.json"

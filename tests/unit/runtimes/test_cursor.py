@@ -1,4 +1,4 @@
-"""Cursor, which nobody could run here: payloads as its documentation has them, its files, and the hook commands in them."""
+"""Cursor, from its documentation: payloads, its files, and the hook commands in them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ WRITES = {
     "preToolUse.EditNotebook": EDIT, "preToolUse.ApplyPatch": EDIT,
 }  # fmt: skip
 SHELLS = ("preToolUse.Shell", "preToolUse.Shell.empty_cwd", "preToolUse.Shell.below")
-# What its documentation names in an entry: with anything else it may throw the whole file away.
+# The documented keys of an entry: with any other key Cursor may throw the whole file away.
 DOCUMENTED = {"command", "timeout", "matcher"}
 
 
 class Client:
-    """The client's files, and what its hooks do, started as it would: in a shell, in its own folder."""
+    """The client's files, and its hooks, started as it would: in a shell, in its own folder."""
 
     def __init__(self, home: Path, repo: Path):
         self.folder, self.repo, self.me = home / ".cursor", repo, new_session()

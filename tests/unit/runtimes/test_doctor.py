@@ -1,4 +1,4 @@
-"""The doctor: what it looks at, in which order, and that it tells a lock that holds from one that does not."""
+"""The doctor: its checks, their order, and that it tells a lock that holds from one that does not."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def checks(ground: Ground, *argv: str) -> dict[str, dict]:
 
 @pytest.fixture
 def alone(monkeypatch, tmp_path: Path) -> Path:
-    """A PATH on which no agent client is; the folder where one can be put."""
+    """A PATH without an agent client. Return the folder for one."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
@@ -241,14 +241,14 @@ class Fakes:
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
 
     def claude(self, **changes) -> Path:
-        """Claude Code, which runs the plugin in place; the plugin's root."""
+        """Install Claude Code, which runs the plugin in place. Return the plugin's root."""
         plugin = {"id": "swarm@swarm", "version": swarm_mcp.__version__, "enabled": True, "errors": [],
                   "readFromFolder": str(marketplace_folder())}  # fmt: skip
         self.put("claude", FAKE_CLAUDE, {"plugins": [{**plugin, **changes}] if changes.get("id", "x") else []})
         return marketplace_folder()
 
     def codex(self, trust: str = "trusted") -> Path:
-        """Codex, which runs its own copy; the copy's root."""
+        """Install Codex, which runs its own copy. Return the copy's root."""
         copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
         if not copy.exists():
             put(copy, codex_plugin.files_of(marketplace_folder()))
@@ -285,7 +285,7 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
 @pytest.mark.parametrize(
     ("says", "words"),
     [
-        ("", "does not say which release is in use; with %s"), ("codex-cli %s", "release %s is in use and was tested on"),
+        ("", "the release in use is unknown; with %s"), ("codex-cli %s", "release %s is in use and was tested on"),
         ("codex-cli 99.1.2-beta", "release 99.1.2-beta is in use and was NOT tested; with %s"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What swarm puts into a person's JSON file comes out again, and nothing else of it changes."""
+"""Entries of swarm in a user's JSON file come out again, and the rest stays as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What swarm puts into a person's YAML settings comes out again, and nothing else of them changes."""
+"""Entries of swarm in a user's YAML settings come out again, and the rest stays as it is."""
 
 from __future__ import annotations
 

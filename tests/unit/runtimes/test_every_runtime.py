@@ -1,4 +1,4 @@
-"""What holds of each runtime's folder and module, whichever client it is."""
+"""Tests for all runtimes' folders and modules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOOKED = [name for name in NAMES if (ROOT / "integrations" / name / "hooks.json"
 
 
 def wired(name: str, hook: str) -> list[dict[str, Any]]:
-    """The groups of a runtime's hooks.json whose command starts `hook`."""
+    """Return the groups of a runtime's hooks.json with a command that starts `hook`."""
     tree = json.loads((ROOT / "integrations" / name / "hooks.json").read_text())
     groups = [group for groups in tree["hooks"].values() for group in groups]
     return [group for group in groups if f" {name} {hook}" in group["hooks"][0]["command"]]
@@ -63,7 +63,7 @@ def test_a_powershell_command_is_one_that_may_write(name: str, tool: str):
     told = {"tool_name": tool, "tool_input": {"command": "Set-Content a.txt x"}, "cwd": "/repo", "session_id": "s"}
     call = tool_call(hook_config(name).dialect.read(told))
     assert [guess.folder for guess in effects_of(call).guesses] == ["/repo"] and call.client_tool == tool
-    if (name, tool) != ("pi", "PowerShell"):  # which pi does not have
+    if (name, tool) != ("pi", "PowerShell"):  # pi has no such tool
         assert all(
             re.search(one["matcher"], tool) for hook in ("pre_tool_use", "post_tool_use") for one in wired(name, hook)
         )
@@ -83,7 +83,7 @@ def test_what_it_covers_is_said_in_one_way(name: str):
 
 @pytest.mark.parametrize("name", HOOKED)
 def test_the_shell_finds_its_word_in_variables(name: str):
-    """Where no hook can run, a shell script says whether a person wants a denial (SWARM_CC_FAIL=closed)."""
+    """Without Python, a shell script finds a person's wish for denials (SWARM_CC_FAIL=closed)."""
     prefix = hook_config(name).env_prefix
     script = '. "$1/unchecked.sh"; find_closed "$1/$2"; echo $closed'
     argv = ["/bin/sh", "-c", script, "sh", str(ROOT / "integrations"), name]
@@ -132,7 +132,8 @@ def test_a_shell_command_that_doctor_asks_about_is_read_as_one(name: str):
     assert "echo x > f" in shell_text(call.tool, call.input)
 
 
-# -- what a hook prints: what was seen to deny in each client (Cursor: what its documents say), and nothing else ----
+# -- the output of a hook: the denial that each client was seen to take (Cursor: that of its documents), and nothing
+# else ----
 
 
 def plain(reason: str) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(nam
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKED)
 def test_an_unknown_tool_that_may_write_a_locked_file_is_never_passed_over_in_silence(name: str, caller: Caller):
-    """Its model is told, at the latest with the result: some clients drop what is said before a call."""
+    """Its model hears of it, at the latest with the result: some clients drop words before a call."""
     unknown = {"tool_name": "RewriteSymbol", "tool_input": {"path": "notes.md"}}
     call = with_fields(caller.writes("notes.md"), hook_config(name).dialect, unknown)
     said = caller.said("pre_tool_use", call) or caller.said("post_tool_use", call)

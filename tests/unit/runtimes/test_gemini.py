@@ -31,7 +31,7 @@ CAPTURED = sorted(path.stem for path in (PAYLOADS / "gemini").glob("*.json"))
 
 
 class Place:
-    """A repository, and a bundle in a folder with an odd name, whose hooks are run as the client does."""
+    """A repository, and a bundle in a folder with an odd name. Its hooks run as in the client."""
 
     def __init__(self, folder: Path):
         ready_store()
@@ -51,7 +51,7 @@ class Place:
         return str(hook["command"])
 
     def ask(self, name: str, before: str = "", env: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
-        """What the hook for a captured payload prints; it has ended with status 0, and said nothing else.
+        """Return the output of the hook for a captured payload. It ends with status 0, and prints nothing else.
 
         `before`: words of a shell that come before the hook's own.
         """
@@ -65,11 +65,11 @@ class Place:
         return dict(json.loads(done.stdout or "{}"))
 
     def is_proven(self) -> bool:
-        """Whether doctor, whose shell is another one, finds that a lock holds."""
+        """Return True if doctor, with another shell, finds that a lock holds."""
         return enforcement.prove(GEMINI, GEMINI.install(self.root, Steps())).status == "ok"
 
     def write(self, path: str, before: str = "", tool: str = "write_file", **env: str) -> dict[str, Any]:
-        """What the client is told of a write."""
+        """Return the client's answer to a write."""
         change = {"content": "x"} if tool == "write_file" else {"old_string": "deep", "new_string": "x"}
         return self.ask(f"BeforeTool.{tool}", before, env, tool_input={"file_path": path, **change})
 
@@ -223,7 +223,7 @@ def test_every_call_is_understood(name: str, tmp_path: Path) -> None:
     assert bool(absolute_paths(CONFIG, call.tool, call.input, call.folder)) is (call.tool in CONFIG.write_tools)
 
 
-# -- what is broken passes, with status 0
+# -- faults pass, with status 0
 
 
 def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
@@ -260,7 +260,7 @@ def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
 
 
 def test_a_hook_that_hangs_ends_when_it_is_asked_to(place: Place, tmp_path: Path) -> None:
-    """The client asks what it has started, a shell, and waits until nobody holds its output any more."""
+    """The client asks the shell that it has started, and waits until its output is closed everywhere."""
     python = json.loads((place.root / "install.json").read_text())["python"]
     (tmp_path / "hangs").write_text("#!/bin/sh\necho >begun\nexec sleep 60\n")
     (tmp_path / "hangs").chmod(0o755)

@@ -1,4 +1,4 @@
-"""Grok Build: what is linked and written at an installation, its payloads, and hooks wired for Claude Code that it runs."""
+"""Grok Build: the links and entries of an installation, its payloads, and hooks wired for Claude Code that it runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PERSONS = [
 
 
 class Place:
-    """A repository, and a bundle in a folder with an odd name, whose hooks are run as the client does."""
+    """A repository, and a bundle in a folder with an odd name. Its hooks run as in the client."""
 
     def __init__(self, folder: Path):
         ready_store()
@@ -42,7 +42,9 @@ class Place:
         self.me = new_session()
 
     def ask(self, name: str, client: str = "grok", env: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
-        """What the hook of `client` for a captured payload prints; it ends with status 0, and says nothing else."""
+        """Return the output of the hook of `client` for a captured payload. It ends with status 0, and prints nothing
+        else.
+        """
         tree = json.loads((self.root / "integrations" / client / "hooks.json").read_text())
         ((hook,),) = [group["hooks"] for group in tree["hooks"][name.partition(".")[0]]]
         payload = captured("grok", name, self.repo, **{"session_id": self.me, **more})
@@ -130,7 +132,7 @@ def test_a_file_of_ours_goes_and_what_others_have_added_stays(tmp_path: Path) ->
         more.write("# theirs\n[c]\ny = 1\n")
     own_table.take_out(file, "a.b", "sign")
     assert file.read_text() == "[models]\nx = 1\n# theirs\n[c]\ny = 1\n"
-    # Grok drops comments, ours as well, and adds what it has by default.
+    # Grok drops comments, ours as well, and adds its defaults.
     file.write_text('[models]\nx = 1\n\n[a.b]\nx = "sign"\nenabled = true\n\n[c]\ny = 1\n')
     assert not own_table.put(file, "a.b", 'x = "sign"\n', "sign")
     assert own_table.take_out(file, "a.b", "sign") and file.read_text() == "[models]\nx = 1\n\n[c]\ny = 1\n"

@@ -1,4 +1,4 @@
-"""Hermes: how its plugin asks the hooks, what its tools are read to write, and what an installation leaves of its files."""
+"""Hermes: its plugin's calls of the hooks, the writes of its tools, and its files after an installation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def loaded() -> ModuleType:
 
 
 class Played:
-    """The plugin with hooks that write down what they were asked, and answer with what is in `answers`."""
+    """The plugin with hooks that write their payloads down, and answer from `answers`."""
 
     def __init__(self, folder: Path):
         self.bridge, self.log, self.answers = loaded().Bridge(), folder / "log", folder / "answers"
@@ -213,7 +213,7 @@ def test_calls_side_by_side_have_each_their_own_answer(played: Played):
     assert {number: refused["message"] for number, refused in found.items()} == {n: str(n) for n in range(8)}
 
 
-# -- what its tools write --------------------------------------------------------------------------------------------
+# -- the writes of its tools ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_an_installation_without_support_for_servers_is_told_of(place: Path):
     """Hermes from the package index has it as an extra."""
     packages = place / "lib/python3.13/site-packages"
     packages.mkdir(parents=True)
-    (place / "bin/python").symlink_to("/bin/sh")  # which reads the stand-in for the client as well
+    (place / "bin/python").symlink_to("/bin/sh")  # it reads the stand-in for the client as well
     program = place / "bin/hermes"
     program.write_text(program.read_text().replace("/bin/sh", f"{place}/bin/python"))
     runtime("hermes").install(place / "bundle", Steps())
@@ -321,6 +321,6 @@ def test_what_cannot_be_edited_and_what_is_not_ours_stay(place: Path):
     folder = place / "hermes/plugins/swarm"
     folder.unlink(missing_ok=True)
     folder.mkdir(parents=True)
-    with pytest.raises(ClientFailed, match="somebody else's"):
+    with pytest.raises(ClientFailed, match="another owner"):
         runtime("hermes").install(place / "bundle", Steps())
     assert not runtime("hermes").traces() and folder.is_dir()

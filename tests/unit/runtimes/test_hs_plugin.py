@@ -52,12 +52,12 @@ class Bench:
                               cwd=cwd or self.repo, timeout=30, check=False)  # fmt: skip
 
     def call(self, name: str, given: Any, *, path: Path | None = None, **more: Any) -> subprocess.CompletedProcess:
-        """What the harness does for a tool call."""
+        """Make a tool call as the harness does."""
         data = given if isinstance(given, bytes) else json.dumps(given).encode()
         return self.run([str(path or self.plugin / "tools" / name), "--exec"], data + b"\n", **more)
 
     def hook(self, stage: str, name: str, given: str = CONTEXT, **env: str) -> str:
-        """What a hook prints, who has to end well whatever happens."""
+        """Return the output of a hook. It must end well."""
         ran = self.run([str(self.plugin / "hooks.d" / stage / name)], given.encode(), **env)
         assert (ran.returncode, ran.stderr) == (0, b""), ran
         return ran.stdout.decode()
@@ -190,7 +190,7 @@ TROUBLES = ("no python", "no core", "no session", "no json", "no path", "broken 
 
 
 def call_in(trouble: str, bench: Bench, folder: Path, **env: str) -> tuple[subprocess.CompletedProcess, bytes]:
-    """A call of a guard where this is wrong, and what it was given."""
+    """Make a call of a guard with this trouble. Return it with its input."""
     peer_locks(bench.repo, bench.repo / "held.md")
     given: Any = write("held.md")
     plugin = copied(folder)

@@ -1,4 +1,4 @@
-"""`init`: a project's own files are added to, and nothing of anybody else's in them is lost."""
+"""`init` adds to a project's own files, and loses nothing in them."""
 
 from __future__ import annotations
 

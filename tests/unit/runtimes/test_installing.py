@@ -1,4 +1,4 @@
-"""Giving the plugin to several clients at once: what each is asked, what is said meanwhile, and what goes wrong."""
+"""Installing the plugin in several clients at once: the questions to each, the reports meanwhile, and faults."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
 INSTALLING = "and installing swarm@swarm ..."  # the end of a line of Claude Code's
-PATIENCE = 60.0  # seconds after which a test gives up waiting for what has to come
+PATIENCE = 60.0  # seconds before a test gives up
 
-# Clients that keep what they are told in a file, and write each call down before they answer. A call that has a pipe
-# of its name beside that file waits until somebody reads from it.
+# Clients that keep their entries in a file, and write each call down before they answer. A call with a pipe of its name
+# beside that file waits until the pipe is read.
 CLAUDE = """
 import json, os, sys
 folder = {folder!r}
@@ -135,7 +135,7 @@ class Clients:
         script.chmod(0o755)
 
     def calls(self, name: str) -> list[str]:
-        """What the client was asked since the last look, the first words of each call."""
+        """Return the questions to the client since the last look, the first words of each call."""
         path = self.folder / f"{name}.calls"
         found = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
@@ -396,7 +396,7 @@ def test_interrupted_it_says_what_to_do(clients: Clients, running: Callable[...,
     command = running("install")
     command.until(lambda lines: any(INSTALLING in line for line in lines))
     command.process.send_signal(signal.SIGINT)
-    gate.read_bytes()  # what has begun is finished
+    gate.read_bytes()  # a step that has begun is finished
     assert command.ended() == 130
     assert command.lines[-1] == "swarm-mcp install: interrupted; run it again to finish"
     assert "Claude Code: done; sessions started from now on take part" not in command.lines
@@ -408,7 +408,7 @@ def test_leaving_early_finishes_the_step_and_begins_no_other() -> None:
     def work(client: base.Runtime, tell: Callable[[str], None]) -> None:
         tell("first")
         begun.set()
-        # The block is left by now, which nothing but its end shows: the next word is one too many.
+        # Only its end shows that the block is left: the next word is one too many.
         with pytest.raises(Interrupted):
             while True:
                 tell("second")
@@ -436,7 +436,7 @@ def test_what_the_work_raises_comes_out() -> None:
 def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
     clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clients' commands are launchers: what hangs is a child of theirs."""
+    """The clients' commands are launchers: a child of theirs hangs."""
     program = clients.folder / "pi"
     started = clients.folder / "started"
     program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {started}\ntrap 'kill $!; exit 1' TERM\nwait\n")
@@ -457,7 +457,7 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    try:  # nobody may be there to take note of its end
+    try:  # its end may go unnoticed
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return True

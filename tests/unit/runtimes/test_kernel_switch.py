@@ -1,4 +1,4 @@
-"""Switching on what the kernel holds: `install --kernel`, and what doctor says of it."""
+"""Switching on the kernel's hold: `install --kernel`, and doctor's lines about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED = "unshare: Operation not permitted (kernel.apparmor_restrict_unprivileg
 
 @pytest.fixture
 def bin_folder(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH on which no client is; the folder where one can be put. The current folder is the checkout."""
+    """A PATH without a client. Return the folder for one. The current folder is the checkout."""
     folder = ground.folder / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
@@ -34,7 +34,7 @@ def bin_folder(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def installing(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation into Claude Code in which nothing is done for the client."""
+    """An installation into Claude Code that leaves the client alone."""
     put(bin_folder, "claude")
     monkeypatch.setattr(verb, "write_bundle", lambda *args, **options: False)
     monkeypatch.setattr(verb, "prime_all", lambda clients, folder, tell_failure: {one.name: [] for one in clients})

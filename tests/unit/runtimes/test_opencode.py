@@ -1,4 +1,4 @@
-"""OpenCode's plugin: what its payloads come to, the grammar of its patches, and a link that is all there is of it."""
+"""OpenCode's plugin: its payloads, the grammar of its patches, and its only trace, a link."""
 
 from __future__ import annotations
 

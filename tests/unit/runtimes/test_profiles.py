@@ -1,4 +1,4 @@
-"""What a person has set for an identity: its profile file, and the environment before it."""
+"""Settings for an identity: its profile file, and the environment before it."""
 
 from __future__ import annotations
 

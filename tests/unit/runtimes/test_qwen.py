@@ -1,4 +1,4 @@
-"""Qwen Code: what its payloads come to, turns that it tells of again and again, words that it hears late, and its link."""
+"""Qwen Code: its payloads, turns that it reports again and again, words that it hears late, and its link."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def claim(repo: Path, session: str) -> None:
 
 
 def is_kept(repo: Path) -> bool:
-    with Store() as store:  # which makes a lock of a claim
+    with Store() as store:  # this makes a lock of a claim
         return bool(store.locks.on(str(repo / "f")))
 
 

@@ -1,4 +1,4 @@
-"""A user who has an MCP server called `swarm` keeps it, and ours gets another name."""
+"""A user with an MCP server called `swarm` keeps it, and ours gets another name."""
 
 from __future__ import annotations
 

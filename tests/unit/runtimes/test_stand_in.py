@@ -21,7 +21,7 @@ SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 
 
 class StandIn:
-    """The command beside the tool, as the client runs it, with a command that shows what it was given."""
+    """The command beside the tool, as the client runs it, with a command that prints its input."""
 
     def __init__(self, runtime: str, root: Path):
         self.runtime, self.root = runtime, root
@@ -36,7 +36,7 @@ class StandIn:
         self.command = before.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) + " cat; exit 0"
 
     def run(self, session: str, shell: str = "/bin/sh", **env: str) -> str:
-        """What the command was given on standard input; empty where it was not run."""
+        """Return the command's standard input, or an empty text if it did not run."""
         self.given = json.dumps({"session_id": session, "tool_input": "ü" * 70_000, "end": "of it"}, ensure_ascii=False)
         own = {"CLAUDE_CODE_SESSION_ID": session} if self.runtime == "claude-code" else {}
         done = subprocess.run(

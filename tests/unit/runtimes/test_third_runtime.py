@@ -121,7 +121,7 @@ class Place:
         self.env = {**os.environ, "PYTHONPATH": str(self.source), "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     def swarm(self, *words: str) -> dict[str, Any]:
-        """What a command of that checkout says, as JSON."""
+        """Return the output of a command of that checkout, as JSON."""
         code = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
         argv = [sys.executable, "-c", code, *words, "--json"]
         done = subprocess.run(argv, env=self.env, cwd=self.repo, capture_output=True, text=True, check=False)

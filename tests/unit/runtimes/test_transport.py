@@ -54,7 +54,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def asked(runtime: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """What the client makes of the wired hook's input for this payload: Claude Code sends all values as text."""
+    """Return the wired hook's input for this payload, as the client makes it: Claude Code sends all values as text."""
     (hook,) = [hook for hook in hooks_by_tool(runtime) if hook["type"] == "mcp_tool"]
     sent: dict[str, Any] = {}
     for name, value in hook["input"].items():
@@ -111,7 +111,7 @@ def test_what_the_session_holds_itself_passes_also_where_nobody_registered_it(ru
     assert (row["runtime"], row["scope"]) == (runtime, str(repo))
 
 
-# -- calls that do not say what they write ---------------------------------------------------------------
+# -- calls that do not name their writes ----------------------------------------------------------------
 
 
 def unseen(runtime: str, me: str, repo: Path, tool: str, tool_input: Any) -> dict[str, Any]:

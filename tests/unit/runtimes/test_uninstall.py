@@ -1,4 +1,4 @@
-"""`swarm-mcp uninstall`: what swarm keeps for itself goes, what is the user's stays and is named."""
+"""`swarm-mcp uninstall` removes the data of swarm. The user's own stays and is named."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_every_name_that_the_code_gives_is_known():
 
 
 def test_what_projects_have_is_named_and_goes_where_that_is_asked_for(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    """Git hooks of the guard, and what `init` put there, outlive the package."""
+    """Git hooks of the guard, and entries of `init`, outlive the package."""
     monkeypatch.setenv("PATH", os.defpath)
     project, other = ground.folder / "a project", ground.folder / "other"
     for folder in (project, other):

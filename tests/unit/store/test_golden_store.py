@@ -46,6 +46,7 @@ class Narrator:
             value = re.sub(rf"\b{pid}\b", "PID", value)
         value = re.sub(r"\d\d:\d\d:\d\d", "CLOCK", value)
         value = re.sub(r"\b\d+(\.\d)? s\b", "SECONDS", value)
+        value = re.sub(r'"length": \d+', '"length": "LENGTH"', value)  # folders are in the texts
         value = re.sub(r"\b1[6-9]\d{8}(\d{3})?\b", "TIME", value)
         return ID.sub(lambda found: self.ids.setdefault(found[0], f"id-{len(self.ids) + 1}"), value)
 

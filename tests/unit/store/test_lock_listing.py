@@ -158,7 +158,7 @@ def test_the_number_of_questions_does_not_grow_with_the_locks(ground: Ground):
 def test_what_is_printed_is_read_while_it_is_printed(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
     happened: list[str] = []
-    read, write = lock_pages.LockPages._live, output._write
+    read, write = lock_pages._live, output._write
     monkeypatch.setattr(lock_pages, "_live", lambda *given: happened.append("read") or read(*given))
     monkeypatch.setattr(output, "_write", lambda text: happened.append("written") or write(text))
     done = ground.swarm("locks", "--json")
@@ -175,7 +175,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
     ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
-    read, times = lock_pages.LockPages._live, iter(range(3))
+    read, times = lock_pages._live, iter(range(3))
 
     def break_off(*given):
         if next(times) == 2:

@@ -11,7 +11,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground
 
-from swarm_mcp.store import cleanup, database, driver, session_life, session_table, space
+from swarm_mcp.store import cleanup, database, driver, reactions, session_table, space
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 
@@ -275,7 +275,7 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
 
 def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, monkeypatch, hurried_clock):
     monkeypatch.setattr(session_table, "LOOKED_AT_ONCE", 5)
-    monkeypatch.setattr(session_life, "RECLAIMED_AT_ONCE", 2)
+    monkeypatch.setattr(reactions, "RECLAIMED_AT_ONCE", 2)
     monkeypatch.setattr(cleanup, "SESSIONS_AT_ONCE", 3)
     monkeypatch.setattr(cleanup, "SESSIONS_SECONDS", 0)
     monkeypatch.setattr(cleanup, "AT_ONCE", 7)
@@ -293,7 +293,7 @@ def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, mo
     with ground.store() as store:
         assert len(session_table.some_gone(store.database)) == 5 and len(store.instances.gone()) == 20
         with store.database.writing():
-            assert len(session_life.reclaim(store.database)) == 2
+            assert len(reactions.reclaim(store.database)) == 2
         hurried_clock[0] += 40
         assert store.cleanup.some()
     assert left() == 15

@@ -239,7 +239,7 @@ def test_a_pane_that_was_moved_is_found_and_published_anew(ground: Ground, herdr
 
 @pytest.mark.parametrize("key", ["identity/workspace/herdr/", "identity/herdr/"])
 def test_a_repair_keeps_what_another_front_end_has_published(key: str, ground: Ground, herdr: Herdr):
-    """Where that has published a handle alone, its pane is of that name."""
+    """If the other front end has published a handle alone, its pane has that name."""
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2")
     told = {"backend": "herdr", "handle_kind": "pane", "handle": "w1:p2", "details": {"title": "tests", "row": 3}}
@@ -259,7 +259,7 @@ def test_a_repair_keeps_what_another_front_end_has_published(key: str, ground: G
 
 
 def test_a_repair_outlives_the_sessions_next_turn(ground: Ground, herdr: Herdr):
-    """Hooks name the pane by the environment of the session, which keeps the first name for ever."""
+    """Hooks name the pane by the environment of the session, and that keeps the first name for ever."""
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     herdr.move("w1:p2", "w2:p7")

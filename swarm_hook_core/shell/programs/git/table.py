@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.options import Options, split
+from swarm_hook_core.shell.programs import Case, row_in
 from swarm_hook_core.shell.programs.engine import Reading
-from swarm_hook_core.shell.programs.rows import Case, row_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ _rows: dict[str, Case | None] = {}
 
 def _row(name: str) -> Case | None:
     if name not in _rows:
-        _rows[name] = row_of(name, ROWS)
+        _rows[name] = row_in(ROWS, name)
     return _rows[name]
 
 
