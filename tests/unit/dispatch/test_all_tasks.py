@@ -176,7 +176,7 @@ def test_costs_of_two_tries_are_added_and_what_is_not_known_stays_unknown() -> N
 
 def test_a_worker_that_is_killed_gets_a_successor_and_three_are_enough(ground: Ground, lead: dict) -> None:
     well, ill = requested(ground, lead, "well"), requested(ground, lead, "ill")
-    # The worker kills its own supervisor, by what the store says of it; once, or each time.
+    # The worker kills its own supervisor, found in the store; once, or each time.
     kill = (
         "case $SWARM_TASK_ID in " + well + ") [ -e once ] && exit 0; touch once;; esac; "
         'swarm-mcp runs --json --state running > $SWARM_TASK_ID.json; kill -9 $(python3 -c "import json, os; print(next('

@@ -1,4 +1,4 @@
-"""Names of folders, titles, labels, windows are somebody's words: nothing of them is ever expanded or carried out."""
+"""Names of folders, titles, labels and windows are foreign text: nothing of them is ever expanded or executed."""
 
 from __future__ import annotations
 

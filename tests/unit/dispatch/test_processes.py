@@ -284,7 +284,7 @@ def test_a_supervisor_that_is_ended_leaves_nothing_behind(ground: Ground, lead: 
 
 @pytest.mark.parametrize("how", ["deleted", "garbage"])
 def test_a_store_that_is_lost_ends_no_worker(ground: Ground, lead: dict, how: str) -> None:
-    """The worker goes on, and word of it is left; it used to be ended as one whose task somebody else has."""
+    """The worker goes on, and a note of it is left; it used to be ended as one with a lost task."""
     answer = dispatch(ground, lead, script=f"echo $$ > pid; {WAIT}; echo whole > written")
     child, row = child_of(ground, answer), run_of(ground, answer)
     files = [Path(f"{ground.database}{ending}") for ending in ("-wal", "-shm", "")]

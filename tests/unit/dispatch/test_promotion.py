@@ -1,4 +1,4 @@
-"""Which dispatched work goes into the tracker: each rule alone, and each before the next."""
+"""The decision about the tracker: each rule alone, and each before the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting workers: one at a time, through whichever spawner, and mending what a killed dispatch leaves."""
+"""Starting workers: one at a time, through any spawner, and the repair of a killed dispatch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def orders(ground: Ground) -> list[dict]:
 
 
 def settle(ground: Ground, status: str, result: dict | None = None, error: str | None = None) -> None:
-    """What a user interface does with the last request."""
+    """Settle the last request, as a user interface does."""
     ground.sql(
         "UPDATE ui_commands SET status = ?, result = ?, error = ?, claimed_by = 'ui', started_at = 1,"
         " completed_at = CASE WHEN ? IN ('done', 'failed') THEN 2 END WHERE id = (SELECT max(id) FROM ui_commands)",
@@ -52,7 +52,7 @@ def settle(ground: Ground, status: str, result: dict | None = None, error: str |
 
 
 def dispatch_settled(ground: Ground, lead: dict, *how, **given) -> dict:
-    """The answer to a dispatch whose order the user interface settles meanwhile."""
+    """Return the answer to a dispatch while a user interface settles its order."""
     thread = threading.Thread(target=lambda: wait_for(lambda: orders(ground)) and settle(ground, *how))
     thread.start()
     try:

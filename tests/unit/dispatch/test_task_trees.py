@@ -61,7 +61,7 @@ def tree_of(ground: Ground, answer: dict) -> Path:
 
 
 def worked(ground: Ground, lead: dict, title: str, script: str, status: str = "done", **given) -> dict:
-    """A dispatch with a work tree whose worker has run `script` and gone."""
+    """Return a dispatch with a work tree after its worker has run `script` and gone."""
     answer = dispatch(ground, lead, title, script, worktree=True, **given)
     reaches(ground, answer, status)
     over(ground, answer)
@@ -123,7 +123,7 @@ def test_while_there_are_task_trees_locks_hold_in_all_work_trees(ground: Ground,
     (tree / "go").touch()
     over(ground, answer)
     assert repository.opted_in(repository.tree_at(str(repo), True))
-    assert merge(ground, answer["task_id"]).code == 0  # it commits what the worker left: `said` and `go`
+    assert merge(ground, answer["task_id"]).code == 0  # it commits the worker's leftovers: `said` and `go`
     assert subjects(repo) == ["Hold it", "begin"]
     assert not repository.opted_in(repository.tree_at(str(repo), True))
 
@@ -231,7 +231,7 @@ def test_what_another_session_holds_keeps_a_merge_out(ground: Ground, repo: Path
         done = merge(ground, answer["task_id"])
         assert done.code == 1 and "File is already locked" in done.err and subjects(repo) == ["begin"], done
         assert ground.swarm("unlock", held, "--as", other["id"]).code == 0
-    ground.swarm("lock", "src/b.txt", "--as", lead["id"])  # what the one that merges holds itself is no obstacle
+    ground.swarm("lock", "src/b.txt", "--as", lead["id"])  # the merging session's own locks are no obstacle
     assert merge(ground, answer["task_id"]).code == 0
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [str(repo / "src" / "b.txt")]
 
@@ -257,7 +257,7 @@ def test_a_merge_goes_to_the_branch_that_the_task_began_on(ground: Ground, repo:
 
 
 def test_a_merge_that_was_killed_is_taken_up_again(ground: Ground, repo: Path, lead: dict) -> None:
-    """At whatever git command it dies: the commits are all there, and the next one brings them back."""
+    """A merge that dies at any git command leaves all commits, and the next one brings them back."""
     answers = [worked(ground, lead, f"T{n}", f"echo {n} > f{n}; {COMMIT} c{n}a; echo x >> f{n}; {COMMIT} c{n}b")
                for n in range(6)]  # fmt: skip
     (repo / "mine").write_text("x")
@@ -267,7 +267,7 @@ def test_a_merge_that_was_killed_is_taken_up_again(ground: Ground, repo: Path, l
     real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
     for number, answer in enumerate(answers):
         verb = ("rebase", "log", "diff", "merge --ff-only", "worktree", "branch")[number]
-        # It kills the command that started it once git has done what it was asked for.
+        # It kills the command that started it once git has done its work.
         shim.write_text(f'#!/bin/sh\n{real} "$@"\ncode=$?\ncase "$*" in *"{verb}"*) kill -9 $PPID;; esac\nexit $code\n')
         shim.chmod(0o755)
         path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"

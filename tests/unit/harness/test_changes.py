@@ -1,4 +1,4 @@
-"""What a run is said to have changed: its edits, its commands' files, its commits; not what others wrote meanwhile."""
+"""The changes reported for a run: its edits, its commands' files, its commits; not the writes of others meanwhile."""
 
 from __future__ import annotations
 

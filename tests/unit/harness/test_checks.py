@@ -1,4 +1,4 @@
-"""Looking whether a harness can run: the same codes for the same findings, nothing raised, nothing changed."""
+"""The check of a harness's fitness: the same codes for the same findings, nothing raised, nothing changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands run, runs, logs and harness: answers, exit codes, what the store and the record say of it."""
+"""The commands run, runs, logs and harness: answers, exit codes, and their traces in the store and the record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(code: str) -> str:
 
 
 def complaints(err: str) -> list[str]:
-    """The lines of standard error but for the one that says, of a run that takes longer, who is working."""
+    """Return the lines of standard error without the progress line of a longer run."""
     return [line for line in err.splitlines() if not re.match(r"swarm-mcp run: \w+ is working \(", line)]
 
 

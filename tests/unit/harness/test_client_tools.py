@@ -1,4 +1,4 @@
-"""Python functions served to a child: what they tell of themselves, who may call them, and what calls come to."""
+"""Python functions served to a child: their descriptions, their callers, and the results of calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, not
     """Paint a wall.
 
     Args:
-        wall: which one
+        wall: the wall's name
         coats (int): how often
     """
     return {"wall": wall, "colour": colour, "coats": coats, "notes": notes}
@@ -44,7 +44,7 @@ async def slow(text: str) -> str:
     return text
 
 
-# -- what they tell of themselves --------------------------------------------------------------------
+# -- descriptions --
 
 
 def test_a_signature_becomes_a_schema() -> None:

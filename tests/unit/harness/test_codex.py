@@ -1,4 +1,4 @@
-"""What the harness codex makes of what Codex says: recorded streams, errors, its own record, costs."""
+"""The harness codex on Codex's output: recorded streams, errors, its own record, costs."""
 
 from __future__ import annotations
 

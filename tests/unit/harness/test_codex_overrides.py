@@ -1,4 +1,4 @@
-"""What is written as TOML is what a reader of TOML reads."""
+"""A reader of TOML reads back our TOML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refusal says is read back from the words that the hooks write, in every form they have for it."""
+"""The facts of a refusal are read back from the hooks' words, in every form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python imports from ``swarm_mcp.harness``: the names, events in loops, results and failures, sync and async."""
+"""The public interface ``swarm_mcp.harness``: the names, events in loops, results and failures, sync and async."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IN_ORDER = ["session_init", "message", "result"]
 
 
 def test_every_name_is_there_and_typed() -> None:
-    """What type checkers are told is what is imported when the program runs."""
+    """Type checkers see the same names as the running program."""
     tree = ast.parse(Path(front_door.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = {(alias.name, node.module) for node in block.body if isinstance(node, ast.ImportFrom)

@@ -1,4 +1,4 @@
-"""The harness gemini without Gemini CLI: the home that a run is given, what a reader may do, its stream's oddities."""
+"""The harness gemini without Gemini CLI: a run's home, a read-only run's rights, its stream's oddities."""
 
 from __future__ import annotations
 

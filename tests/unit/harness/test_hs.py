@@ -35,7 +35,7 @@ hs = registry.get("hs")
 
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The harness's own folder, private; an installation of it, of which nothing is run; the plugin of the checkout."""
+    """The harness's own folder, private; an installation of it that never runs; the plugin of the checkout."""
     root = tmp_path / "opt" / "harness"
     for name in ("core/tools", "core/hooks.d/start", "openai/providers"):
         (root / "plugins" / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Commands that are run as workers, where the kernel holds what others have locked."""
+"""Commands run as workers under the kernel's protection of others' locks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ran(folder: Path, *command: str, member: bool = True) -> tuple[Any, list[Any
 
 
 def notes(seen: list[Any]) -> list[str]:
-    """What the run says of what it could not have held."""
+    """Return the run's notes about locks that could not be held."""
     found = [event.data["data"]["message"] for event in seen if event.data.get("name") == "swarm.not_heeded"]
     return [words for words in found if words.startswith("what others have locked is not held by the kernel")]
 

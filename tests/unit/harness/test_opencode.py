@@ -1,4 +1,4 @@
-"""The harness opencode without OpenCode: the configuration of a run, what a reader may do, its costs."""
+"""The harness opencode without OpenCode: a run's configuration, a read-only run's rights, its costs."""
 
 from __future__ import annotations
 

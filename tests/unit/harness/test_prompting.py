@@ -1,4 +1,4 @@
-"""What workers are told and given: templates, system prompts, environments, configurations."""
+"""Workers' instructions: templates, system prompts, environments, configurations."""
 
 from __future__ import annotations
 

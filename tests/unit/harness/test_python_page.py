@@ -1,4 +1,4 @@
-"""docs/dev/python.md: each program on the page does what the page says, with the loop and a model scripted on loopback."""
+"""docs/dev/python.md: each program does what the page promises, with the loop and a scripted model on loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def model() -> Iterator[Model]:
 
 
 class Ground:
-    """A folder with a program in it, and the environment in which it finds its model."""
+    """A folder with a program in it, and an environment with its model."""
 
     def __init__(self, folder: Path, model: Model):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Harnesses by name: which one is meant, what is said where there is none, and that none can break another."""
+"""Harnesses by name: the right one, the error for an unknown one, and isolation of broken ones."""
 
 from __future__ import annotations
 

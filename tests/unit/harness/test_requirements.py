@@ -1,4 +1,4 @@
-"""What a run asks for and its harness cannot do: refused before anything starts where it protects, else said."""
+"""Requests beyond a harness's abilities: a missing protection is refused before anything starts, all else is reported."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_from_python_it_is_an_exception(tmp_path: Path) -> None:
 
 
 class Counting(Scripted):
-    """Says after each answer what it has taken so far."""
+    """Reports its cost so far after each answer."""
 
     capabilities = Capabilities(max_cost=True, max_turns=True)
 

@@ -1,4 +1,4 @@
-"""Secrets, wherever they stand and however they are written."""
+"""Secrets in all places and spellings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP servers, skills and hooks that a child is given: which go before which, and that others' files stay."""
+"""The MCP servers, skills and hooks of a child: their precedence, and others' files left alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatc
     assert server.args[-1] == "serve" and os.path.isabs(server.command)
     assert server.env["SWARM_MCP_INSTANCE_ID"] == ME and server.env["SWARM_MCP_DIRECTORY"] == str(tmp_path)
     assert server.env["SWARM_TASK_ID"] == "t1" and server.env["SWARM_DB_PATH"] == str(tmp_path / "swarm.db")
-    # As Codex starts servers: with next to nothing in their environment but what is said here.
+    # Like Codex's servers: with next to no environment beside these values.
     done = subprocess.run(
         [server.command, *server.args], input=lines(INITIALIZE, INITIALIZED, call(2, "whoami")), timeout=30,
         capture_output=True, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **server.env}, cwd="/",
@@ -76,7 +76,7 @@ def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypat
     assert list(project_servers(str(tmp_path / "a/b/c"))) == ["near"]
     assert list(project_servers(str(tmp_path / "a"))) == ["far"]
     if os.getuid() == 0:
-        os.chown(near, 4321, -1)  # root's own are taken from everybody
+        os.chown(near, 4321, -1)  # root's own are taken from any user
     else:
         monkeypatch.setattr(os, "getuid", lambda: 4321)
     assert project_file(str(near.parent)) != near

@@ -1,4 +1,4 @@
-"""Tool calls in words: shells taken off, edits as patches, paths below the folder, whatever a harness calls its tools."""
+"""Tool calls in words: shells taken off, edits as patches, paths below the folder, under any harness's tool names."""
 
 from __future__ import annotations
 

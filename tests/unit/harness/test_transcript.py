@@ -40,7 +40,7 @@ FIELDS = {
 
 
 def replayed(path: Path) -> list[Event]:
-    """What a harness's stream makes: each line as it came, then its events."""
+    """Return the events of a harness's stream: each line as it came, then its events."""
     adapter, state, told = registry.get(path.parent.name), {}, []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         told.append(Event(events.RAW_LOG, {"content": line}, 1.0))

@@ -1,4 +1,4 @@
-"""What those who look on are shown: sessions, files, lines and what has happened; bounded, and without strangers' words."""
+"""The viewers' rows: sessions, files, queues and events; bounded, and without strangers' words."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     ann, bob = (Player("claude-code", ground.repo) for _ in range(2))
     file = str(ground.repo / "f")
     assert ann.writes("f", "ann\n") == ""
-    bob.runs("echo bob >> f")  # which keeps hers
+    bob.runs("echo bob >> f")  # her line stays
     assert (ground.repo / "f").read_text() == "ann\nbob\n"
     found = edits(store, ground.scope, People(store))
     assert {one.instance_id for one in found} == {ann.row["id"], bob.row["id"]} and {one.path for one in found} == {

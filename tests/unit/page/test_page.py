@@ -1,4 +1,4 @@
-"""The page in a browser: who may open it, what it lets a browser do, and what it shows of whom."""
+"""The page in a browser: its admission, its limits for a browser, and its view of sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 
 
 def text_of(page: str) -> str:
-    """The words of a page, without what is drawn."""
+    """Return the words of a page, without its drawings."""
     drawing = r'(?s)<svg class="timeline.*?\n</svg>\n'
     words = re.sub(r"</?(a|q|time|strong)\b[^>]*>", "", re.sub(drawing, "", page))
     words = re.sub(r"<[^>]*>", " ", words)
@@ -121,7 +121,7 @@ def test_of_very_many_locks_a_page_shows_some(ground, client):
     assert "130 locks" in shown and shown.count('<th scope="row">') == 101
 
 
-# -- what has happened ------------------------------------------------------------------------------
+# -- events --
 
 
 def lock_and_wait(ground: Ground, store: Store, *names: str) -> list[Session]:
@@ -188,7 +188,7 @@ def test_circles_are_marked(ground, client, monkeypatch):
     with ground.store() as store:
         ann, bob = lock_and_wait(ground, store, "ann", "bob")
         ground.lock(bob, f"{ground.scope}/g")
-        # The store refuses whoever would close a circle; one that another program has made is shown all the same.
+        # The store refuses a circle; one made by another program is shown all the same.
         ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
         shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
     monkeypatch.setattr("swarm_mcp.page.views.lines.lines", lambda *_: shown)

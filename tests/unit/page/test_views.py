@@ -1,4 +1,4 @@
-"""What the pages about tasks and messages, workers, files and sessions show, and that it is text, in bounds, with links."""
+"""The pages about tasks and messages, workers, files and sessions: their content as text, in bounds, with links."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[2J"
 
 
 class Pages:
-    """What a browser of somebody with the token is answered."""
+    """The answers to an admitted browser."""
 
     def __init__(self, client: TestClient):
         self._client = client
 
     def any(self, path: str, /, **given):
-        """Whatever the answer is."""
+        """Return the answer, an error too."""
         return self._client.get(path, params=given)
 
     def __call__(self, path: str, status: int = 200, /, **given) -> str:
@@ -60,7 +60,7 @@ def links(text: str) -> list[str]:
 
 
 def words(text: str) -> str:
-    """What somebody reads of a page."""
+    """Return the readable text of a page."""
     main = text.partition("<main")[2].partition(">")[2]
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
 

@@ -1,4 +1,4 @@
-"""Tasks, messages and requests in a scope that has joined a team, by what the team agent says; and sessions elsewhere."""
+"""Tasks, messages and requests in a joined scope, by the team agent's answers; and sessions elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAD = "identity:p mode:gateway role:planner"
 
 
 class Agent:
-    """A team agent that is played: what it is asked to confirm, and what it answers. `first`: what it does before."""
+    """A played team agent: its requests, and its answers. `first`: its action before the first answer."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -60,7 +60,7 @@ def agent(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Agent:
 
 @pytest.fixture
 def far(ground: Ground, agent: Agent) -> str:
-    """A session on another machine, which holds `f`; its id."""
+    """Add a session on another machine that holds `f`; return its id."""
     come(ground, "s-far", "identity:p codex role:reviewer origin:codex session:5f0c2f6e")
     with ground.store() as store:
         session = store.instances.live("s-far")
@@ -336,7 +336,7 @@ def test_what_ended_while_no_agent_ran_is_known_elsewhere_as_soon_as_one_does(ma
     here.follow()
     assert task(here.ground, asked) == ("in_progress", theirs.id)
     there.store.instances.remove(theirs.id)
-    there.begin()  # another agent, which never knew that session
+    there.begin()  # another agent that never knew that session
     there.follow()
     here.follow()
     assert here.store.instances.live(theirs.id) is None and here.held() == []
@@ -347,7 +347,7 @@ def test_what_ended_while_no_agent_ran_is_known_elsewhere_as_soon_as_one_does(ma
 
 
 def both(machines) -> tuple:
-    """Two machines with a session each, which they know of each other."""
+    """Two machines with a session each that know each other."""
     here, there = machines
     mine, theirs = here.session("mine"), there.session("theirs")
     for one in (here, there, here):

@@ -1,4 +1,4 @@
-"""How tables and panes share the room of a screen, whatever its size."""
+"""The distribution of a screen's room among tables and panes, at any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screen of `swarm-mcp top` shows and does, with a store behind it, through Textual's own pilot."""
+"""The screen of `swarm-mcp top` and its actions, with a store behind it, through Textual's own pilot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.
 
 @pytest.fixture(autouse=True)
 def nobody_around(monkeypatch: pytest.MonkeyPatch, ground: Ground):
-    """Who looks on is no session, unless it says so; what is typed counts from the checkout."""
+    """The viewer is no session, unless the test says so; typed paths count from the checkout."""
     monkeypatch.chdir(ground.repo)
     monkeypatch.setattr("swarm_mcp.top.reading.surrounding_session", lambda store: None)
 
@@ -70,7 +70,7 @@ async def until(pilot: Pilot, condition: Callable[[], object], seconds: float = 
 
 
 def shows(pilot: Pilot, *words: str) -> Callable[[], bool]:
-    """Whether all of `words` are on the screen."""
+    """Return a check that all of `words` are on the screen."""
     return lambda: all(word in seen(pilot.app) for word in words)
 
 
@@ -167,7 +167,7 @@ def test_words_narrow_the_rows_and_escape_shows_all_again(ground: Ground):
         assert not pilot.app.query_one("#words").display
         await pilot.press("q" if not pilot.app.panes[0].has_focus else "escape")
         await until(pilot, shows(pilot, "a.py", "b.py"))
-        await pilot.press("1", "home", "enter")  # a session: what is its own
+        await pilot.press("1", "home", "enter")  # a session: its own rows
         await until(pilot, shows(pilot, "rows with"))
 
     played(made(ground), play)
