@@ -1,7 +1,7 @@
 """A write that could not be checked is denied where a person has asked for that: ``SWARM_FAIL=closed``.
 
 Loaded only when a check has failed. Where nobody has ever used swarm there is nothing to check against, and nothing is
-denied. ``integrations/closed.sh`` does the same where no hook can run.
+denied. ``integrations/unchecked.sh`` does the same where no hook can run.
 """
 
 import os
