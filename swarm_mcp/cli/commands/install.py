@@ -106,7 +106,10 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         progress.begin("writing", place)
         servers = server_name.other_names(clients, folder)
         changed = write_bundle(folder, local=True, transports=transports, servers=servers)
-        progress.end(("already current", "written")[changed], place)
+        state = "already current"
+        if changed:
+            state = "written"
+        progress.end(state, place)
         progress.begin("preparing", ANSWERS)
         with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and no client needs the result
             prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
@@ -327,7 +330,7 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
     if removed:
         say(f"removed {folder}")
     elif everything and failed and read_record(folder):
-        start = ("start", "starts")[len(failed) == 1]
+        start = "start" + "s" * (len(failed) == 1)
         say(
             f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {start} them. Repair the errors"
             " above, and type `swarm-mcp uninstall` again"
