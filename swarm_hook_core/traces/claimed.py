@@ -53,7 +53,7 @@ class Claimed:
 
     def any(self) -> bool:
         """Whether anybody else has claimed anything; those of sessions that have gone still count."""
-        return bool(self._all())
+        return bool(self._met or self._all())  # a claim that was met counts, though it may have ended since
 
     def on(self, keys) -> list:
         """The Held of each claim of others on a file with one of these keys; void ones too, as ``Peers`` has them."""
