@@ -317,7 +317,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
 def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
     row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 

@@ -116,7 +116,7 @@ def count_of(tx: Transaction, instance_id: str) -> int:
         (instance_id, MUTEX_PREFIX, end),
     )
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 

@@ -182,7 +182,7 @@ def unread_count(tx: Transaction, instance: Session) -> int:
     condition, values = _waiting(tx, instance)
     row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 
@@ -214,7 +214,7 @@ def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: s
     condition, values = _seen_in(tx, scope, viewer, to, sender)
     row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 
@@ -271,7 +271,7 @@ def _insert(
     )
     row = tx.row("SELECT last_insert_rowid() AS id")
     if row:
-        return row.id
+        return int(row.id)
     return 0
 
 

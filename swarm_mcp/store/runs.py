@@ -130,7 +130,7 @@ def count(tx: Transaction, scope: str, state: str = "") -> int:
     if not state:
         row = tx.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
         if row:
-            return row.n
+            return int(row.n)
         return 0
     going_on = live(tx, scope)
     if state != ENDED:

@@ -612,7 +612,7 @@ class Store:
         """Return how many events this store has ever had; it never goes down."""
         row = self.database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
         if row:
-            return row.seq
+            return int(row.seq)
         return 0
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = ""
     if not sight.has_strangers:
         row = tx.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
         if row:
-            return row.n
+            return int(row.n)
         return 0
     sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
     return sum(row.n for row in tx.rows(sql, values) if sight.sees(row))

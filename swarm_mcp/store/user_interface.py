@@ -182,7 +182,7 @@ def count(tx: Transaction, scope: str, status: str = "") -> int:
     condition, values = _in_state(scope, status)
     row = tx.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 
