@@ -251,7 +251,7 @@ def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict
             report.update(_clean(tx, scope))
             if dry_run:
                 raise _RollBack
-    except _RollBack:
+    except _RollBack:  # a dry run ends so
         pass
     else:
         _drop_old_contents()

@@ -250,7 +250,7 @@ def _parsed(text: object) -> dict[str, Any] | None:
             found = loads(text)
         else:
             found = None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's text
         return None
     if isinstance(found, dict):
         return found

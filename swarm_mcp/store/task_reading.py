@@ -275,7 +275,7 @@ def texts_in(text: object) -> list[str] | None:
             value = loads(text)
         else:
             value = None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's text
         value = None
     if isinstance(value, list):
         return [item for item in value if isinstance(item, str)]

@@ -251,7 +251,7 @@ def _pane_of(text: str) -> dict[str, Any]:
     """Return the pane in a value of the store; empty for another value."""
     try:
         value = loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's value
         return {}
     if not isinstance(value, dict):
         return {}

@@ -259,7 +259,7 @@ def appended_to(kept: object, item: str) -> tuple[str, int]:
         text = str(kept)
     try:
         value = _read(text)
-    except ValueError:
+    except ValueError:  # plain text becomes the first item
         return f"[{_quoted(text)},{item}]", 2
     if not isinstance(value, list):
         return f"[{compact_json(text)},{item}]", 2
@@ -279,7 +279,7 @@ def is_list(kept: str) -> bool:
     """Return True if a value is a list."""
     try:
         return isinstance(_read(kept), list)
-    except ValueError:
+    except ValueError:  # plain text
         return False
 
 
@@ -296,7 +296,7 @@ def items_of(kept: str | None) -> list[str]:
         return []
     try:
         value, text = _read(kept), compact_json(kept)
-    except ValueError:
+    except ValueError:  # plain text is one item
         return [_quoted(kept)]
     if not isinstance(value, list):
         return [text]
