@@ -14,6 +14,7 @@ from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.run import ABANDONED, COLUMNS, ENDED, STARTING, Run
 from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import cursors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def of_task(tx: Transaction, scope: str, task_id: str) -> list[Run]:
 
 def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
     """Yield the runs of a scope, of one state where that is given, newest first."""
-    from swarm_mcp.store import cursors
-
     # A run whose supervisor was killed has ended, even if its row says otherwise.
     if state != ENDED:
         stored = state

@@ -11,6 +11,7 @@ from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.task import COLUMNS, Task
+from swarm_mcp.store import cursors
 from swarm_mcp.store.naming import may_meet, without_walls
 
 TYPE_CHECKING = False
@@ -47,8 +48,6 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
 
     Empty filters do not filter.
     """
-    from swarm_mcp.store import cursors
-
     condition, values = _filtered(tx, viewer, status, assignee, requester)
     condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
     sight = Sight(tx, viewer)

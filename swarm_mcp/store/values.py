@@ -7,6 +7,7 @@ from swarm_mcp.domain.message import KeyValue, length
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.store import cursors
 from swarm_mcp.store.naming import without_walls
 
 TYPE_CHECKING = False
@@ -31,7 +32,6 @@ def walk(
     tx: Transaction, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
 ) -> Iterator[tuple[str, KeyValue]]:
     """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
-    from swarm_mcp.store import cursors
 
     def read(place: list[Any] | None, number: int) -> list[KeyValue]:
         if place:
