@@ -50,11 +50,9 @@ def host_of(client: str) -> str:
     return client
 
 
-script, *words = sys.argv
-if words:
-    client, event = words[:2]
-else:
-    *_, client, _, event = os.path.abspath(script)[: -len(".py")].split("/")
+*_, client, folder, event = os.path.abspath(sys.argv[0]).removesuffix(".py").rsplit("/", 3)
+if folder != "hooks":
+    client, event = sys.argv[1:3]
 sys.excepthook = end_in_silence
 gc.set_threshold(50_000)  # a check ends before there is much garbage; looking for it costs up to 1 ms
 sys.path[0] = os.path.dirname(HERE)

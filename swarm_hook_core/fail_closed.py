@@ -1,7 +1,7 @@
 """Denies a call that could not be checked, if a person has asked for that: ``SWARM_FAIL=closed``.
 
 Loaded only after a check has failed. Before the first use of swarm there is no store to check against, and no call is
-denied. ``integrations/closed.sh`` does the same if no hook can run.
+denied. ``integrations/unchecked.sh`` does the same if no hook can run.
 """
 
 import os

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     R = TypeVar("R")
 
-MOST_LOOKED_AT = 5000  # rows in search of one page; what the viewer may not see counts
+MOST_LOOKED_AT = 5000  # rows in search of one page; hidden ones count
 
 
 def page(
@@ -36,9 +36,9 @@ def page(
 ) -> Page:
     """Return the next page of a listing: at most `limit` rows, of at most `most` bytes as `measure` counts them.
 
-    `rows` are those behind the cursor `after`, as `walk` gives them; `shown` is how an answer has a row, None for one
-    that the viewer is not shown; `total()` counts the listing, and is asked only where it does not fit. A row that is
-    too large for any answer is cut (``answer_size``), every other one is whole.
+    `rows` are those behind the cursor `after`, as `walk` gives them; `shown` returns a row as an answer has it, None
+    for a hidden row; `total()` counts the listing, and is asked only if it does not fit. A row that is too large for
+    any answer is cut (``answer_size``), every other one is whole.
     """
     found: list[dict[str, Any]] = []
     left, last, looked = most, after, 0

@@ -97,7 +97,7 @@ def _words(core: HookCore, plan: Plan, output: str) -> str:
     else:
         what = _named(paths[:NAMED])
     return (
-        f"swarm: the kernel refused to let this command write files that other sessions have locked: {what}{more}. Its"
+        f"swarm: the kernel kept this command from writing files that other sessions have locked: {what}{more}. Its"
         " other effects are done. Do not write these files another way: work on something else, message the holder, or"
         " wait in line for the lock, and then run it again."
     )

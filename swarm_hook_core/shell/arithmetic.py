@@ -104,7 +104,7 @@ class _Expression:
             self.at += 2
             result = self.choice()
             if operator != "=":
-                result = _applied(operator[:-1], self.held(name), result)
+                result = _applied(operator[:-1], self.current(name), result)
             return self.assign(name, result)
         condition = self.binary(0)
         if self.peek() != "?":
@@ -137,7 +137,7 @@ class _Expression:
             return _UNARY[token](self.unary())
         if not _is_name(token):
             return _number(token)
-        result = self.held(token)
+        result = self.current(token)
         if self.peek() in ("++", "--"):
             self.step(token, self.take())
         return result
@@ -146,19 +146,19 @@ class _Expression:
         if not _is_name(name):
             raise _Unknown
         if operator == "++":
-            return self.assign(name, self.held(name) + 1)
-        return self.assign(name, self.held(name) - 1)
+            return self.assign(name, self.current(name) + 1)
+        return self.assign(name, self.current(name) - 1)
 
     def assign(self, name: str, number: int) -> int:
         self.scope.variables[name] = str(number)
         return number
 
-    def held(self, name: str) -> int:
-        held = self.scope.parameter(name, missing="0")
-        if not isinstance(held, str) or "\0" in held:
+    def current(self, name: str) -> int:
+        current = self.scope.parameter(name, missing="0")
+        if not isinstance(current, str) or "\0" in current:
             raise _Unknown
-        if held:
-            return _number(held)
+        if current:
+            return _number(current)
         return 0
 
 

@@ -44,19 +44,19 @@ def judge(
     identity = token(session.label, "identity")
     certain, possible = _certain(session, effects, peers, effects.budget.part())
     if certain:
-        path, held, by, within = certain
+        path, lock, by, within = certain
         queue = peers.waiting_for(path)
-        words = reason(tool, path, held, identity, now, by, within, session.instance_id, queue)
+        words = reason(tool, path, lock, identity, now, by, within, session.instance_id, queue)
         aside = next((call.aside for call in effects.git if call.aside and call.by == by), "")
         if aside:
             from swarm_hook_core.wording import way_past_hooks
 
             words += " " + way_past_hooks(aside)
-        return Verdict(Denial(path, held, words))
+        return Verdict(Denial(path, lock, words))
     why = ""
     if possible:
         why = possible[0][1]
-    near: dict[tuple[str, str, str], Held] = {_mark(held): held for held, _why in possible}
+    near: dict[tuple[str, str, str], Held] = {_mark(lock): lock for lock, _why in possible}
     roots: dict[str, str] = {}  # many guesses are about one folder
     looked_up: dict[str, Sequence[Held]] = {}
     for guess in effects.guesses:
@@ -66,7 +66,7 @@ def judge(
         root = roots[folder]
         if root not in looked_up:
             looked_up[root] = _around(session, root, peers)
-            near.update({_mark(held): held for held in looked_up[root] if _mark(held) not in near})
+            near.update({_mark(lock): lock for lock in looked_up[root] if _mark(lock) not in near})
         if looked_up[root]:
             by = guess.by and f"`{guess.by}`: "
             why = why or by + guess.why
@@ -85,7 +85,7 @@ def judge(
 def _certain(
     session: Any, effects: Effects, peers: Peers, last: float
 ) -> tuple[tuple[str, Held, str, bool] | None, list[tuple[Held, str]]]:
-    """Return ``(path, held, by, within)`` of the first certain collision or None, and ``[(held, why)]`` of possible
+    """Return ``(path, lock, by, within)`` of the first certain collision or None, and ``[(lock, why)]`` of possible
     ones.
 
     Effects not looked at by `last` (this thread's processor time) become a guess of `effects`.
@@ -103,18 +103,18 @@ def _certain(
 
     collision = first_collision(session, [(write.folder, write.path) for write in effects.writes], peers, late_at)
     if collision:
-        path, held, place, within = collision
-        return (path, held, effects.writes[place].by, within), possible
+        path, lock, place, within = collision
+        return (path, lock, effects.writes[place].by, within), possible
     end = time.monotonic() + TREE_SECONDS
     for tree in effects.trees:
-        for number, (path, held) in enumerate(_in_tree(session, tree.root, peers), 1):
+        for number, (path, lock) in enumerate(_in_tree(session, tree.root, peers), 1):
             if number % FIRST_LOCKS == 0 and is_late(tree.root, tree.by):  # the first are looked at in any case
                 return None, possible
-            met = _meets(tree, path, not held.pattern)
+            met = _meets(tree, path, not lock.pattern)
             if met:
-                return (met, held, tree.by, met != path), possible
+                return (met, lock, tree.by, met != path), possible
             if met is None or number == MOST_LOCKS:
-                possible.append((held, f"`{tree.by}`"))
+                possible.append((lock, f"`{tree.by}`"))
         if is_late(tree.root, tree.by):
             return None, possible
         keys = all_keys(session, tree.root, "/")
@@ -125,13 +125,13 @@ def _certain(
                 return (*covered, tree.by, False), possible
             possible += unsure
     end = time.monotonic() + GIT_SECONDS
-    around: dict[Any, Any] = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
+    nearby: dict[Any, Any] = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
     for number, call in enumerate(effects.git):
         if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
             break
         for limit in (FIRST_LOCKS, MOST_LOCKS):
             left = max(0.0, end - time.monotonic())
-            touched, unsure, more = _touched_by_git(session, call, peers, limit, left, around)
+            touched, unsure, more = _touched_by_git(session, call, peers, limit, left, nearby)
             if touched:
                 return (*touched, False), possible
             if not more or (number and is_late(call.folder, call.by)):
@@ -146,27 +146,27 @@ def _in_tree(session: Any, root: str, peers: Peers) -> Iterator[tuple[str, Held]
     seen = set()
     for limit in (FIRST_LOCKS, MOST_LOCKS):
         found, more = peers.first_under(roots, limit)
-        for held in found:
-            rest = next((found for name in held.names for key in roots if (found := below(name, key))), None)
-            if rest is not None and _mark(held) not in seen:
-                seen.add(_mark(held))
-                yield _one_of(held, root + rest), held
+        for lock in found:
+            rest = next((found for name in lock.names for key in roots if (found := below(name, key))), None)
+            if rest is not None and _mark(lock) not in seen:
+                seen.add(_mark(lock))
+                yield _one_of(lock, root + rest), lock
         if not more:
             break
-    for held in peers.over(roots):
-        if _mark(held) not in seen:
-            seen.add(_mark(held))
-            yield root, held
+    for lock in peers.over(roots):
+        if _mark(lock) not in seen:
+            seen.add(_mark(lock))
+            yield root, lock
 
 
-def _mark(held: Held) -> tuple[str, str, str]:
+def _mark(lock: Held) -> tuple[str, str, str]:
     """Return the lock's identity: several locks may share a file."""
-    return held.file, held.instance_id, held.agent
+    return lock.file, lock.instance_id, lock.agent
 
 
-def _one_of(held: Held, path: str) -> str:
+def _one_of(lock: Held, path: str) -> str:
     # Keys without letter case have lost the spelling. A predicate may need it; the lock's own text has it.
-    tail: str = held.file[-len(path) :]
+    tail: str = lock.file[-len(path) :]
     if len(tail) == len(path) and tail.casefold() == path.casefold():
         return tail
     return path
@@ -211,7 +211,7 @@ def _fault(by: str, error: BaseException) -> None:
 def _met_by_patterns(
     tree: Tree, patterns: list[Held], keys: list[str], seconds: float
 ) -> tuple[tuple[str, Held] | None, list[tuple[Held, str]]]:
-    """Return ``((path, held) or None, [(held, why)])``: a file that `tree` certainly writes and that one of `patterns`
+    """Return ``((path, lock) or None, [(lock, why)])``: a file that `tree` certainly writes and that one of `patterns`
     covers, and the locks it may meet.
 
     `keys` are those of its root. A folder too large to look through in `seconds` may hold anything.
@@ -222,12 +222,12 @@ def _met_by_patterns(
     unsure: dict[int, tuple[Held, str]] = {}
     starts = [start for cover in covers if (start := start_of(cover, tree.root, keys))]
     for path, cover in covered_below(starts, seconds=seconds):
-        told = None
+        verdict = None
         if path:
-            told = _admits(tree, path)
-        if told:
+            verdict = _admits(tree, path)
+        if verdict:
             return (path, cover.held), []
-        if told is None:
+        if verdict is None:
             more = ""
             if not path:
                 more = ": there is more in that folder than could be looked through"
@@ -239,10 +239,10 @@ def _met_by_patterns(
             break
         rest = path[len(tree.root) :]
         for cover in covers:
-            told = any(cover.has(_joined(key, rest)) for key in keys) and _admits(tree, path)
-            if told:
+            verdict = any(cover.has(_joined(key, rest)) for key in keys) and _admits(tree, path)
+            if verdict:
                 return (path, cover.held), []
-            if told is None:
+            if verdict is None:
                 unsure.setdefault(id(cover), (cover.held, f"`{tree.by}`"))
     return None, list(unsure.values())
 
@@ -270,9 +270,9 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _touched_by_git(
-    session: Any, call: GitCall, peers: Peers, limit: int, seconds: float, around: dict[Any, Any]
+    session: Any, call: GitCall, peers: Peers, limit: int, seconds: float, nearby: dict[Any, Any]
 ) -> tuple[tuple[str, Held, str] | None, list[tuple[Held, str]], bool]:
-    """Return ``((path, held, by) or None, [(held, why)], more)`` of one git command and at most `limit` locks.
+    """Return ``((path, lock, by) or None, [(lock, why)], more)`` of one git command and at most `limit` locks.
 
     `more`: there may be other locks, and asking about them is worthwhile.
     """
@@ -283,16 +283,16 @@ def _touched_by_git(
         return None, [], False
     # The first locks are looked up once for all commands; of many more only those that this one can mean.
     roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
-    if (roots, limit) not in around:
+    if (roots, limit) not in nearby:
         keys = dict.fromkeys(key for root in roots for key in all_keys(session, root, "/"))
-        around[roots, limit] = peers.first_around(list(keys), limit)
-    found, more = around[roots, limit]
-    patterns = [held for held in found if held.pattern]
+        nearby[roots, limit] = peers.first_around(list(keys), limit)
+    found, more = nearby[roots, limit]
+    patterns = [lock for lock in found if lock.pattern]
     # Git knows files by their resolved names: the key, where it has not lost its letter case.
-    plain = [held for held in found if not held.pattern]
-    locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in plain}
+    plain = [lock for lock in found if not lock.pattern]
+    locked = {next((name for name in reversed(lock.names) if name[:1] == "/"), lock.file): lock for lock in plain}
     for root in session.mounts:
-        locked = {_moved(file, root, session.root): held for file, held in locked.items()}
+        locked = {_moved(file, root, session.root): lock for file, lock in locked.items()}
     if not found:
         return None, [], more
     covers: list[Cover] = []
@@ -304,12 +304,12 @@ def _touched_by_git(
         touch = touched_files.touched(call, list(locked), seconds, covers)
     except Exception as error:
         _fault(call.by, error)
-        return None, [(held, f"`{call.by}`") for held in found], False
+        return None, [(lock, f"`{call.by}`") for lock in found], False
     repository = keys_for(os.path.join(top, ".git"), "/")
     certain = [
-        (file, held)
-        for file, held in locked.items()
-        if touch.changes_repository and any(name in repository for name in held.names)
+        (file, lock)
+        for file, lock in locked.items()
+        if touch.changes_repository and any(name in repository for name in lock.names)
     ]
     certain += [(file, locked[file]) for file in touch.certain]
     certain += [(file, cover.held) for file, cover in touch.covered]
@@ -317,8 +317,8 @@ def _touched_by_git(
         return (*certain[0], call.by), [], False
     near = found
     if not touch.unsure:
-        near = [held for _file, held in certain]
-    return None, [(held, f"`{call.by}`") for held in near], more and not touch.unsure and touch.changes_repository
+        near = [lock for _file, lock in certain]
+    return None, [(lock, f"`{call.by}`") for lock in near], more and not touch.unsure and touch.changes_repository
 
 
 def _moved(file: str, old: str, new: str) -> str:
@@ -340,13 +340,13 @@ def named(locks: Sequence[Held], identity: str, own_id: str) -> str:
     from swarm_hook_core import untrusted_text
 
     some = []
-    for held in locks[:NAMED]:
-        who, note, _ask = holder(held, identity, own_id)
-        if held.mode == "shared":
+    for lock in locks[:NAMED]:
+        who, note, _ask = holder(lock, identity, own_id)
+        if lock.mode == "shared":
             who += ", who reads it and keeps it still"
         if note:
             who += "; " + note.removesuffix("; ")
-        some.append(f"{untrusted_text.named(held.file)} (held by {who})")
+        some.append(f"{untrusted_text.named(lock.file)} (held by {who})")
     more = ""
     if len(locks) > NAMED:
         more = f" and {len(locks) - NAMED} more"
@@ -364,12 +364,12 @@ def _notice(why: str, locks: Sequence[Held], identity: str, own_id: str) -> str:
     )
 
 
-def _strictly(tool: str, why: str, held: Held, identity: str, own_id: str) -> str:
+def _strictly(tool: str, why: str, lock: Held, identity: str, own_id: str) -> str:
     from swarm_hook_core import untrusted_text
 
-    who, note, ask = holder(held, identity, own_id)
+    who, note, ask = holder(lock, identity, own_id)
     return (
-        f"swarm lock blocked {tool}: it may write {untrusted_text.named(held.file)}"
+        f"swarm lock blocked {tool}: it may write {untrusted_text.named(lock.file)}"
         f" ({untrusted_text.cut(why, LONGEST_WHY)}), held by {who} ({note}nothing uncertain may run"
         f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else,"
         f" or {ask}."

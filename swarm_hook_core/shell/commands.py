@@ -68,11 +68,11 @@ def command(walk: Walk, scope: Scope, node: Command) -> Stream | None:
         by = " ".join(map(walk.shown, words))
         return redirected(walk, scope, node.redirects, by, lambda: walk.simple(scope, words), made_of=made_of)
     finally:
-        for name, held in kept.items():
-            if held is None:
+        for name, current in kept.items():
+            if current is None:
                 scope.variables.pop(name, None)
             else:
-                scope.variables[name] = held
+                scope.variables[name] = current
 
 
 def calculation(walk: Walk, scope: Scope, node: Arithmetic) -> Stream:

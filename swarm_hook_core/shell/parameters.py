@@ -42,17 +42,17 @@ class _Expanded:
             return UNKNOWN
         if part.flag == "!":
             return self.indirect()
-        held = self.held()
+        current = self.current()
         # Not set here: a profile may set it (see `Scope.parameter`), but no element of an array.
-        plain = held
-        if held is None and index is None:
+        plain = current
+        if current is None and index is None:
             plain = self.scope.parameter(name)
         if plain is None:
             plain = ""
         if not operator:
             return plain
         if operator[-1] in "-=+?":
-            return self.defaulted(held)
+            return self.defaulted(current)
         if not isinstance(plain, list):
             return self.changed(plain)
         if operator == ":":
@@ -61,72 +61,72 @@ class _Expanded:
             return self.slice(plain)
         return [self.changed(one) for one in plain]
 
-    def held(self) -> str | list[str] | None:
+    def current(self) -> str | list[str] | None:
         """Return the variable or its element: a text, a list, or None if it is not set."""
         name, index = self.part.name, self.part.index
         if index is None:
             return self.scope.parameter(name, missing=None)
-        held = self.scope.variable(name)
+        current = self.scope.variable(name)
         if index.raw in ("@", "*"):
-            if isinstance(held, dict):
-                return list(held.values())
-            if isinstance(held, list):
-                return held
-            if held is None:
+            if isinstance(current, dict):
+                return list(current.values())
+            if isinstance(current, list):
+                return current
+            if current is None:
                 return []
-            return [held]
-        if isinstance(held, dict):
+            return [current]
+        if isinstance(current, dict):
             key = self.words.value(index)
             if is_known(key):
-                return held.get(key)
+                return current.get(key)
             return UNKNOWN
         number = self.words.number(index)
         if not is_known(number):
             return UNKNOWN
-        if isinstance(held, list):
-            listed = held
-        elif held is None:
+        if isinstance(current, list):
+            listed = current
+        elif current is None:
             listed = []
         else:
-            listed = [held]
+            listed = [current]
         place = int(number) - ("zsh" in self.scope.options and int(number) > 0)  # there the first element is 1
         if -len(listed) <= place < len(listed):
             return listed[place]
         return None
 
     def length(self) -> str:
-        held = self.held() or ""
-        if isinstance(held, list):
-            known = all(map(is_known, held))
+        current = self.current() or ""
+        if isinstance(current, list):
+            known = all(map(is_known, current))
         else:
-            known = is_known(held)
+            known = is_known(current)
         if known:
-            return str(len(held))
+            return str(len(current))
         return UNKNOWN
 
     def indirect(self) -> Value:
         part = self.part
         if part.index is not None and part.index.raw in ("@", "*") and not part.operator:
-            held = self.scope.variable(part.name)
-            if isinstance(held, dict):
-                return list(held)
-            return [str(place) for place in range(len(held or ()))]
-        target = self.held()
+            current = self.scope.variable(part.name)
+            if isinstance(current, dict):
+                return list(current)
+            return [str(place) for place in range(len(current or ()))]
+        target = self.current()
         if part.operator or not isinstance(target, str) or not is_known(target):
             return UNKNOWN
         return self.scope.parameter(target, missing="") or ""
 
-    def defaulted(self, held: str | list[str] | None) -> Value:
+    def defaulted(self, current: str | list[str] | None) -> Value:
         operator, argument = self.part.operator, self.part.argument
         kind = operator[-1]
-        if held is None or (operator.startswith(":") and held in ("", [])):
+        if current is None or (operator.startswith(":") and current in ("", [])):
             return self.instead(kind)
         if kind == "+":
             return argument
-        if kind != "?" and isinstance(held, str) and self.walk.has_found(held):  # one of several, some may be empty
+        if kind != "?" and isinstance(current, str) and self.walk.has_found(current):  # some may be empty
             instead = self.words.value(argument)
-            return self.walk.renamed(held, lambda one: one or instead, "", "", otherwise=held)
-        return held
+            return self.walk.renamed(current, lambda one: one or instead, "", "", otherwise=current)
+        return current
 
     def instead(self, kind: str) -> Value:
         """Return the value of an empty variable."""
@@ -141,7 +141,7 @@ class _Expanded:
             return text
         return argument
 
-    def slice(self, held: list[str]) -> list[str]:
+    def slice(self, current: list[str]) -> list[str]:
         part = self.part
         first = self.words.number(part.argument)
         length = ""
@@ -149,7 +149,7 @@ class _Expanded:
             length = self.words.number(part.other)
         if not is_known(first + length):
             return [UNKNOWN]
-        kept = held[int(first) :]
+        kept = current[int(first) :]
         if length:
             return kept[: int(length)]
         return kept

@@ -73,11 +73,11 @@ def _function(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     try:
         stream = statement(walk, scope, body)
     finally:
-        for name, held in (scope.locals or {}).items():
-            if held is None:
+        for name, current in (scope.locals or {}).items():
+            if current is None:
                 scope.variables.pop(name, None)
             else:
-                scope.variables[name] = held
+                scope.variables[name] = current
         scope.words, scope.locals = kept_words, kept_locals
     if scope.ended == "return":
         scope.ended = ""

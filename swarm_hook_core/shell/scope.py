@@ -82,9 +82,9 @@ class Scope:
 
     def variable(self, name: str) -> Variable:
         """Return the value of variable `name`: text, list, dict, or None if it is not set as far as is known."""
-        held = self.variables.get(name)
-        if held is not None or name in self.variables:
-            return held
+        current = self.variables.get(name)
+        if current is not None or name in self.variables:
+            return current
         if name == "PWD":
             return self.folder or UNKNOWN
         if name == "OLDPWD":
@@ -122,24 +122,24 @@ class Scope:
             return UNKNOWN
         if name == "_":
             return self.last
-        held = self.variable(name)
-        if isinstance(held, list):
+        current = self.variable(name)
+        if isinstance(current, list):
             if "zsh" in self.options:
-                return held
-            if held:
-                return held[0]
+                return current
+            if current:
+                return current[0]
             return ""
-        if isinstance(held, dict):
-            return held.get("0", "")
-        if held is None:
+        if isinstance(current, dict):
+            return current.get("0", "")
+        if current is None:
             return missing
-        return held
+        return current
 
     def separators(self) -> str:
         """Return the letters at which unquoted text is split: ``$IFS``."""
-        held = self.variables.get("IFS")
-        if isinstance(held, str) and is_known(held):
-            return held
+        current = self.variables.get("IFS")
+        if isinstance(current, str) and is_known(current):
+            return current
         return " \t\n"
 
     def fork(self) -> Scope:

@@ -41,10 +41,10 @@ def assignment(word: Word) -> Assignment | None:
         return None
     first = word.parts[0]
     if isinstance(first, str) and first.startswith(left + "="):
-        held = Word(right, [first[len(left) + 1 :], *word.parts[1:]])
+        current = Word(right, [first[len(left) + 1 :], *word.parts[1:]])
     else:  # there are quotes or expansions in the index
-        held = word_of(right)
-    return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", held)
+        current = word_of(right)
+    return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", current)
 
 
 def assign(walk: Walk, scope: Scope, to: Assignment) -> None:
@@ -55,42 +55,42 @@ def assign(walk: Walk, scope: Scope, to: Assignment) -> None:
     listed = next((part for part in to.value.parts if isinstance(part, Array)), None)
     if listed is not None:
         items = _items(walk, scope, listed.words, scope.variables.get(name))
-        held = None
+        current = None
         if adds:
-            held = scope.variables.get(name)
-        if isinstance(items, list) and isinstance(held, (list, str)):
-            if isinstance(held, str):
-                held = [held]
-            items = held + items
+            current = scope.variables.get(name)
+        if isinstance(items, list) and isinstance(current, (list, str)):
+            if isinstance(current, str):
+                current = [current]
+            items = current + items
         scope.variables[name] = items
         return
     text = value(walk, scope, to.value)
-    held = None
+    current = None
     if adds:
-        held = scope.variable(name)
-    if isinstance(held, list):
-        scope.variables[name] = [*held[:-1], "".join(held[-1:]) + text]
+        current = scope.variable(name)
+    if isinstance(current, list):
+        scope.variables[name] = [*current[:-1], "".join(current[-1:]) + text]
     else:
-        if adds and not isinstance(held, dict):
-            text = (held or "") + text
+        if adds and not isinstance(current, dict):
+            text = (current or "") + text
         scope.variables[name] = text
 
 
 def _assign_element(walk: Walk, scope: Scope, name: str, index: Word, text: str, adds: bool) -> None:
-    held = scope.variables.get(name)
-    if isinstance(held, dict):
+    current = scope.variables.get(name)
+    if isinstance(current, dict):
         key = value(walk, scope, index)
         if adds:
-            text = held.get(key, "") + text
-        scope.variables[name] = {**held, key: text}
+            text = current.get(key, "") + text
+        scope.variables[name] = {**current, key: text}
         return
     number = number_of(walk, scope, index)
-    if isinstance(held, list):
-        listed = list(held)
-    elif held is None:
+    if isinstance(current, list):
+        listed = list(current)
+    elif current is None:
         listed = []
     else:
-        listed = [held]
+        listed = [current]
     if not is_known(number) or not -len(listed) <= int(number) <= 1000:
         scope.variables[name] = [*listed, UNKNOWN]
         return
@@ -102,11 +102,11 @@ def _assign_element(walk: Walk, scope: Scope, name: str, index: Word, text: str,
     scope.variables[name] = listed
 
 
-def _items(walk: Walk, scope: Scope, words: list[Word], held: Variable) -> list[str] | dict[str, str]:
+def _items(walk: Walk, scope: Scope, words: list[Word], current: Variable) -> list[str] | dict[str, str]:
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
     named: dict[str, Any] = {}
-    if isinstance(held, dict):
-        named = dict(held)
+    if isinstance(current, dict):
+        named = dict(current)
     listed: list[str] = []
     for word in words:
         walk.spend()
@@ -116,9 +116,9 @@ def _items(walk: Walk, scope: Scope, words: list[Word], held: Variable) -> list[
             continue
         text = value(walk, scope, word_of(right))
         listed.append(text)
-        if isinstance(held, dict):
+        if isinstance(current, dict):
             named[value(walk, scope, word_of(key[1:]))] = text
-    if isinstance(held, dict):
+    if isinstance(current, dict):
         return named
     return listed
 

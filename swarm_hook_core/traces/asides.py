@@ -33,6 +33,11 @@ def open_in(data: bytes, now: float) -> list[Entry]:
     return found
 
 
+def open_around(path: str, data: bytes, now: float) -> list[Entry]:
+    """Return the entries of `open_in` about the work tree of the file at `path`."""
+    return [entry for entry in open_in(data, now) if _is_in_tree(path, entry)]
+
+
 def note_end(own: bytes, trail: Trail, now: float) -> None:
     """Note in `trail` the end of the calls that the journal `own` lists as running, for the trail's agent."""
     for entry in open_in(own, now):
@@ -49,3 +54,13 @@ def end(config: RuntimeConfig, call: ToolCall, now: float) -> None:
         if trail.level != OFF:
             note_end(own, trail, now)
             trail.leave()
+
+
+def _is_in_tree(path: str, entry: Entry) -> bool:
+    """Return True if the file at `path` is in the work tree with the top that is the entry's key."""
+    if not path.startswith(entry.key + "/"):
+        return False
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path), is_real=True)
+    return tree is not None and tree.top == entry.key

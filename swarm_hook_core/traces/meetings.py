@@ -182,8 +182,8 @@ class Meetings:
 
         def find() -> tuple[Trace, str] | None:
             for theirs in self.journals.of_others(place):
-                for entry in asides.open_in(theirs.data, self._now):
-                    if _is_in_tree(resolved, entry) and (trace := theirs.trace(resolved, entry)) is not None:
+                for entry in asides.open_around(resolved, theirs.data, self._now):
+                    if (trace := theirs.trace(resolved, entry)) is not None:
                         return trace, entry.text
             return None
 
@@ -362,16 +362,6 @@ class Meetings:
 
             self._transcript = Transcript(config, call)
         return self._transcript.has_shown(path, resolved)
-
-
-def _is_in_tree(path: str, entry: Entry) -> bool:
-    """Return True if the file at `path` is in the work tree with the top that is the entry's key."""
-    if not path.startswith(entry.key + "/"):
-        return False
-    from swarm_hook_core.repository import tree_over
-
-    tree = tree_over(os.path.dirname(path), is_real=True)
-    return tree is not None and tree.top == entry.key
 
 
 def _newest_of(

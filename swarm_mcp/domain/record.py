@@ -1,13 +1,13 @@
-"""Rows of the store as values that nobody changes.
+"""Rows of the store as values that cannot be changed.
 
-Built on ``dict`` because `typing` and `dataclasses` take longer to load than all that a command started by a hook
-does; and a row goes into JSON as it is.
+Built on ``dict``: `typing` and `dataclasses` take longer to load than a command started by a hook takes in all; and a
+row goes into JSON as it is.
 """
 
 from __future__ import annotations
 
 import os
-from _operator import itemgetter  # what `operator` shows, without the rest of it
+from _operator import itemgetter  # as `operator` shows it, without the rest of that module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Record(dict[str, "Any"]):
     """A row: ``row.name`` for each column, None for one that was not asked for. It cannot be changed.
 
     Subclasses name their columns as annotations and have no other code. Code reads attributes, which type checkers
-    know; that a row is a dict as well serves JSON, and those who take columns by their names.
+    know; the dict serves JSON, and code that takes columns by their names.
     """
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class NamedValues(tuple["Any", ...]):
     """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one.
 
     Subclasses annotate their fields, and may give them defaults. ``collections.namedtuple`` would do as much, but
-    loading it and compiling a constructor for each class is a tenth of what a command started by a hook does.
+    loading it and compiling a constructor for each class takes a tenth of the time of a command started by a hook.
     """
 
     _fields: tuple[str, ...] = ()

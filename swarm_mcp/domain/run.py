@@ -19,8 +19,8 @@ class Run(Record):
     """One run: `session_params`, `usage` and `result` are dicts or None; times in Unix seconds.
 
     instance_id     its session
-    control         what its supervisor has been asked for (`CONTROLS`)
-    record          path of the file that says what happened
+    control         the order to its supervisor (`CONTROLS`)
+    record          path of the file with the record of the run
     supervisor_pid  with `supervisor_start` the process that answers for it; so ``child_`` and ``client_``
     """
 

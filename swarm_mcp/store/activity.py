@@ -51,7 +51,10 @@ class Feed:
     def __init__(self, tx: Transaction, scope: str, identity: str, last: int | None):
         self._tx = tx
         self.scope = scope
-        self.last = self._newest() if last is None else last
+        if last is None:
+            self.last = self._newest()
+        else:
+            self.last = last
         self._viewer = onlooker(identity, scope)
         self._known = Acquaintance(tx, self._viewer.label)
 
@@ -76,13 +79,19 @@ class Feed:
 
     def _seen(self, row: Event) -> dict[str, Any]:
         group, payload = row.type.partition(".")[0], payload_of(row)
-        doer = row.subject if group == "instance" else row.actor
+        if group == "instance":
+            doer = row.subject
+        else:
+            doer = row.actor
         open_to_viewer = self._known.may_meet(doer)
         if group == "message":
             shown = open_to_viewer and self._known.may_meet(row.subject)
         elif group == "task":
             tasks = task_reading.find(self._tx, "id = ?", (row.subject,))
-            shown = task_reading.Sight(self._tx, self._viewer).sees(tasks[0]) if tasks else open_to_viewer
+            if tasks:
+                shown = task_reading.Sight(self._tx, self._viewer).sees(tasks[0])
+            else:
+                shown = open_to_viewer
         elif group == "context":
             shown = not (row.subject or "").startswith(MUTEX_PREFIX)
             if not (open_to_viewer and self._known.may_meet(payload.get("holder"))):
@@ -91,10 +100,16 @@ class Feed:
             shown = open_to_viewer or group == "instance"
         if not shown:
             return {"id": row.id}
-        actor = row.actor if open_to_viewer or group == "instance" else None
+        if open_to_viewer or group == "instance":
+            actor = row.actor
+        else:
+            actor = None
         if group == "instance" and not open_to_viewer:
             payload = {"label": None}
-        label = self._known.label_of(actor) if actor and open_to_viewer else None
+        if actor and open_to_viewer:
+            label = self._known.label_of(actor)
+        else:
+            label = None
         facts = {"actor": actor, "actor_label": label, "subject": row.subject, "payload": payload}
         return {"id": row.id, "at": row.created_at, "change": CHANGES.get(group), "type": row.type, **facts}
 
@@ -222,7 +237,10 @@ def _events(tx: Transaction, scope: str, after: int, until: int) -> list[Event]:
 
 def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquaintance, sight: task_reading.Sight) -> bool:
     # The subject of an instance's event counts as its doer: it joined, or is gone.
-    doer = event.subject if event.type.startswith("instance.") else event.actor
+    if event.type.startswith("instance."):
+        doer = event.subject
+    else:
+        doer = event.actor
     if doer == instance.id:
         return False
     if event.type.startswith("task."):
@@ -242,7 +260,10 @@ def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acqua
                 last[file] = event
     told = []
     for file, newest in list(last.items())[-LOCKS_TOLD:]:
-        holder = newest.actor if known.may_meet(newest.actor) else None
+        if known.may_meet(newest.actor):
+            holder = newest.actor
+        else:
+            holder = None
         told.append({"file": file, "change": _LOCK_CHANGES[newest.type], "instance_id": holder})
     return tuple(told)
 
@@ -250,10 +271,15 @@ def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acqua
 def payload_of(event: Event) -> dict[str, Any]:
     """Return an event's payload; empty if it has no payload, or an unreadable one."""
     try:
-        value = loads(event.payload) if isinstance(event.payload, str) else None
+        if isinstance(event.payload, str):
+            value = loads(event.payload)
+        else:
+            value = None
     except (ValueError, RecursionError):
         value = None
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 class Acquaintance:
@@ -266,7 +292,10 @@ class Acquaintance:
         self._tx = tx
         self.label = label
         self._labels: dict[str, str | None] = {}
-        self._rows: dict[str, Session | None] | None = {} if for_one_answer else None
+        if for_one_answer:
+            self._rows: dict[str, Session | None] | None = {}
+        else:
+            self._rows = None
 
     def learn(self, events: list[Event]) -> None:
         for event in events:
@@ -276,7 +305,9 @@ class Acquaintance:
 
     def label_of(self, instance_id: str) -> str | None:
         row = self._row(instance_id)
-        return row.label if row else self._labels.get(instance_id)
+        if row:
+            return row.label
+        return self._labels.get(instance_id)
 
     def may_meet(self, instance_id: str | None) -> bool:
         if instance_id in (None, "system"):

@@ -107,7 +107,9 @@ class _Claimants:
     def id_of(self, claim: Claim) -> str | None:
         """Return the id of the session behind a claim; None for a session of another store."""
         session = self.of(claim)
-        return session.id if session else None
+        if session:
+            return session.id
+        return None
 
     def know(self, claim: Claim) -> bool:
         """Return True if a claim is over, or is of a session of this store."""

@@ -48,7 +48,10 @@ def report(db: Database, writer: Session | None, tool: str, command: str, change
         for change in changes:
             row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
             holder = session_table.live(tx, change["holder_id"])
-            lock = _lock_on(tx, row, holder) if holder else None
+            if holder:
+                lock = _lock_on(tx, row, holder)
+            else:
+                lock = None
             if lock is None or _is_known(tx, writer, row):
                 continue
             row["id"] = _add(tx, lock.scope, writer, row)
@@ -73,15 +76,24 @@ def restored(db: Database, restorer: Session | None, file: str, kept: str, sourc
         row.update(holder_id=held[0].instance_id if held else "", tool="restore", command="")
         number = _add(tx, restorer.scope if restorer else scope, restorer, row)
         payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
-        actor = restorer.id if restorer else "system"
+        if restorer:
+            actor = restorer.id
+        else:
+            actor = "system"
         tx.add_event(restorer.scope if restorer else scope, "context.restored", actor, file, payload)
         for lock in held:
             holder = session_table.live(tx, lock.instance_id)
             if holder and not (restorer and restorer.id == holder.id):
-                undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
+                if kept:
+                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this."
+                else:
+                    undo = ""
                 if holder.runtime == TEAM:
                     undo = " That was in a clone on another machine: yours is as it was."
-                who = _name(restorer, holder) if restorer else "A person at a terminal"
+                if restorer:
+                    who = _name(restorer, holder)
+                else:
+                    who = "A person at a terminal"
                 what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
                 text = f"[auto] {who} {what}{undo}"
                 messages.post(tx, holder.scope, "system", holder.id, text)
@@ -117,7 +129,9 @@ def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any
         ),
     )  # fmt: skip
     found = tx.row("SELECT last_insert_rowid() AS id")
-    return found.id if found else 0
+    if found:
+        return found.id
+    return 0
 
 
 def _lock_on(tx: Transaction, row: dict[str, Any], holder: Session) -> Lock | None:
@@ -164,7 +178,10 @@ def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict[str, Any
         "writer_label": writer and writer.label, "tool": row["tool"], "command": row["command"],
         "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
     }  # fmt: skip
-    actor = writer.id if writer else "system"
+    if writer:
+        actor = writer.id
+    else:
+        actor = "system"
     tx.add_event(lock.scope, "context.lock_breached", actor, row["file"], payload)
 
 
@@ -175,8 +192,14 @@ def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows:
     ran = "made a call"
     if writer is None or may_meet(writer.label, holder.label):
         tool = untrusted_text.named(first["tool"])
-        ran = f"ran {untrusted_text.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
-    while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
+        if first["command"]:
+            ran = f"ran {untrusted_text.command(first['command'])} ({tool})"
+        else:
+            ran = f"called {tool}"
+    if writer:
+        while_ran = f"while {_name(writer, holder)} {ran}"
+    else:
+        while_ran = f"while a session unknown here {ran}"
     age = f"{duration(tx.now() - first['at'])} ago"
     named = untrusted_text.named
     if len(rows) == 1:

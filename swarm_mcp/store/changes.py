@@ -33,8 +33,7 @@ _kernel: Any = select  # not every system has `kqueue`
 
 
 class FileEvents:
-    """Events of a store's files. This class gets no events and only keeps time, for systems without a way to get them.
-    """
+    """Events of a store's files. This class gets no events and only keeps time, for systems that offer none."""
 
     def __init__(self, path: str):
         self.path = path
@@ -102,7 +101,9 @@ class Inotify(FileEvents):
 
     @property
     def rest(self) -> float:
-        return REST_SECONDS if self._watches else POLL_SECONDS
+        if self._watches:
+            return REST_SECONDS
+        return POLL_SECONDS
 
     def wait(self, seconds: float) -> bool:
         if not self._watches:  # the folder was not there, or has been replaced
@@ -160,7 +161,9 @@ class Kqueue(FileEvents):
 
     @property
     def rest(self) -> float:
-        return REST_SECONDS if self.folder in self._watched else POLL_SECONDS
+        if self.folder in self._watched:
+            return REST_SECONDS
+        return POLL_SECONDS
 
     def wait(self, seconds: float) -> bool:
         if self._watch():
@@ -240,7 +243,10 @@ class Changes:
         self._seen = self._version()
 
     def wait(self, seconds: float | None = None) -> bool:
-        end = None if seconds is None else time.monotonic() + seconds
+        if seconds is None:
+            end = None
+        else:
+            end = time.monotonic() + seconds
         self._events.pause(self._left(end, self._answered + GAP_SECONDS - time.monotonic()))
         # Frames are written and synced before a commit can be seen, so a look right after an event is
         # often too early: look again, ever more slowly, for as long as a sync may take.
@@ -286,7 +292,9 @@ class Changes:
     # -------------------------------------------------------------- innards
 
     def _left(self, end: float | None, seconds: float) -> float:
-        return seconds if end is None else min(seconds, end - time.monotonic())
+        if end is None:
+            return seconds
+        return min(seconds, end - time.monotonic())
 
     def _moved(self) -> bool:
         version = self._version()

@@ -96,7 +96,9 @@ def some(db: Database) -> bool:
 def due_in(tx: Transaction) -> float:
     """Return the seconds until it is time for `some` again."""
     row = tx.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
-    return float(min(max(0, row.done_at + PAUSE_SECONDS - tx.now()), PAUSE_SECONDS)) if row else 0.0
+    if row:
+        return float(min(max(0, row.done_at + PAUSE_SECONDS - tx.now()), PAUSE_SECONDS))
+    return 0.0
 
 
 def _some(db: Database) -> bool:
@@ -208,7 +210,10 @@ def _settle(tx: Transaction, scopes: set[str]) -> None:
         "SELECT min(scope) AS scope FROM tasks WHERE status IN ('blocked', 'approval_required') AND scope > ?",
         (after,),
     )
-    following = row.scope if row else None
+    if row:
+        following = row.scope
+    else:
+        following = None
     _note(tx, "waiting", following or "")
     for scope in scopes | ({following} if following is not None else set()):
         tasks.settle_vanished(tx, scope)
@@ -311,7 +316,9 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
 
 def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
     row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
-    return row.n if row else 0
+    if row:
+        return row.n
+    return 0
 
 
 def _drop_aged(tx: Transaction, kind: str, limit: int, scope: str | None, mode: str) -> dict[str, int]:
@@ -324,7 +331,10 @@ def _drop_aged(tx: Transaction, kind: str, limit: int, scope: str | None, mode: 
     if counts:
         tx.change(f"DELETE FROM {table} WHERE rowid IN (SELECT rowid {chosen})", values)
     found = {row.scope: row.n for row in counts}
-    more = {"cutoff": past, "ttl_secs": seconds} if seconds else {}
+    if seconds:
+        more = {"cutoff": past, "ttl_secs": seconds}
+    else:
+        more = {}
     _report(tx, kind, found, mode, **more)
     return found
 
@@ -395,7 +405,9 @@ def _drop_old_contents() -> None:
 
 
 def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple[Any, ...]]:
-    return (condition, (past,)) if scope is None else (f"scope = ? AND {condition}", (scope, past))
+    if scope is None:
+        return (condition, (past,))
+    return (f"scope = ? AND {condition}", (scope, past))
 
 
 def _after(prefix: str) -> str:

@@ -23,7 +23,9 @@ LONGEST = 4000  # characters of a cursor; a row with a longer one ends its listi
 def cursor(*place: object) -> str:
     """Return the cursor for a place in the order of a listing; empty if it would be longer than `LONGEST`."""
     text = dumps(list(place)).encode().hex()
-    return text if len(text) <= LONGEST else ""
+    if len(text) <= LONGEST:
+        return text
+    return ""
 
 
 def place_of(text: str, kinds: Sequence[type]) -> list[Any] | None:

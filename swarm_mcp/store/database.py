@@ -91,7 +91,9 @@ class Transaction:
     def row(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> Any:
         """Return the first row of a query, or None."""
         found = self.rows(sql, values, kind)
-        return found[0] if found else None
+        if found:
+            return found[0]
+        return None
 
     def column(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the first column of a query of numbers."""
@@ -221,7 +223,9 @@ class Database(Transaction):
                     raise self._unavailable(error) from error
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        why = f"somebody else was writing to it for {self.busy_seconds:g} s" if is_busy(error) else error
+        why = str(error)
+        if is_busy(error):
+            why = f"somebody else was writing to it for {self.busy_seconds:g} s"
         return StoreUnavailable(f"the store {self.path} cannot be used: {why}")
 
     def _open(self) -> Any:
@@ -233,7 +237,10 @@ class Database(Transaction):
             raise StoreUnavailable(f"the store {self.path} is no file")
         # Looked at first: should it be replaced meanwhile, `refresh` finds that this is not the one.
         file = _identity(self.path)
-        connection = self._open_to_read() if self.read_only else self._open_to_write()
+        if self.read_only:
+            connection = self._open_to_read()
+        else:
+            connection = self._open_to_write()
         self._opened = file or (None if self.read_only else _identity(self.path))
         return connection
 
@@ -372,7 +379,9 @@ class _Hurry:
 
 
 def _short(value: object) -> object:
-    return bounded(value) if isinstance(value, str) and len(value) > LONGEST else value
+    if isinstance(value, str) and len(value) > LONGEST:
+        return bounded(value)
+    return value
 
 
 def _identity(path: str) -> tuple[int, int] | None:

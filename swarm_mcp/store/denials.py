@@ -86,7 +86,10 @@ def record(tx: Transaction, instance: Session, lock: Lock | Waiter, tried: Attem
 
     `tried` is the refused attempt, or just the tool.
     """
-    attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
+    if isinstance(tried, Attempt):
+        attempt = tried
+    else:
+        attempt = Attempt(tried)
     _wait(tx, instance, lock, attempt)
     _say(tx, instance, lock, attempt)
 
@@ -131,7 +134,10 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
     Return True if the file is still held; else the session is told at once that it is free. Of a refusal without a lock
     (``Attempt.why``), `holder_id` is the session with the uncommitted work; it is only an event.
     """
-    attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
+    if isinstance(tried, Attempt):
+        attempt = tried
+    else:
+        attempt = Attempt(tried)
     tool = attempt.tool
     if attempt.why:
         with db.writing() as tx:
@@ -280,7 +286,9 @@ def settle_some(tx: Transaction, after: str, limit: int) -> str:
         for denial in tx.rows(sql, (int(after or 0), tx.now() - KEPT_SECONDS), Denial):
             freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
         _settle(tx, freed, "freed")
-    return str(rows[-1].rowid) if len(rows) == limit else ""
+    if len(rows) == limit:
+        return str(rows[-1].rowid)
+    return ""
 
 
 def forget_old(tx: Transaction, limit: int) -> int:
@@ -324,7 +332,10 @@ def _waiting_for(tx: Transaction, denial: Denial) -> list[Waiter]:
         return []  # the common case
     row = {"file": denial.file, "path_key": denial.path_key, "pattern": None}
     reach = reach_in(row)
-    places = lock_queue.waiting_for(tx, reach) if reach else []
+    if reach:
+        places = lock_queue.waiting_for(tx, reach)
+    else:
+        places = []
     return [place for place in places if not lock_queue.is_silent(tx, place)]
 
 
@@ -336,7 +347,10 @@ def _waits_for(tx: Transaction, denial: Denial, holder_id: str) -> None:
 
 
 def _post(tx: Transaction, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
-    it = "it" if len(denials) == 1 else "them"
+    if len(denials) == 1:
+        it = "it"
+    else:
+        it = "them"
     if holder is None:
         who = f"the session that held {it}"
     elif may_meet(instance.label, holder.label):
@@ -346,7 +360,10 @@ def _post(tx: Transaction, instance: Session, denials: list[Denial], holder: Ses
     how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
     if len(denials) == 1:
         (denial,) = denials
-        by = f" by {named(denial.tool)}" if denial.tool else ""
+        if denial.tool:
+            by = f" by {named(denial.tool)}"
+        else:
+            by = ""
         since = duration(tx.now() - denial.denied_at)
         asked = f"You asked for it {since} ago."
         if denial.tool != ASKED:
@@ -362,7 +379,9 @@ def key_of_lock(lock: Lock | Waiter) -> str:
     """Return what a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
     if key := lock.get("path_key"):
         return str(key)
-    return lock.file if lock.file.startswith(MUTEX_PREFIX) else key_of(lock.file)
+    if lock.file.startswith(MUTEX_PREFIX):
+        return lock.file
+    return key_of(lock.file)
 
 
 def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
@@ -385,4 +404,6 @@ def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Att
 def _client_of(tx: Transaction, instance: Session) -> dict[str, Any]:
     """Return ``{session: [runtime, id]}``: what the session's client calls it. Nothing where no client has it."""
     found = tx.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
-    return {"session": [found.runtime, found.session_id]} if found else {}
+    if found:
+        return {"session": [found.runtime, found.session_id]}
+    return {}

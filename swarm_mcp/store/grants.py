@@ -71,7 +71,10 @@ def surroundings(tx: Transaction, instance: Session, reaches: tuple[Reach, ...],
             rowids, own = question(reach, asking)
             asked.append(rowids)
             values += own
-    met = f"EXISTS ({' UNION ALL '.join(asked)})" if asked else "1"
+    if asked:
+        met = f"EXISTS ({' UNION ALL '.join(asked)})"
+    else:
+        met = "1"
     found = tx.row(
         f"SELECT {EVIDENCE}, {_SOME_OF_ALL}, {_SOME_OF_ITS_OWN}, {met} AS met"
         " FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id WHERE i.id = ?",
@@ -121,7 +124,10 @@ def _grant(
     """
     mine = [row for row in met if row.instance_id == instance.id and (row.agent or "") == wanted.agent]
     own = next((row for row in mine if lock_finder.is_same(row, reach)), None)
-    mode = None if wanted.mode == EXCLUSIVE else wanted.mode
+    if wanted.mode == EXCLUSIVE:
+        mode = None
+    else:
+        mode = wanted.mode
     leased = wanted.ttl is not None
     lock: dict[str, Any] = {
         "id": new_id(),

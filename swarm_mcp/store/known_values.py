@@ -76,10 +76,15 @@ def _assign(tx: Transaction, row: Session) -> None:
 def _recorded(tx: Transaction, scope: str) -> dict[str, Any] | None:
     row = tx.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (scope, PLANNER_KEY))
     try:
-        value = loads(row.value) if row else None
+        if row:
+            value = loads(row.value)
+        else:
+            value = None
     except (ValueError, TypeError, RecursionError):
         return None
-    return value if isinstance(value, dict) and isinstance(value.get("instance_id"), str) else None
+    if isinstance(value, dict) and isinstance(value.get("instance_id"), str):
+        return value
+    return None
 
 
 def tracker_of(tx: Transaction, instance: Session) -> dict[str, Any] | None:
@@ -90,7 +95,10 @@ def tracker_of(tx: Transaction, instance: Session) -> dict[str, Any] | None:
     """
     identity = token(instance.label or "", "identity")
     for name in (identity, DEFAULT_TRACKER):
-        row = values.get(tx, instance.scope, TRACKER_KEY + name) if name else None
+        if name:
+            row = values.get(tx, instance.scope, TRACKER_KEY + name)
+        else:
+            row = None
         if row:
             return {"key": TRACKER_KEY + name, "value": _parsed(row.value), "updated_at": row.updated_at}
     return None
@@ -117,8 +125,13 @@ def entry_of(tx: Transaction, instance: Session, provider: str, task_id: str) ->
     if not token(instance.label or "", "identity") or not is_word(provider):
         return None
     row = values.get(tx, instance.scope, _entry_key(instance, provider, task_id))
-    value = _parsed(row.value) if row else None
-    return value if isinstance(value, dict) and isinstance(value.get("identifier"), str) else None
+    if row:
+        value = _parsed(row.value)
+    else:
+        value = None
+    if isinstance(value, dict) and isinstance(value.get("identifier"), str):
+        return value
+    return None
 
 
 def _entry_key(instance: Session, provider: str, task_id: str) -> str:
@@ -148,7 +161,9 @@ def entry_in(text: str | None) -> str:
     import re
 
     found = re.search(_ENTRY, text, re.IGNORECASE)
-    return found[1].upper() if found else ""
+    if found:
+        return found[1].upper()
+    return ""
 
 
 def _parsed(text: str) -> Any:

@@ -68,7 +68,9 @@ def next_due(tx: Transaction) -> float | None:
         (clock.boot(tx.here),),
     )
     ends = [row.renewed + row.ttl * (1 if row.warned else 1 - WARNED_AT) for row in rows]
-    return min(ends) - clock.now() if ends else None
+    if ends:
+        return min(ends) - clock.now()
+    return None
 
 
 def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
@@ -131,7 +133,9 @@ def forget_old_lapses(tx: Transaction, after: str, limit: int) -> str:
             " OR NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = instance_id))",
             (int(after or 0), rows[-1].place, tx.now() - LAPSES_KEPT_SECONDS),
         )
-    return str(rows[-1].place) if len(rows) == limit else ""
+    if len(rows) == limit:
+        return str(rows[-1].place)
+    return ""
 
 
 def until_due(tx: Transaction, instance_id: str) -> float | None:
@@ -178,7 +182,10 @@ def _taken(tx: Transaction, lapse: Lapse, taker: Session, lock: Lock) -> None:
     former = session_table.get(tx, lapse.instance_id)
     known = former and may_meet(former.label, taker.label)
     own = name_of(taker)
-    name = own if known else "a session of another identity"
+    if known:
+        name = own
+    else:
+        name = "a session of another identity"
     more = f" Since then {name} has been given {named(lock.file)}: read before you write."
     tx.change("UPDATE messages SET content = content || ? WHERE id = ? AND read = 0", (more, lapse.message_id))
 
@@ -190,8 +197,14 @@ def _same_place(lapse: Lapse, lock: Lock) -> bool:
 
 def _words(lock: Lock, lapsed_at: int) -> str:
     moment = time.strftime("%H:%M:%S", time.localtime(lapsed_at))
-    held = f" (agent {named(lock.agent)})" if lock.agent else ""
-    fence = f", fence {lock.fence}" if lock.fence else ""
+    if lock.agent:
+        held = f" (agent {named(lock.agent)})"
+    else:
+        held = ""
+    if lock.fence:
+        fence = f", fence {lock.fence}"
+    else:
+        fence = ""
     return (
         f"[auto] Your lock on {named(lock.file)}{held} lapsed at {moment}: there was no sign of life for"
         f" {duration(lock.ttl or 0.0)}{fence}. It may have changed; lock it again before you go on with it."

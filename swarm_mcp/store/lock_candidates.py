@@ -91,11 +91,13 @@ def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list[Any
 
 
 def _others(asking: Asking | None) -> tuple[str, list[Any]]:
-    """Return the condition, and its values, without locks that cannot keep `asking` out: as ``domain.lock.keeps_out``.
-    """
+    """Return a condition, and its values, for locks that can keep `asking` out: as ``domain.lock.keeps_out``."""
     if asking is None:
         return "", []
-    shared = f" AND c.mode IS NOT '{SHARED}'" if asking.mode == SHARED else ""
+    if asking.mode == SHARED:
+        shared = f" AND c.mode IS NOT '{SHARED}'"
+    else:
+        shared = ""
     own = "c.instance_id = ? AND coalesce(c.agent, '') IN ('', ?)"
     return f" AND NOT ({own}){shared}", [asking.instance_id, asking.agent]
 

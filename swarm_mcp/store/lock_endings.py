@@ -48,7 +48,10 @@ def release(tx: Transaction, instance: Session, reach: Reach, agent: str, fence:
             reactions.locks_ended(tx, locks, reason)
     if lapsed:
         reactions.locks_lapsed(tx, lapsed)
-    holder = session_table.get(tx, instance.id) if gone else None
+    if gone:
+        holder = session_table.get(tx, instance.id)
+    else:
+        holder = None
     if holder:
         reactions.session_gone(tx, holder, "reclaimed")
     return len(held)

@@ -87,6 +87,11 @@ def own_among(locks: list[Lock], instance: Session, agent: str = "") -> list[Loc
 def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
     """Return the refusal if `mine`, the result of `own`, is not the grant with this `fence`; else None."""
     if fence is not None and [row.fence for row in mine] != [fence]:
-        held = f"; it is held with fence {mine[0].fence}" if mine else ""
+        if mine:
+            held = f"; it is held with fence {mine[0].fence}"
+        else:
+            held = ""
         return Refused(f"fence {fence} is no longer good for {reach.file}{held}")
-    return None if mine else Refused(f"this session holds no lock on {reach.file}")
+    if mine:
+        return None
+    return Refused(f"this session holds no lock on {reach.file}")

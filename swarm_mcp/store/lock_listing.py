@@ -115,7 +115,9 @@ def count_of(tx: Transaction, instance_id: str) -> int:
         " context WHERE type = 'lock' AND file >= ?2 AND file < ?3 AND +instance_id = ?1) AS n",
         (instance_id, MUTEX_PREFIX, end),
     )
-    return row.n if row else 0
+    if row:
+        return row.n
+    return 0
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
@@ -164,7 +166,9 @@ def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
 def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:
     """Return the holder of absolute `file`, in the shape of a refusal's ``active``; None for a free file."""
     held = lock_finder.on(tx, file)
-    return describe(tx, held[0], viewer_identity) if held else None
+    if held:
+        return describe(tx, held[0], viewer_identity)
+    return None
 
 
 def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
@@ -195,11 +199,17 @@ def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]
         " ORDER BY priority DESC, created_at, id LIMIT 5",
         (row.scope, row.instance_id),
     )
-    active = _shown_to(tx, viewer_identity, tasks) if tasks else []
+    if tasks:
+        active = _shown_to(tx, viewer_identity, tasks)
+    else:
+        active = []
     shown = _shown(row)
     place = user_interface.with_lock(tx, {"instance_id": row.instance_id})
     owner.update((name, place[name]) for name in user_interface.PANE_COLUMNS if place.get(name))
-    workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
+    if "workspace" in place:
+        workspace = {"workspace": place["workspace"]}
+    else:
+        workspace = {}
     answer = {**shown, "owner": owner, **workspace, "active_tasks": active}
     _add_more(tx, answer, row)
     return answer

@@ -56,7 +56,10 @@ def foremost(tx: Transaction, scope: str, limit: int, own_id: str, waited_for: I
     there = [holder for holder in held if not holders.has_gone(holder)]
     within, values = _in_scope(scope)
     some = list(waited_for)[:BATCH]
-    asked = [(f"{within} AND instance_id = ?", [*values, own_id])] if own_id in held else []
+    if own_id in held:
+        asked = [(f"{within} AND instance_id = ?", [*values, own_id])]
+    else:
+        asked = []
     if some:
         asked.append((f"{within} AND id IN ({_marks(some)})", [*values, *some]))
     if len(there) < len(held) and len(there) <= BATCH:  # passing over the others' one by one takes long
@@ -164,7 +167,9 @@ def _live_of(tx: Transaction, held: dict[str, int], scope: str | None, holders: 
 
 def _in_scope(scope: str | None) -> tuple[str, list[Any]]:
     """Return the condition that a lock is on a file and of this scope (None: of any), and its values."""
-    return (ON_FILES, []) if scope is None else (f"{ON_FILES} AND scope = ?", [scope])
+    if scope is None:
+        return (ON_FILES, [])
+    return (f"{ON_FILES} AND scope = ?", [scope])
 
 
 def _marks(values: list[Any]) -> str:

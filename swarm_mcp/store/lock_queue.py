@@ -59,8 +59,13 @@ def has(tx: Transaction, ticket: int, instance_id: str) -> bool:
 
 def waited(tx: Transaction, ticket: int) -> float:
     """Return the seconds waited in this place; 0 for a place that is not there."""
-    row = tx.row("SELECT since FROM swarm_waiters WHERE ticket = ?", (ticket,)) if ticket else None
-    return max(0.0, round(clock.now() - row.since, 1)) if row else 0.0
+    if ticket:
+        row = tx.row("SELECT since FROM swarm_waiters WHERE ticket = ?", (ticket,))
+    else:
+        row = None
+    if row:
+        return max(0.0, round(clock.now() - row.since, 1))
+    return 0.0
 
 
 def is_there(tx: Transaction, ticket: int) -> bool:
@@ -177,7 +182,9 @@ def reaches_of(row: Waiter) -> tuple[Reach, ...]:
     """Return the reaches that the row of a place waits for."""
     try:
         wants = loads(row.wants)
-        return tuple(reach for want in wants if (reach := reach_in(want))) if isinstance(wants, list) else ()
+        if isinstance(wants, list):
+            return tuple(reach for want in wants if (reach := reach_in(want)))
+        return ()
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return ()  # nothing of ours stores such a row: it waits for nothing, and stops no session
 

@@ -41,7 +41,7 @@ class Reach(NamedTuple):
     """The files that a request names.
 
     file      as listings show it: an absolute path, or the folder and the pattern in one
-    key       the key in the store (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder that holds
+    key       the key in the store (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder over
               all covered files; None for a mutex
     keys      every name of the path that a hook would look for; of a stored lock its key, and how it was spelled
     pattern   as it was given, relative to `base` (the key of a folder); empty for a path
@@ -97,10 +97,13 @@ def reach_in(row: dict[str, Any]) -> Reach | None:
         except SwarmError:
             return None
     key = row["path_key"] or key_of(file)
-    names = (row["repository"],) if row.get("repository") else ()
+    names = tuple(filter(None, [row.get("repository")]))
     base = row.get("base") or ""
     # The reach of a lock was settled when it was taken; the disk is asked only if that was not written down.
-    deep = bool(base) if "base" in row else os.path.isdir(file)
+    if "base" in row:
+        deep = bool(base)
+    else:
+        deep = os.path.isdir(file)
     keys = dict.fromkeys((key, *row.get("keys", ()), plain(file)))
     return Reach(file, key, tuple(keys), base=base, segments=tuple(_of_key(key, deep)), names=names)
 
@@ -182,7 +185,10 @@ def _of_pattern(file: str, base: str, pattern: str) -> Reach:
     except wildmatch.PatternUnreadable as error:
         raise SwarmError(f"{pattern[:120]!r} is not a pattern: it {error}") from None
     prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if fold else pattern)
-    key = f"{base.rstrip('/')}/{prefix}" if prefix else base
+    if prefix:
+        key = f"{base.rstrip('/')}/{prefix}"
+    else:
+        key = base
     return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
 
 
@@ -205,7 +211,9 @@ def _of_key(key: str, deep: bool = False) -> list[Any]:
 def _plain(key: str, fold: bool) -> str:
     """Return a key as the path that it is, with `fold` without letter case."""
     path = key.removeprefix(NO_CASE)
-    return wildmatch.folded(path) if fold else path
+    if fold:
+        return wildmatch.folded(path)
+    return path
 
 
 def ignores_case(reach: Reach) -> bool:
@@ -224,7 +232,10 @@ def with_names(reach: Reach, asked: bool) -> Reach:
     """
     from swarm_hook_core import repository
 
-    tree = tree_of(reach) if reach.key is not None else None
+    if reach.key is not None:
+        tree = tree_of(reach)
+    else:
+        tree = None
     if asked and reach.pattern:
         raise SwarmError(f"{reach.pattern[:120]} is a pattern: a lock of every work tree is on a file or a folder")
     if asked and tree is None:
@@ -357,7 +368,10 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
     """Return the attempt that a check has refused, by `tool` in the folder `cwd`."""
     held, loss = denial.held, denial.loss
     if loss is None:
-        fence = held.fence if held is not None and isinstance(held.fence, int) else None
+        if held is not None and isinstance(held.fence, int):
+            fence = held.fence
+        else:
+            fence = None
         return Attempt(tool, denial.path, cwd, agent, fence, times=denial.times)
     told = {"why": loss.why, "deed": loss.deed, "command": loss.by[:LONGEST_WORDS], "changed_at": loss.at}
     said = denial.reason.partition("\n")[0][:LONGEST_WORDS]
@@ -368,7 +382,10 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
 def of_request(instance: Session, wanted: LockRequest) -> Attempt:
     """Return the attempt of a session that asked for locks."""
     files = tuple(reach.file for reach in wanted.reaches)
-    more = files[:MOST_NAMED] if len(files) > 1 else ()
+    if len(files) > 1:
+        more = files[:MOST_NAMED]
+    else:
+        more = ()
     return Attempt(wanted.tool, files[0], instance.directory, wanted.agent, None, wanted.mode, more)
 
 
@@ -389,4 +406,6 @@ def rule(lock: dict[str, Any], path: str) -> str:
         return "folder"
     if contains(path, file) or contains(own, key):
         return "inside"
-    return "repository" if lock.get("repository") else "file"
+    if lock.get("repository"):
+        return "repository"
+    return "file"

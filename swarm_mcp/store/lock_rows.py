@@ -66,7 +66,9 @@ def with_rowids(tx: Transaction, places: list[int]) -> list[Lock]:
     places = sorted(places)
     some = [places[start : start + BATCH] for start in range(0, len(places), BATCH)]
     found = [row for ids in some for row in select(tx, f"AND c.rowid IN ({','.join('?' * len(ids))})", tuple(ids))]
-    return sorted(found, key=lambda row: row.created_at) if len(some) > 1 else found
+    if len(some) > 1:
+        return sorted(found, key=lambda row: row.created_at)
+    return found
 
 
 def named(tx: Transaction, keys: tuple[str, ...] | list[str]) -> list[Lock]:
@@ -121,7 +123,9 @@ def ended_holds(tx: Transaction) -> list[Lock]:
     sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
     rows = tx.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
     ended = [row.agent for row in rows if has_ended(row.agent, tx.here)]
-    return select(tx, f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
+    if ended:
+        return select(tx, f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended))
+    return []
 
 
 def is_void(tx: Transaction, row: Lock) -> bool:

@@ -168,5 +168,10 @@ def _circle(tx: Transaction, start: Holder, wanted: LockRequest) -> list[Holder]
 
 def _named(tx: Transaction, holder: Holder) -> str:
     row = session_table.get(tx, holder.instance_id)
-    name = name_of(row) if row else holder_name("", holder.instance_id)
-    return f"{name} (agent {holder.agent})" if holder.agent else name
+    if row:
+        name = name_of(row)
+    else:
+        name = holder_name("", holder.instance_id)
+    if holder.agent:
+        return f"{name} (agent {holder.agent})"
+    return name

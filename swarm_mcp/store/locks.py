@@ -83,7 +83,9 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
 
             tx.swept_at = tx.now()  # once a second: reading dead waiters takes its time
             lock_queue.sweep(tx)
-        met = _reaped_for(tx, instance, wanted, found) if any(found) else found
+        met = found
+        if any(found):
+            met = _reaped_for(tx, instance, wanted, found)
         refusal: Lock | Waiter | None = _first_other(tx, instance, wanted, met)
         if refusal is None and around.waiters:
             from swarm_mcp.store import lock_queue
@@ -101,8 +103,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
 
 
 def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: list[list[Lock]]) -> list[list[Lock]]:
-    """Inside a transaction: return the locks of `found` that still hold. Sessions told about the rest hear of no taker.
-    """
+    """Inside a transaction: return the locks of `found` that still hold, having removed the others."""
     from swarm_mcp.store import lock_endings
 
     tx.taker = (instance.id, grants.keys_of(wanted))

@@ -65,7 +65,10 @@ def announce_removal(tx: Transaction, session: Session, by: Session) -> None:
     """Inside a transaction: tell the peers of session `by` that it has removed `session`, which has gone by now."""
     theirs, own = (token(one or "", "identity") for one in (session.label, by.label))
     known = theirs in ("", own)  # its peers may be of other identities than the removed one
-    name = known_as(session) if known and session.label else f"instance {session.id}"
+    if known and session.label:
+        name = known_as(session)
+    else:
+        name = f"instance {session.id}"
     announce(tx, by, f"[auto] {name} was removed by {known_as(by)}: its locks are free and its tasks open again.")
 
 
@@ -108,7 +111,9 @@ def forget_lost_deliveries(tx: Transaction, after: str, limit: int) -> str:
     for row in rows:
         if not row.known:
             tx.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (row.message_id,))
-    return str(rows[-1].message_id) if len(rows) == limit else ""
+    if len(rows) == limit:
+        return str(rows[-1].message_id)
+    return ""
 
 
 def take(db: Database, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
@@ -162,7 +167,10 @@ def walk_unread(tx: Transaction, instance: Session, after: str = "") -> Iterator
     condition, values = _waiting(tx, instance)
 
     def read(place: list[Any] | None, number: int) -> list[Message]:
-        behind = "AND id > ?" if place else ""
+        if place:
+            behind = "AND id > ?"
+        else:
+            behind = ""
         sql = f"SELECT {_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id LIMIT {number}"
         return tx.rows(sql, (*values, *(place or ())), Message)
 
@@ -173,7 +181,9 @@ def unread_count(tx: Transaction, instance: Session) -> int:
     """Return how many messages wait for this session, without those just being handed to it."""
     condition, values = _waiting(tx, instance)
     row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-    return row.n if row else 0
+    if row:
+        return row.n
+    return 0
 
 
 def walk(
@@ -189,7 +199,10 @@ def walk(
     condition, values = _seen_in(tx, scope, viewer, to, sender)
 
     def read(place: list[Any] | None, number: int) -> list[Message]:
-        behind = "AND id < ?" if place else ""
+        if place:
+            behind = "AND id < ?"
+        else:
+            behind = ""
         sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
         return tx.rows(sql, (*values, *(place or ())), Message)
 
@@ -200,7 +213,9 @@ def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: s
     """Return how many messages `walk` has."""
     condition, values = _seen_in(tx, scope, viewer, to, sender)
     row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-    return row.n if row else 0
+    if row:
+        return row.n
+    return 0
 
 
 def get(tx: Transaction, instance: Session, message_id: int) -> Message | None:
@@ -233,7 +248,10 @@ def _seen_in(tx: Transaction, scope: str, viewer: str, to: str = "", sender: str
         if wanted:
             condition += f" AND {column} = ?"
             values.append(wanted)
-    strangers = _strangers(tx, scope, viewer) if viewer else []
+    if viewer:
+        strangers = _strangers(tx, scope, viewer)
+    else:
+        strangers = []
     if strangers:
         # As one value: there may be more of them than SQLite takes values.
         among = "(SELECT value FROM json_each(?))"
@@ -252,7 +270,9 @@ def _insert(
         (scope, sender, recipient, content, tx.now(), int(is_away)),
     )
     row = tx.row("SELECT last_insert_rowid() AS id")
-    return row.id if row else 0
+    if row:
+        return row.id
+    return 0
 
 
 def _send_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:

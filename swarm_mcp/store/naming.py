@@ -41,4 +41,6 @@ def known_as(session: Session) -> str:
 
 def seconds_since(moment: object, now: int) -> int:
     """Return the age of a time column; 0 if another program stored no time there."""
-    return max(0, now - int(moment)) if isinstance(moment, (int, float)) else 0
+    if isinstance(moment, (int, float)):
+        return max(0, now - int(moment))
+    return 0

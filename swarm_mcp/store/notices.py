@@ -99,7 +99,9 @@ def forget_old(tx: Transaction, after: str, limit: int) -> str:
             " AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id AND m.read = 0)",
             (int(after or 0), rows[-1].message_id),
         )
-    return str(rows[-1].message_id) if len(rows) == limit else ""
+    if len(rows) == limit:
+        return str(rows[-1].message_id)
+    return ""
 
 
 def _still_unread(tx: Transaction, message_id: int) -> bool:
@@ -113,7 +115,9 @@ def _now(tx: Transaction, instance: Session, file: str | None) -> str:
 
     locks = [lock for lock in lock_finder.on(tx, file) if lock.instance_id != instance.id]
     if not locks:
-        return "" if lock_finder.on(tx, file) else " Nobody holds it now."
+        if lock_finder.on(tx, file):
+            return ""
+        return " Nobody holds it now."
     mine, theirs = (token(one or "", "identity") for one in (instance.label, locks[0].owner_label))
     name = holder_name(locks[0].owner_label, locks[0].instance_id)
     return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."

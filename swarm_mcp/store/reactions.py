@@ -199,7 +199,10 @@ def dismiss(tx: Transaction, ids: Iterable[str]) -> None:
             "SELECT 1 FROM swarm_sessions s WHERE s.instance_id = ? AND s.runtime = ?"
             " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.instance_id = s.instance_id)"
         )
-        found = session_table.get(tx, instance_id) if tx.row(sql, (instance_id, DETACHED)) else None
+        if tx.row(sql, (instance_id, DETACHED)):
+            found = session_table.get(tx, instance_id)
+        else:
+            found = None
         if found:
             session_gone(tx, found, "deregistered")
 

@@ -68,7 +68,9 @@ def ask(db: Database, run_id: str, control: str) -> Run:
 def get(tx: Transaction, run_id: str) -> Run | None:
     """Return one run."""
     found = _rows(tx, "WHERE id = ?", (run_id,))
-    return found[0] if found else None
+    if found:
+        return found[0]
+    return None
 
 
 def find(tx: Transaction, scope: str, reference: str) -> Run:
@@ -100,11 +102,17 @@ def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Itera
     from swarm_mcp.store import cursors
 
     # A run whose supervisor was killed has ended, even if its row says otherwise.
-    stored = state if state != ENDED else ""
+    if state != ENDED:
+        stored = state
+    else:
+        stored = ""
 
     def read(place: list[Any] | None, number: int) -> list[Record]:
         where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
-        behind = "AND (started_at, rowid) < (?, ?)" if place else ""
+        if place:
+            behind = "AND (started_at, rowid) < (?, ?)"
+        else:
+            behind = ""
         sql = (
             f"SELECT rowid AS row, {', '.join(COLUMNS)} FROM swarm_runs WHERE {where} {behind}"
             f" ORDER BY started_at DESC, rowid DESC LIMIT {number}"
@@ -121,7 +129,9 @@ def count(tx: Transaction, scope: str, state: str = "") -> int:
     """Return how many runs `walk` has."""
     if not state:
         row = tx.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
-        return row.n if row else 0
+        if row:
+            return row.n
+        return 0
     going_on = live(tx, scope)
     if state != ENDED:
         return sum(run.state == state for run in going_on)
@@ -135,8 +145,7 @@ def live(tx: Transaction, scope: str = "") -> list[Run]:
 
 
 def session_of(tx: Transaction, task_id: str, harness: str) -> dict[str, Any] | None:
-    """Return the parameters to continue a task's last session in that harness (``RunResult.session_params``), or None.
-    """
+    """Return the parameters to continue a task's last session in that harness (``session_params``), or None."""
     for row in _rows(tx, "WHERE task_id = ? AND harness = ?", (task_id, harness)):
         if row.result and row.result.get("clear_session") and not row.session_params:
             return None
@@ -156,7 +165,9 @@ def of_session(tx: Transaction, harness: str, session_id: str) -> dict[str, Any]
 def of_instance(tx: Transaction, instance_id: str) -> Run | None:
     """Return the run under way with this instance, or None."""
     rows = _rows(tx, "WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
-    return rows[0] if rows and rows[0].state != ENDED else None
+    if rows and rows[0].state != ENDED:
+        return rows[0]
+    return None
 
 
 def admit(tx: Transaction, instance_id: str, client: tuple[int, str]) -> Run | None:
@@ -235,10 +246,15 @@ def _is_abandoned(tx: Transaction, row: Run) -> bool:
 
 def _parsed(text: object) -> dict[str, Any] | None:
     try:
-        found = loads(text) if isinstance(text, str) and text else None
+        if isinstance(text, str) and text:
+            found = loads(text)
+        else:
+            found = None
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
+    return None
 
 
 def _abandoned(row: Run) -> dict[str, Any]:

@@ -233,7 +233,10 @@ def create(connection: Any, driver: Any, in_memory: bool = False) -> None:
 def _set_journal(connection: Any, driver: Any) -> None:
     from swarm_mcp.store.driver import version, wal_is_safe
 
-    wanted = "WAL" if wal_is_safe(version(driver)) else "DELETE"
+    if wal_is_safe(version(driver)):
+        wanted = "WAL"
+    else:
+        wanted = "DELETE"
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     try:

@@ -29,13 +29,17 @@ def get(tx: Transaction, instance_id: str) -> Session | None:
 def live(tx: Transaction, instance_id: str) -> Session | None:
     """Return one row, None if that session has gone."""
     found = _live(tx, "WHERE i.id = ?", (instance_id,))
-    return found[0] if found else None
+    if found:
+        return found[0]
+    return None
 
 
 def with_evidence(tx: Transaction, instance_id: str) -> Session | None:
     """Return a session, gone or not, with all that is known of its client."""
     found = _with_evidence(tx, "WHERE i.id = ?", (instance_id,))
-    return found[0][0] if found else None
+    if found:
+        return found[0][0]
+    return None
 
 
 def in_scope(tx: Transaction, scope: str) -> list[Session]:
@@ -54,7 +58,10 @@ def walk(tx: Transaction, scope: str, after: str = "") -> Iterator[tuple[str, Se
 
     def read(place: list[Any] | None, number: int) -> list[Session]:
         # First the rows, from the index alone; their columns are looked up afterwards.
-        behind = "AND (registered_at, rowid) > (?, ?)" if place else ""
+        if place:
+            behind = "AND (registered_at, rowid) > (?, ?)"
+        else:
+            behind = ""
         chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid"
         chosen += f" LIMIT {number}"
         return evidence_where(tx, f"WHERE i.rowid IN ({chosen})", (scope, *(place or ())), ", i.rowid AS row")
@@ -85,7 +92,9 @@ def count(tx: Transaction, scope: str, words: str = "", viewer: str = "") -> int
         condition += " AND NOT instr(' ' || label || ' ', ' identity:' || ? || ' '))"
         values.append(viewer)
     row = tx.row(f"SELECT count(*) AS n FROM instances WHERE {condition}", values)
-    return row.n if row else 0
+    if row:
+        return row.n
+    return 0
 
 
 def scopes(tx: Transaction, limit: int) -> list[str]:
@@ -134,7 +143,9 @@ def terminal_of(tx: Transaction, runtime: str, session_id: str) -> tuple[int, st
     if not row or not row.terminal_pid:
         return 0, ""
     terminal = (row.terminal_pid, row.terminal_start)
-    return (0, "") if gone(row.host, *terminal, tx.here) else terminal
+    if gone(row.host, *terminal, tx.here):
+        return (0, "")
+    return terminal
 
 
 def beside(tx: Transaction, instance: Session) -> list[Session]:
@@ -185,7 +196,10 @@ def gone_after(tx: Transaction, after: str, limit: int) -> tuple[list[Session], 
     """
     chosen = f"SELECT rowid FROM instances WHERE rowid > ? ORDER BY rowid LIMIT {limit}"
     rows = tx.rows(chosen, (int(after or 0),))
-    found = _with_evidence(tx, f"WHERE i.rowid IN ({chosen})", (int(after or 0),)) if rows else []
+    if rows:
+        found = _with_evidence(tx, f"WHERE i.rowid IN ({chosen})", (int(after or 0),))
+    else:
+        found = []
     return [row for row, has_gone in found if has_gone], str(rows[-1].rowid) if len(rows) == limit else ""
 
 

@@ -42,7 +42,10 @@ class Registration:
         self.directory = clean(directory)
         self.label = bounded(" ".join((given.get("label") or "").split())) or None
         self.scope = scope_of(self.directory, given.get("scope") or "")
-        self.file_root = clean(given["file_root"]) if given.get("file_root") else self.directory
+        if given.get("file_root"):
+            self.file_root = clean(given["file_root"])
+        else:
+            self.file_root = self.directory
         self.lease_seconds = given.get("lease_seconds") or 0
         self.adopt_id = given.get("adopt_id") or ""
         self.preassigned_id = given.get("preassigned_id") or ""
@@ -69,7 +72,10 @@ def register(db: Database, request: Registration) -> Session:
         foreign = lock_rows.foreign_keys(db, 2000)  # asks the disk, and so comes before the transaction
     with db.writing() as tx:
         # A session that is here to register has not gone, however long it was silent.
-        known = session_table.of_session(tx, request.runtime, request.session_id) if request.session_id else None
+        if request.session_id:
+            known = session_table.of_session(tx, request.runtime, request.session_id)
+        else:
+            known = None
         reactions.reclaim(tx, known.id if known else "")
         if foreign:
             lock_rows.give_keys(tx, foreign)
@@ -143,8 +149,7 @@ def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Ses
 
 
 def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) -> bool:
-    """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; return True if it was.
-    """
+    """Give an MCP server's session `name` to the server that calls itself `new_name`; return False without one."""
     return bool(
         tx.change(
             "UPDATE swarm_sessions SET session_id = ? WHERE instance_id = ? AND runtime = ? AND session_id = ?",
@@ -163,7 +168,10 @@ def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -
             "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
             (row.id,),
         )
-        clients = session_table.clients_of(session) if session else []
+        if session:
+            clients = session_table.clients_of(session)
+        else:
+            clients = []
         # Hooks end every session here; few are of runs, and need the module of runs.
         of_run = tx.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
         if session and client[0] and (client in clients or not of_run):
@@ -221,8 +229,14 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
         given = session_table.get(tx, run.instance_id) or Session()
         request.label = bounded(merged(given.label or "", request.label or ""))
     now = tx.now()
-    lease_until = now + request.lease_seconds if request.lease_seconds else None
-    row = session_table.get(tx, known.instance_id) if known else _reserved(tx, request)
+    if request.lease_seconds:
+        lease_until = now + request.lease_seconds
+    else:
+        lease_until = None
+    if known:
+        row = session_table.get(tx, known.instance_id)
+    else:
+        row = _reserved(tx, request)
     if row and not known:
         tx.change(
             "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = 0,"
@@ -246,7 +260,10 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
         )  # fmt: skip
         instance_id = row.id
     else:
-        instance_id = known.instance_id if known else _free_id(tx, request)
+        if known:
+            instance_id = known.instance_id
+        else:
+            instance_id = _free_id(tx, request)
         _insert(tx, request, instance_id, now, adopted=0, lease_until=lease_until)
     reactions.session_alive(tx, instance_id)
     pid, started = request.client
@@ -335,20 +352,30 @@ def _move(tx: Transaction, row: Session, request: Registration, known: Record | 
 
 def _reserved(tx: Transaction, request: Registration) -> Session | None:
     """Return the row that waits for this session, if no session has it yet."""
-    row = _adoptable(tx, request) if request.preassigned_id or request.adopt_id else None
-    return None if row and session_table.is_session(tx, row.id) else row
+    if request.preassigned_id or request.adopt_id:
+        row = _adoptable(tx, request)
+    else:
+        row = None
+    if row and session_table.is_session(tx, row.id):
+        return None
+    return row
 
 
 def _free_id(tx: Transaction, request: Registration) -> str:
     """Return the id reserved for this session, or a new one where that is taken."""
     wanted = request.preassigned_id or request.adopt_id
     taken = wanted and (session_table.get(tx, wanted) or session_table.is_session(tx, wanted))
-    return new_id() if taken or not wanted else wanted
+    if taken or not wanted:
+        return new_id()
+    return wanted
 
 
 def _register_instance(tx: Transaction, request: Registration) -> Session:
     now = tx.now()
-    lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
+    if request.lease_seconds > 0:
+        lease_until = now + request.lease_seconds
+    else:
+        lease_until = None
     before = _adoptable(tx, request)
     if before and session_table.is_session(tx, before.id):
         # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
@@ -363,7 +390,10 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
             " lease_until = ? WHERE id = ?",
             (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before.id),
         )
-    instance_id = before.id if before else _free_id(tx, request)
+    if before:
+        instance_id = before.id
+    else:
+        instance_id = _free_id(tx, request)
     if before is None:
         _insert(tx, request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
     row = session_table.get(tx, instance_id) or Session()
@@ -379,7 +409,9 @@ def _adoptable(tx: Transaction, request: Registration) -> Session | None:
     if request.adopt_id:
         row = session_table.get(tx, request.adopt_id)
         same = row and (row.scope, row.directory) == (request.scope, request.directory)
-        return row if same else None
+        if same:
+            return row
+        return None
     if token(request.label or "", "session"):
         # The contract's rule for callers without a session id: the same whole label is the same session.
         return tx.row(

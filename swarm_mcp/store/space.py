@@ -35,8 +35,7 @@ class Space:
         self._db = db
 
     def give_back(self) -> bool:
-        """Outside a transaction: make the file a little shorter, if possible; return True if it could be shorter still.
-        """
+        """Outside a transaction: make the file a little shorter, if it can be; return True if more is possible."""
         free = self._pragma("freelist_count")
         if free <= SPARE_PAGES:
             return False

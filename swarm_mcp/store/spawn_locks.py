@@ -83,7 +83,9 @@ def holder(tx: Transaction, scope: str, name: str) -> Lock | None:
 def worker_of(tx: Transaction, row: Lock) -> Session | None:
     """Return the worker that was started under a lock, where it has come up."""
     reserved = reserved_in(row)
-    return session_table.live(tx, reserved) if reserved else None
+    if reserved:
+        return session_table.live(tx, reserved)
+    return None
 
 
 def is_void(tx: Transaction, row: Lock) -> bool:
@@ -134,7 +136,9 @@ def name_of(role: str, key: str) -> str:
 def reserved_in(row: Lock) -> str:
     """Return the instance id that is reserved for the worker started under a lock; empty without one."""
     reserved = _read(row).get("instance_id")
-    return reserved if isinstance(reserved, str) else ""
+    if isinstance(reserved, str):
+        return reserved
+    return ""
 
 
 def _note(stage: str, facts: dict[str, Any]) -> str:
@@ -146,4 +150,6 @@ def _read(row: Lock) -> dict[str, Any]:
         value = loads(row.content)
     except (ValueError, RecursionError):
         value = None
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}

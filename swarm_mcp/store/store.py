@@ -213,7 +213,7 @@ class Sessions(Part):
 
 
 class Locks(Part):
-    """Files that are held. What asks for one only looks; a refusal raises LockRefused."""
+    """Files that are held. A request only looks; a refusal raises LockRefused."""
 
     acquire = verb(locks.acquire)
     acquire_all = verb(locks.acquire_all)
@@ -247,7 +247,7 @@ class Locks(Part):
 
 
 class LockQueue(Part):
-    """Who waits for which locks, first come, first served."""
+    """The line of waiters for locks, first come, first served."""
 
     waiting = verb(lock_queue.waiting)
     waiting_for = verb(lock_queue.waiting_for)
@@ -283,7 +283,7 @@ class Transfers(Part):
 
 
 class Denials(Part):
-    """Who was kept from which file, to be told when it is free."""
+    """Sessions that were kept from a file, to be told when it is free."""
 
     report = verb(denials.report, adopting=True)
     files = verb(denials.files)
@@ -296,7 +296,7 @@ class Storms(Part):
 
 
 class Breaches(Part):
-    """Locked files that changed under their holders, and what was restored of them."""
+    """Locked files that changed under their holders, and restored contents."""
 
     report = verb(breaches.report)
     restored = verb(breaches.restored)
@@ -305,14 +305,14 @@ class Breaches(Part):
 
 
 class Protection(Part):
-    """What only a person may do, as agents have tried it, and what has been weakened."""
+    """Attempts of agents at deeds that only a person may do, and weakened protection."""
 
     attempted = verb(protection.attempted)
     lowered = in_write(protection.lowered)
 
 
 class Messages(Part):
-    """Mail between sessions. What is taken counts as read once it is acknowledged."""
+    """Mail between sessions. A taken message counts as read once it is acknowledged."""
 
     send = verb(sending.send)
     broadcast = verb(sending.broadcast)
@@ -331,7 +331,7 @@ class Messages(Part):
 
 
 class Notices(Part):
-    """What a session's next hook tells its model."""
+    """Messages that a session's next hook tells its model."""
 
     take = verb(notices.take)
     tell = verb(notices.tell)
@@ -339,9 +339,10 @@ class Notices(Part):
 
 
 class Tasks(Part):
-    """Work that sessions hand to each other. What the rules forbid raises Refused.
+    """Work that sessions hand to each other. A breach of its rules raises Refused.
 
-    A change returns the messages that it stored for others, ``[(recipient id, text)]``, for waking them."""
+    A change returns the messages that it stored for others, ``[(recipient id, text)]``, for waking them.
+    """
 
     get = verb(task_reading.get)
     seen = verb(task_reading.seen)
@@ -387,7 +388,7 @@ class Runs(Part):
 
 
 class SpawnLocks(Part):
-    """Who is starting a worker for which task: one dispatch at a time."""
+    """Workers that are being started for a task: one dispatch at a time."""
 
     take = in_write(spawn_locks.take)
     started = in_write(spawn_locks.started)
@@ -408,7 +409,7 @@ class KeyValues(Part):
 
 
 class Panes(Part):
-    """Where sessions can be seen: the panes that they publish."""
+    """Panes that sessions have published, in which they can be seen."""
 
     republish = verb(user_interface.republish)
     repair = verb(user_interface.repair)
@@ -420,7 +421,7 @@ class Panes(Part):
 
 
 class Planner(Part):
-    """Which session owns a scope's plan."""
+    """The session that owns a scope's plan."""
 
     owner = verb(known_values.plan_owner)
 
@@ -434,7 +435,7 @@ class Tracker(Part):
 
 
 class Activity(Part):
-    """What has happened, as far as one session may know it."""
+    """Events, as far as one session may know them."""
 
     moment = verb(activity.moment)
     since = verb(activity.since)
@@ -458,7 +459,7 @@ class UiCommands(Part):
 
 
 class Cleanup(Part):
-    """What falls due with time."""
+    """Rows that fall due with time."""
 
     some = verb(cleanup.some)
     due_in = verb(cleanup.due_in)
@@ -610,7 +611,9 @@ class Store:
     def events_so_far(self) -> int:
         """Return how many events this store has ever had; it never goes down."""
         row = self.database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-        return row.seq if row else 0
+        if row:
+            return row.seq
+        return 0
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
@@ -622,7 +625,10 @@ class Store:
 
     def described(self) -> dict[str, str]:
         """Return where the rows are kept, for people to read: ``{backend, db_path, ...}``."""
-        source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
+        if os.environ.get("SWARM_DB_PATH", "").strip():
+            source = "SWARM_DB_PATH"
+        else:
+            source = "home_default"
         place = {"db_path": self.database.path, "db_path_source": source}
         return {"backend": "sqlite", **place, "default_db_path": os.path.expanduser(DEFAULT_STORE)}
 

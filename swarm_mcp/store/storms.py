@@ -60,10 +60,19 @@ def known(tx: Transaction, scope: str, limit: int) -> list[Denial]:
 def _tell_holder(tx: Transaction, instance: Session, holder: Session, lock: Lock, attempt: Attempt) -> None:
     file = plain(lock.file)
     met = may_meet(instance.label, holder.label)
-    who = known_as(instance) if met else "a session of another identity"
-    through = "" if attempt.path in ("", file) else f", which your lock on {named(file)} covers"
+    if met:
+        who = known_as(instance)
+    else:
+        who = "a session of another identity"
+    if attempt.path in ("", file):
+        through = ""
+    else:
+        through = f", which your lock on {named(file)} covers"
     hand = f" or hand it over (`swarm-mcp transfer {as_word(file)} --to {instance.id}`, or transfer_lock)"
-    tell = "; if not, tell that session until when you need it." if met else "."
+    if met:
+        tell = "; if not, tell that session until when you need it."
+    else:
+        tell = "."
     notices.post(
         tx,
         holder,
@@ -75,11 +84,20 @@ def _tell_holder(tx: Transaction, instance: Session, holder: Session, lock: Lock
 def _tell_person(tx: Transaction, instance: Session, holder: Session | None, lock: Lock, attempt: Attempt) -> None:
     file, identity = plain(lock.file), token(instance.label or "", "identity")
     if holder and may_meet(f"identity:{identity}", holder.label):
-        why = f", note {quoted(lock.content)}" if lock.content.strip() else ""
+        if lock.content.strip():
+            why = f", note {quoted(lock.content)}"
+        else:
+            why = ""
         held = f"by {known_as(holder)}{why}"
     else:
-        held = "by a session of another identity" if holder else "by a session that has gone"
-    since = f" since {duration(tx.now() - lock.created_at)} ago" if lock.created_at else ""
+        if holder:
+            held = "by a session of another identity"
+        else:
+            held = "by a session that has gone"
+    if lock.created_at:
+        since = f" since {duration(tx.now() - lock.created_at)} ago"
+    else:
+        since = ""
     for lead in session_table.in_scope(tx, instance.scope):
         words = (lead.label or "").split()
         if lead.id == instance.id or "mode:gateway" not in words or token(lead.label or "", "identity") != identity:

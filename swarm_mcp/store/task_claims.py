@@ -1,9 +1,9 @@
-"""Who has a task: taking one, and what becomes of it when its session leaves. Each task has a single winner.
+"""Claiming tasks. Each task has a single winner.
 
-What is to be begun is read once more in the transaction that begins it, so of any number of sessions that
-reach for a task one gets it and the others see that it is taken. The search comes before, for it may have a
-long way to go past tasks that do not fit, and must not keep others from writing meanwhile. It walks along
-indexes in the queue's own order; what has ended, and what others hold, is never read.
+A task is read once more in the transaction that begins it. So of any number of sessions that reach for it one gets it,
+and the others see that it is taken. The search comes before: it may have a long way to go past unfit tasks, and must
+not keep others from writing meanwhile. It walks along indexes in the queue's own order, and never reads ended tasks or
+those that others hold.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 INBOX_GLANCE = 200
 
-# The same words as the partial indexes, which serve only a query that repeats their condition. The plus
-# signs keep SQLite from the indexes on status and assignee, whatever statistics say: they are not in order.
-# An open task of somebody who is not registered is another program's fault, and anybody's to take.
+# The same words as the partial indexes, which serve only a query that repeats their condition. The plus signs keep
+# SQLite from the indexes on status and assignee, whatever statistics say: they are not in order. An open task of an
+# unregistered session is another program's fault, and free to take.
 MINE = (
     f"{rows.SOUND} AND scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress') AND +status = 'claimed'"
     f"{{more}} ORDER BY {rows.ORDER} LIMIT ?"
@@ -40,7 +40,7 @@ QUEUE = (
 
 
 def claim(db: Database, instance: Session, task_id: str, ignore_unread: bool = False) -> dict[str, Any]:
-    """Begin a task: ``{task, prior_status}``. Raises Refused, and says which unread messages come first."""
+    """Begin a task: ``{task, prior_status}``. Raises Refused, naming unread messages that come first."""
     with db.writing() as tx:
         session_life.require(tx, instance.id)
         task = rows.seen(tx, instance, task_id)
@@ -60,8 +60,8 @@ def claim_next(
 ) -> dict[str, Any]:
     """Begin the most urgent task that fits, one's own assigned ones first: ``{task, prior_status}``.
 
-    `types` and `files` narrow the choice: a task of one of the types, that names one of the files.
-    Raises Refused where there is none.
+    `types` and `files` narrow the choice: a task of one of the types, that names one of the files. Raises Refused if
+    there is no such task.
     """
     paths = resolved(instance, files or [], "files")
     while True:
@@ -75,7 +75,7 @@ def claim_next(
             task = rows.get(tx, instance.scope, found[0].id)
             if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):
                 return _begin(tx, instance, task, ignore_unread, {"claim_next": True})
-        # Somebody was faster: with every round another session has got on.
+        # Another session was faster. With every round one session has got on.
 
 
 def reserve(db: Database, task_id: str, worker: Session) -> Task:
@@ -95,7 +95,10 @@ def take_back(db: Database, task: Task, prior_status: str) -> None:
         if now is None or (now.status, now.assignee) != (task.status, task.assignee):
             return
         payload = {"prior_status": task.status, "status": prior_status, "reason": "team_unreachable"}
-        assignee = task.assignee if prior_status == CLAIMED else None
+        if prior_status == CLAIMED:
+            assignee = task.assignee
+        else:
+            assignee = None
         states.move(tx, now, prior_status, "take back", "system", payload, assignee=assignee)
 
 
@@ -105,12 +108,12 @@ def claimable(tx: Transaction, instance: Session, limit: int = 10) -> list[Task]
 
 
 class _Wanted:
-    """What a session looks for in the queue."""
+    """The tasks that a session looks for in the queue."""
 
     def __init__(self, tx: Transaction, instance: Session, types: list[str], files: list[str]):
         self.tx = tx
         self.instance = instance
-        # Nobody has an open task, so its requester alone decides who may see it.
+        # An open task has no assignee, so its requester alone decides about its visibility.
         self.strangers = sorted(rows.Sight(tx, instance).strangers)
         self.types = list(dict.fromkeys(types))
         named = f"SELECT 1 FROM {rows.ITEMS.format('tasks.files')} named WHERE named.value IN {rows.AMONG}"
@@ -124,7 +127,9 @@ class _Wanted:
             more, values = f" AND type IN {rows.AMONG}{more}", (states.as_json(self.types), *values)
         own = (self.instance.scope, self.instance.id, *values, limit)
         found = rows.find(self.tx, MINE.format(more=more), own)
-        return found + self._queued(limit - len(found)) if len(found) < limit else found
+        if len(found) < limit:
+            return found + self._queued(limit - len(found))
+        return found
 
     def _queued(self, limit: int) -> list[Task]:
         more, values = self.narrow, self.values
@@ -158,15 +163,18 @@ def _refuse_unless_possible(tx: Transaction, task: Task, instance: Session) -> N
 
 
 def _elsewhere(tx: Transaction, task: Task, instance: Session) -> str:
-    """Who on another machine has the task, for those that one may meet; empty where it is nobody there."""
-    holder = session_table.live(tx, task.assignee) if task.assignee else None
+    """Return the name of the session on another machine that has the task, if it may be known; else an empty text."""
+    if task.assignee:
+        holder = session_table.live(tx, task.assignee)
+    else:
+        holder = None
     if holder is None or holder.runtime != TEAM or not may_meet(instance.label, holder.label):
         return ""
     return f": {name_of(holder)} has it"
 
 
 def _refuse_while_unread(tx: Transaction, instance: Session, task_id: str) -> None:
-    """New work waits until the mail has been read, which may be about that work.
+    """Refuse new work until the mail has been read: it may be about that work.
 
     The notice that one has been given this very task is no reason to wait.
     """
@@ -191,11 +199,14 @@ def _refuse_while_unread(tx: Transaction, instance: Session, task_id: str) -> No
 
 
 def _without_dead_holder(tx: Transaction, task: Task) -> Task:
-    """Return `task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
+    """Return `task`, reopened if its session is gone, unnoticed so far, or if it has no session."""
     holder = task.assignee
     if task.status not in (CLAIMED, IN_PROGRESS) or (holder and session_table.live(tx, holder)):
         return task
-    row = session_table.get(tx, holder) if holder else None
+    if holder:
+        row = session_table.get(tx, holder)
+    else:
+        row = None
     if row is None:
         return states.release(tx, task)
     reactions.session_gone(tx, row, "reclaimed")
@@ -203,7 +214,7 @@ def _without_dead_holder(tx: Transaction, task: Task) -> Task:
 
 
 def _reopen(db: Database, instance: Session) -> bool:
-    """Make tasks of this scope claimable that nobody has any more; whether there were any."""
+    """Make tasks of this scope claimable whose sessions are gone; return True if there were any."""
     if not _dead_holders(db, instance) and not states.abandoned(db, instance.scope):
         return False
     with db.writing() as tx:
@@ -216,7 +227,7 @@ def _reopen(db: Database, instance: Session) -> bool:
 
 
 def _dead_holders(tx: Transaction, instance: Session) -> list[Session]:
-    """Return sessions of this scope that have gone and still hold tasks, which would be free otherwise."""
+    """Return gone sessions of this scope that still hold tasks; the tasks would be free otherwise."""
     return [
         row
         for row in session_table.all_gone(

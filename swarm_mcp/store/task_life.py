@@ -1,11 +1,11 @@
-"""The life of a task: which status may follow which, by whose hand, and what the end of one means for others.
+"""The life of a task: the table of status changes, their allowed actors, and the tasks of sessions that leave.
 
-Nothing else in this package writes ``tasks.status``. Modules of their own decide whether something is
-due (requests, holders, endings); what they then do is a row of `TRANSITIONS`.
+No other module writes ``tasks.status``. Other modules decide if a change is due (`task_requests`, `task_claims`,
+`tasks`); the change itself is a row of `TRANSITIONS`.
 
-A dependency that has been deleted counts as done: ended tasks are kept for a day only, and those that
-failed have cancelled their dependents long before. A task names only tasks that were there before it,
-so there are no circles; chains may be long, so nothing here calls itself.
+A dependency that has been deleted counts as done: ended tasks are kept for a day only, and those that failed have
+cancelled their dependents long before. A task names only tasks that were there before it, so there are no circles;
+chains may be long, so nothing here calls itself.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ else:
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one
 
-# Who may do it.
-ANYONE = "anyone"  # who may see the task at all
+# Allowed actors.
+ANYONE = "anyone"  # every session that may see the task
 ASSIGNEE = "assignee"
 PARTY = "requester or assignee"
 STORE = "store"  # follows from something else that happened
 
-# Status before, status after, who, how.
+# Status before, status after, actor, kind of change.
 TRANSITIONS = (
-    (NEW, OPEN, ANYONE, "request"),  # nothing to wait for, nobody named
+    (NEW, OPEN, ANYONE, "request"),  # nothing to wait for, no assignee
     (NEW, CLAIMED, ANYONE, "request"),  # nothing to wait for, an assignee named
     (NEW, BLOCKED, ANYONE, "request"),  # waits for other tasks
     (NEW, APPROVAL_REQUIRED, ANYONE, "request"),
@@ -78,7 +78,7 @@ TRANSITIONS = (
     (APPROVAL_REQUIRED, CANCELLED, PARTY, "end"),
     (CLAIMED, OPEN, STORE, "release"),  # its session has gone
     (IN_PROGRESS, OPEN, STORE, "release"),
-    (IN_PROGRESS, OPEN, STORE, "take back"),  # nobody could tell whether another machine has claimed it
+    (IN_PROGRESS, OPEN, STORE, "take back"),  # it is unknown if another machine has claimed it
     (IN_PROGRESS, CLAIMED, STORE, "take back"),
     (CLAIMED, OPEN, STORE, "take back"),
 )
@@ -106,8 +106,7 @@ _SCOPES = (
     " WHERE places.scope IS NOT NULL)"
     " SELECT scope FROM places WHERE scope IS NOT NULL"
 )
-# Who holds tasks of a scope without being registered, hopping from holder to holder; the order is that of
-# the index on what is held, which has nothing else in it.
+# Unregistered holders of a scope's tasks, hopping from holder to holder; the order is that of the index on held tasks.
 _HOLDER = (
     f"SELECT assignee FROM tasks WHERE {rows.SOUND} AND scope = ?1 AND status IN ('claimed', 'in_progress')"
     " AND assignee"
@@ -123,7 +122,7 @@ _AT_ONCE = 100
 
 
 def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
-    """Return why `actor` (an instance id, None for the store itself) may not do that; empty where it may."""
+    """Return the reason why `actor` (an instance id, None for the store itself) may not do that; empty if it may."""
     status = task.status
     who = _WHO.get((status, target, how))
     if who is None:
@@ -150,10 +149,10 @@ def create(tx: Transaction, task: dict[str, Any], actor: str, payload: dict[str,
 def move(
     tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict[str, Any], **columns: object
 ) -> Task:
-    """Inside a transaction: take `task`, as just read, to `target`, with its event; the task as it is then.
+    """Inside a transaction: take `task`, as just read, to `target`, with its event; return the task as it is then.
 
-    `columns` change with the status. `actor` may be ``system`` for what the store itself does. Raises
-    Refused where the table does not allow it.
+    `columns` change with the status. `actor` may be ``system`` for the store itself. Raises Refused if the table does
+    not allow it.
     """
     why = refusal(task, target, how, actor)
     if why:
@@ -174,7 +173,7 @@ def move(
 
 
 def stamp(tx: Transaction, scope: str) -> int:
-    """Inside a transaction: a ``changed_at`` in ms later than any in `scope`, so that nobody who waits misses it.
+    """Inside a transaction: return a ``changed_at`` in ms later than any in `scope`, so that no waiter misses it.
 
     A time more than a day ahead is another program's fault, and not counted from: the column could not grow on.
     """
@@ -210,7 +209,7 @@ def _impossible(task: Task, target: str, how: str) -> str:
 
 
 def keys_of(task: Task) -> list[str]:
-    """Return by what names its declared files may be locked. Asks the file system, which may be slow."""
+    """Return the keys under which its declared files may be locked. Asks the file system, and so may be slow."""
     return [key_of(file) for file in task.files or ()]
 
 
@@ -231,7 +230,7 @@ REACHED = (
 
 
 class Dependencies(NamedTuple):
-    """How a task stands with its dependencies: `met`, waiting, or `failed` (the id of one that came to nothing).
+    """The state of a task's dependencies: `met`, waiting, or `failed` (the id of one that came to nothing).
 
     `gone` is the first one that has been deleted, `status` that of the failed one; both else empty.
     """
@@ -251,7 +250,10 @@ def statuses(tx: Transaction, ids: list[str]) -> dict[str, str]:
 def dependencies_of(tx: Transaction, task: dict[str, Any]) -> Dependencies:
     """Return how `task` stands now."""
     needed = task["depends_on"] or []
-    known = statuses(tx, needed) if needed else {}
+    if needed:
+        known = statuses(tx, needed)
+    else:
+        known = {}
     gone = next((task_id for task_id in needed if task_id not in known), "")
     for task_id in needed:
         if known.get(task_id) in (FAILED, CANCELLED):
@@ -261,7 +263,9 @@ def dependencies_of(tx: Transaction, task: dict[str, Any]) -> Dependencies:
 
 def ready_status(task: dict[str, Any]) -> str:
     """Return the status of a task that nothing keeps from being done."""
-    return CLAIMED if task["assignee"] else OPEN
+    if task["assignee"]:
+        return CLAIMED
+    return OPEN
 
 
 def because_of(cause: Dependencies) -> str:
@@ -271,7 +275,10 @@ def because_of(cause: Dependencies) -> str:
 
 def dependents(tx: Transaction, task: Task) -> list[Task]:
     # Most lists are told apart by a look for the bare id; one that JSON may spell otherwise is in every text.
-    plain = task.id if task.id.replace("-", "").isalnum() and task.id.isascii() else ""
+    if task.id.replace("-", "").isalnum() and task.id.isascii():
+        plain = task.id
+    else:
+        plain = ""
     return rows.find(
         tx,
         f"scope = ? AND {WAITING} AND instr(depends_on, ?)"
@@ -283,8 +290,8 @@ def dependents(tx: Transaction, task: Task) -> list[Task]:
 def leave(tx: Transaction, row: Session, reason: str) -> None:
     """Inside a transaction: free the tasks of instance `row`, which is being removed for `reason`.
 
-    What it was doing is open again; what still waits only loses its name. Where it was ``reclaimed``
-    the others of its scope are told.
+    Tasks under way are open again; waiting ones only lose their assignee. If the session was ``reclaimed`` the others
+    of its scope are told.
     """
     released = []
     for place in tx.rows(_SCOPES):
@@ -302,9 +309,9 @@ def vacate(tx: Transaction, row: Session) -> None:
 
 
 def release(tx: Transaction, task: Task) -> Task:
-    """Inside a transaction: a task whose session has gone is open to anyone again.
+    """Inside a transaction: open a task whose session has gone to any session again.
 
-    How far it came is still worth knowing; that its session was stuck, and when it meant to report, is not.
+    Its progress is still worth knowing; that its session was stuck, and when it meant to report, is not.
     """
     payload = {"status": OPEN, "prior_status": task.status, "result": None, "reason": "assignee_gone"}
     over = {"assignee": None, "blocked_reason": None, "expected_next_update_at": None}
@@ -312,7 +319,7 @@ def release(tx: Transaction, task: Task) -> Task:
 
 
 def abandoned(tx: Transaction, scope: str) -> list[Task]:
-    """Return some tasks that are claimed or in progress for nobody: another program's rows, or what it left behind."""
+    """Return some claimed or begun tasks without a session: rows of another program, or left behind by it."""
     found = _held(tx, scope, None)
     for ghost in tx.rows(_GHOSTS, (scope,)):
         if len(found) < _AT_ONCE:

@@ -1,6 +1,6 @@
-"""Tasks as they are read: whole rows, lists parsed, and only those that the reader may see.
+"""Reading tasks: whole rows, lists parsed, and only those that the reader may see.
 
-A scope may hold 100 000 tasks: who wants all of them lists them; `glance` is an answer that stays small.
+A scope may hold 100 000 tasks: `walk` lists all of them; `glance` is an answer that stays small.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MANY = 1000  # of one status; fewer are sorted faster than found among the other
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
 ORDER = "priority DESC, created_at, id"
 BY_AGE = "created_at, rowid"
-# A list column as a table; what another program left there and is no JSON counts as empty.
+# A list column as a table; another program's text that is no JSON counts as empty.
 ITEMS = "json_each(CASE WHEN json_valid({0}) THEN {0} ELSE '[]' END)"
-# What can be looked up and changed: another program may have left bytes where a name belongs.
+# Rows that can be looked up and changed: another program may have left bytes in the place of a name.
 SOUND = "typeof(tasks.id) = 'text' AND typeof(tasks.assignee) <> 'blob'"
 # The texts of one variable, `as_json` of a list of any length.
 AMONG = "(SELECT value FROM json_each(?))"
@@ -60,11 +60,14 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
         behind = "(created_at, rowid) > (?, ?)"
     else:
         order, kinds, names = ORDER, (object, object, str), ("priority", "created_at", "id")
-        # The first half is for the index, which knows no mixed order of a row's values.
+        # The first half is for the index, since no index has a mixed order of a row's values.
         behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
 
     def read(place: list[Any] | None, number: int) -> list[Record]:
-        where = f"{behind} AND {condition}" if place else condition
+        if place:
+            where = f"{behind} AND {condition}"
+        else:
+            where = condition
         sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
         return tx.rows(sql, (*(place or ()), *values))
 
@@ -79,13 +82,15 @@ def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = ""
     sight = Sight(tx, viewer)
     if not sight.has_strangers:
         row = tx.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
-        return row.n if row else 0
+        if row:
+            return row.n
+        return 0
     sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
     return sum(row.n for row in tx.rows(sql, values) if sight.sees(row))
 
 
 def beginning(tx: Transaction, viewer: Session, text: str, limit: int) -> list[Task]:
-    """Return a few of those tasks, whose ids begin with `text`, in order of creation."""
+    """Return a few of those tasks, with ids that begin with `text`, in order of creation."""
     condition = f"id >= ? AND id < ? || CAST(x'ff' AS TEXT) AND +scope = ? ORDER BY {BY_AGE} LIMIT {limit}"
     sight = Sight(tx, viewer)
     return [task for task in find(tx, condition, (text, text, viewer.scope)) if sight.sees(task)]
@@ -118,10 +123,10 @@ def current(tx: Transaction, viewer: Session, include_terminal: bool = True, ter
 
 
 def glance(tx: Transaction, viewer: Session, changed_after: int | None = None) -> dict[str, Any]:
-    """Return tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
+    """Return tasks by status, as `current` groups them, and ``terminal_counts``.
 
-    Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
-    (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
+    Of each status the first 50 (20 of those that end it), besides all changes after `changed_after` (``changed_at``,
+    milliseconds). The rest is counted in ``not_shown``: {status: number}.
     """
     sight = Sight(tx, viewer)
     known = _counted(tx, viewer, sight)
@@ -187,8 +192,14 @@ def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requ
 
 def _counted(tx: Transaction, viewer: Session, sight: Sight) -> dict[str, int]:
     """Return the number of tasks of each status, those left out that another identity hides."""
-    whose = "requester, assignee" if sight.has_strangers else "'' AS requester, '' AS assignee"
-    groups = "status, requester, assignee" if sight.has_strangers else "status"
+    if sight.has_strangers:
+        whose = "requester, assignee"
+    else:
+        whose = "'' AS requester, '' AS assignee"
+    if sight.has_strangers:
+        groups = "status, requester, assignee"
+    else:
+        groups = "status"
     groups_of = tx.rows(
         f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
     )
@@ -202,7 +213,7 @@ def _counted(tx: Transaction, viewer: Session, sight: Sight) -> dict[str, int]:
 def _changed(tx: Transaction, viewer: Session, after: int | None) -> list[Task]:
     if after is None:
         return []
-    # The same millisecond again: what it held then may have been seen without what came last in it.
+    # The same millisecond again: its last changes may not have been seen.
     condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
     return find(tx, condition, (viewer.scope, after))
 
@@ -223,60 +234,74 @@ def _first(tx: Transaction, viewer: Session, status: str, count: int) -> list[Ta
 
 
 def find(tx: Transaction, condition: str, values: tuple[Any, ...] | list[Any]) -> list[Task]:
-    """Return tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
+    """Return tasks by an SQL condition (with its ORDER BY), parsed; without rows without an id, which SQLite allows."""
     return [parsed(row) for row in tx.rows(f"{SELECT} WHERE {condition}", values) if row.id is not None]
 
 
 def get(tx: Transaction, scope: str, task_id: str) -> Task | None:
-    """Return one task of a scope, whoever may see it."""
+    """Return one task of a scope, visible or not."""
     found = find(tx, "id = ? AND scope = ?", (task_id, scope))
-    return found[0] if found else None
+    if found:
+        return found[0]
+    return None
 
 
 def seen(tx: Transaction, viewer: Session, task_id: str) -> Task | None:
-    """Return one task of the viewer's scope; None also where another identity hides it.
+    """Return one task of the viewer's scope; None also for a task hidden by another identity.
 
-    What it asked for or works on a session can name from wherever it has moved to.
+    A session can name tasks that it asked for or works on from any scope that it has moved to.
     """
     found = find(tx, "id = ?", (task_id,))
-    task = found[0] if found else None
+    if found:
+        task = found[0]
+    else:
+        task = None
     if task is None or viewer.id in (task.requester, task.assignee):
         return task
-    return task if task.scope == viewer.scope and Sight(tx, viewer).sees(task) else None
+    if task.scope == viewer.scope and Sight(tx, viewer).sees(task):
+        return task
+    return None
 
 
 def parsed(row: dict[str, Any]) -> Task:
-    """Return a row with its list columns as lists, None where there is none or it cannot be read."""
+    """Return a row with its list columns as lists; None for an empty or unreadable column."""
     return Task({**row, "files": texts_in(row["files"]), "depends_on": texts_in(row["depends_on"])})
 
 
 def texts_in(text: object) -> list[str] | None:
     """Return the list of texts behind a JSON column."""
     try:
-        value = loads(text) if isinstance(text, str) else None
+        if isinstance(text, str):
+            value = loads(text)
+        else:
+            value = None
     except (ValueError, RecursionError):
         value = None
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, str)]
+    return None
 
 
 class Sight:
-    """What one session (a row of ``instances``; at least ``id`` and ``label``) may see of tasks.
+    """The tasks that one session (a row of ``instances``; at least ``id`` and ``label``) may see.
 
-    A task shows the identity of its requester while that is registered, else of its assignee. Where
-    both have gone nobody is left to hide it from anyone. Sessions are looked up as tasks name them: there may
-    be many more of those.
+    A task shows the identity of its requester while that is registered, else of its assignee. After both have gone no
+    session is left to hide it. Sessions are looked up as tasks name them: there may be many more sessions.
     """
 
     def __init__(self, tx: Transaction, viewer: Session):
         self._tx = tx
         self._viewer = viewer
-        self._identity = "" if without_walls() else token(viewer.label or "", "identity")
+        if without_walls():
+            self._identity = ""
+        else:
+            self._identity = token(viewer.label or "", "identity")
         self._labels: dict[str, tuple[Any, ...]] = {}  # of a session, in a tuple: empty where it is not registered
         self._has_strangers: bool | None = None
 
     @property
     def has_strangers(self) -> bool:
-        """Whether there is anybody whose tasks the session may not know of."""
+        """True if there is a session whose tasks this one may not know of."""
         if self._has_strangers is None:
             sql = (
                 "SELECT 1 FROM instances WHERE instr(label, 'identity:')"
@@ -288,7 +313,7 @@ class Sight:
 
     @property
     def strangers(self) -> set[str]:
-        """The ids of all whose tasks the session may not know of."""
+        """The ids of all sessions whose tasks this one may not know of."""
         if not self.has_strangers:
             return set()
         rows = self._tx.rows("SELECT id, label FROM instances WHERE instr(label, 'identity:')")
@@ -296,7 +321,7 @@ class Sight:
         return {row.id for row in rows if row.id != mine.id and not may_meet(mine.label, row.label)}
 
     def sees(self, task: dict[str, Any]) -> bool:
-        """Tell whether the session may know of `task`."""
+        """Return True if the session may know of `task`."""
         if not self.has_strangers or self._viewer.id in (task["requester"], task["assignee"]):
             return True
         label = self._label_of(task["requester"]) or self._label_of(task["assignee"])
@@ -312,7 +337,7 @@ class Sight:
         return self._labels[instance_id]
 
 
-# What has not ended, as there are indexes on it: each on some statuses, which a question has to name as it does.
+# Statuses before an end, grouped by index: each index is on some statuses, and a question has to name them as it does.
 _UNFINISHED = ((states.CLAIMED, states.IN_PROGRESS), (states.BLOCKED, states.APPROVAL_REQUIRED), (states.OPEN,))
 
 

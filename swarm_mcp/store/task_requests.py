@@ -1,9 +1,9 @@
-"""Handing work over: one task, or a batch of tasks that refer to each other; and what those concerned are told.
+"""Handing work over: one task, or a batch of tasks that refer to each other, and the notices about them.
 
-A notice is stored with the change that it is about, in the scope in which its recipient is now, for that is where its
-inbox is; nobody writes to a session that is not registered. Functions that tell return ``[(recipient id, text)]``, for
-whoever then wakes the recipients. All texts begin with ``[auto] `` and name their tasks as ``(task_id: ...)``; by that
-the unread gate knows that a notice is about the very task that is being claimed.
+A notice is stored with the change that it is about, in the present scope of its recipient, since its inbox is there.
+Unregistered sessions get no notices. Functions that tell return ``[(recipient id, text)]``, for the caller to wake the
+recipients. All texts begin with ``[auto] `` and name their tasks as ``(task_id: ...)``; by that the unread gate knows a
+notice about the very task that is being claimed.
 """
 
 from __future__ import annotations
@@ -64,8 +64,11 @@ def request(db: Database, requester: Session, spec: dict[str, Any], notify: bool
     it is returned untouched (`existing`). Raises Refused.
     """
     try:
-        # Files are resolved outside of the transaction, which asks the file system, and only where there is need.
-        task = None if _is_taken(db, requester, spec) else _composed(requester, spec)
+        # Files are resolved outside of the transaction, since that asks the file system, and only if needed.
+        if _is_taken(db, requester, spec):
+            task = None
+        else:
+            task = _composed(requester, spec)
         with db.writing() as tx:
             session_life.require(tx, requester.id)
             sight = rows.Sight(tx, requester)
@@ -77,7 +80,10 @@ def request(db: Database, requester: Session, spec: dict[str, Any], notify: bool
             _check_links(tx, task, sight)
             _insert(tx, task)
             made = Task(task)
-            told = tell_assigned(tx, requester, made) if notify else []
+            if notify:
+                told = tell_assigned(tx, requester, made)
+            else:
+                told = []
             return {"task": made, "existing": False, "notices": told}
     except _Wrong as wrong:
         raise Refused(str(wrong)) from None
@@ -170,7 +176,7 @@ def _key(spec: dict[str, Any]) -> str:
 
 
 def _is_taken(tx: Transaction, requester: Session, spec: dict[str, Any]) -> bool:
-    """Tell whether there is a task with this key already; then nothing else in `spec` matters."""
+    """Return True if there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
     return bool(_key(spec)) and tx.row(sql, (requester.scope, _key(spec))) is not None
 
@@ -178,14 +184,19 @@ def _is_taken(tx: Transaction, requester: Session, spec: dict[str, Any]) -> bool
 def _existing(tx: Transaction, requester: Session, spec: dict[str, Any], sight: rows.Sight) -> dict[str, Any] | None:
     """Return the task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
-    found = rows.find(tx, "scope = ? AND idempotency_key = ?", (requester.scope, key)) if key else []
+    if key:
+        found = rows.find(tx, "scope = ? AND idempotency_key = ?", (requester.scope, key))
+    else:
+        found = []
     if found and not sight.sees(found[0]):
         raise _Wrong(
             "idempotency_key",
             f'Cross-identity coordination blocked: the idempotency key "{key}" is that of a task of another identity;'
             " choose another one",
         )
-    return found[0] if found else None
+    if found:
+        return found[0]
+    return None
 
 
 def _check_assignee(tx: Transaction, task: dict[str, Any]) -> None:
@@ -237,7 +248,7 @@ def _insert(tx: Transaction, task: dict[str, Any], batch_index: int | None = Non
 
 
 def _collected(details: list[dict[str, Any]], index: int, step: Callable[..., Any], *values: Any) -> Any:
-    """Return what `step` returns; what it finds wrong goes to `details`."""
+    """Return the result of `step`; its complaints go to `details`."""
     try:
         return step(*values)
     except _Wrong as wrong:
@@ -251,7 +262,7 @@ def _collected(details: list[dict[str, Any]], index: int, step: Callable[..., An
 def _placed(
     tx: Transaction, task: dict[str, Any], index: int, made: list[dict[str, Any] | None], count: int, sight: rows.Sight
 ) -> dict[str, Any]:
-    """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
+    """Check one item and insert it: later ones may name it. A complaint about any item undoes all in the end."""
     if task["depends_on"]:
         meant = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
         task["depends_on"] = list(dict.fromkeys(item for item in meant if item)) or None
@@ -277,7 +288,9 @@ def _referred(field: str, text: str, index: int, made: list[dict[str, Any] | Non
     if number > index:
         raise _Wrong(field, f"{text} is a forward reference: task {index + 1} may only name tasks before it")
     task = made[number - 1]
-    return task["id"] if task else ""
+    if task:
+        return task["id"]
+    return ""
 
 
 def _find_repeats(specs: list[dict[str, Any]], details: list[dict[str, Any]]) -> None:
@@ -322,7 +335,10 @@ def tell_assigned_together(tx: Transaction, requester: Session, tasks: list[Task
     for assignee, some in mine.items():
         listed = "; ".join(f"{_title(task)} [{named(task.type)}, {task.status}]" for task in some)
         waiting = any(task.status != CLAIMED for task in some)
-        later = " those that are claimed; you will be told when the others may begin" if waiting else ""
+        if waiting:
+            later = " those that are claimed; you will be told when the others may begin"
+        else:
+            later = ""
         text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
         told += _post(tx, requester, assignee, text, None)
     return told
@@ -341,7 +357,10 @@ def tell_ended(tx: Transaction, actor: Session, task: Task, summary: str | None)
     requester = task.requester
     if task.status == CANCELLED or requester == actor.id:
         return []
-    outcome = f": {quoted(summary, LONGEST_QUOTE)}" if summary and summary.strip() else ""
+    if summary and summary.strip():
+        outcome = f": {quoted(summary, LONGEST_QUOTE)}"
+    else:
+        outcome = ""
     text = f"{'Done' if task.status == DONE else 'Failed'}: {_title(task)}{outcome}"
     return _post(tx, actor, requester, text, task)
 
@@ -357,7 +376,7 @@ def tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[t
 
 
 def is_about(content: str, task_id: str) -> bool:
-    """Tell whether a message is nothing but such a notice about this task."""
+    """Return True if a message is nothing but such a notice about this task."""
     own = of_task(task_id, AUTO)
     return content.startswith(own) or (content.startswith(AUTO) and f"task_id: {task_id})" in content)
 
@@ -369,9 +388,15 @@ def _title(task: Task) -> str:
 def _post(
     tx: Transaction, sender: Session, recipient: str | None, text: str, task: Task | None
 ) -> list[tuple[str, str]]:
-    row = session_table.get(tx, recipient) if recipient else None
+    if recipient:
+        row = session_table.get(tx, recipient)
+    else:
+        row = None
     if row is None:
         return []
-    content = of_task(task.id, AUTO + text) if task else AUTO + text
+    if task:
+        content = of_task(task.id, AUTO + text)
+    else:
+        content = AUTO + text
     messages.post(tx, row.scope, sender.id, row.id, content)
     return [(row.id, content)]

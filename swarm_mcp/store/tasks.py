@@ -1,9 +1,8 @@
-"""Tasks: work that sessions hand to each other, as callers ask for it; and how tasks go on and end.
+"""Tasks under way: progress, approval, ends, and the effects of an end on locks and dependents.
 
-What else they promise is kept in the modules beside it: ``task_life`` (the life of a task, as a table, and what waits
-for what), ``task_reading``, ``task_requests`` and ``task_claims`` (taking one).
+Beside it: ``task_life`` (the table of status changes), ``task_reading``, ``task_requests`` and ``task_claims``.
 
-`instance` and `viewer` are sessions, of which ``id``, ``label`` and ``scope`` count. Whatever the rules forbid raises
+`instance` and `viewer` are sessions; only ``id``, ``label`` and ``scope`` count. A breach of the rules raises
 ``Refused``, whose `answer` is ``{"error", ...}``. Messages to others are stored in the change's own transaction and
 returned as ``[(recipient id, text)]``, for the caller to wake them with.
 """
@@ -36,7 +35,7 @@ def report_progress(
     expected_next_update_at: Any = UNCHANGED,
     begun: bool = True,
 ) -> dict[str, Any]:
-    """Say how far a task is; its four progress columns. What is not given stays, None clears it."""
+    """Say how far a task is; return its four progress columns. An omitted column stays, None clears it."""
     given = {"blocked_reason": blocked_reason, "expected_next_update_at": expected_next_update_at}
     changed = {name: value for name, value in given.items() if value is not UNCHANGED}
     due = changed.get("expected_next_update_at")
@@ -73,7 +72,10 @@ def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
         if standing.failed:
             target, columns = CANCELLED, {"result": states.because_of(standing)}
         else:
-            target = states.ready_status(task) if standing.met else BLOCKED
+            if standing.met:
+                target = states.ready_status(task)
+            else:
+                target = BLOCKED
         payload = {"status": target, "prior_status": task.status}
         # The contract leaves this event without an actor.
         moved = states.move(tx, task, target, "approve", None, payload, **columns)
@@ -91,7 +93,7 @@ def end(db: Database, actor: Session, task_id: str, status: str, result: str | N
 def complete(db: Database, actor: Session, task_id: str, record: dict[str, Any], status: str = DONE) -> dict[str, Any]:
     """Do as `end`, with a structured result from the arguments of ``complete_task``: also as ``result``.
 
-    A task that names an entry of a work tracker ends only with word of what became of that entry.
+    A task that names an entry of a work tracker ends only with an account of that entry.
     """
     import json
 
@@ -128,7 +130,7 @@ def _end(
     summary: str | None,
     complaint: Callable[[Task], str],
 ) -> dict[str, Any]:
-    """Do as `end`, unless there is a `complaint` of the task: what it still lacks, empty for nothing."""
+    """Do as `end`, unless there is a `complaint` of the task: a missing part of its end, empty without one."""
     if status not in TERMINAL:
         raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
     known = task_reading.seen(db, actor, task_id)
@@ -155,16 +157,16 @@ def lose_key(tx: Transaction, task_id: str, scope: str) -> None:
 
 
 def settle_vanished(tx: Transaction, scope: str | None = None) -> list[tuple[str, str]]:
-    """Inside a transaction: let go of tasks that nothing keeps blocked any more; the notices to assignees.
+    """Inside a transaction: let go of tasks that nothing keeps blocked any more; return the notices to assignees.
 
-    For cleanup, right after it has deleted ended tasks (`scope` None: everywhere). It also mends what another
-    program has left: dependencies that ended without their dependents hearing of it.
+    For cleanup, right after it has deleted ended tasks (`scope` None: everywhere). It also mends tasks that another
+    program has left blocked after their dependencies ended.
     """
     return _tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
 
 
 def _known(tx: Transaction, actor: Session, task_id: str) -> Task:
-    """Inside a transaction, which `actor` makes: the task. Raises Refused where it may not know of it."""
+    """Inside a transaction of `actor`: return the task. Raises Refused if the actor may not know of it."""
     session_life.require(tx, actor.id)
     task = task_reading.seen(tx, actor, task_id)
     if task is None:
@@ -177,7 +179,7 @@ def _tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[
 
 
 def _needs_entry(task: Task) -> bool:
-    """Tell whether a task belongs to an entry of a work tracker, which its end has to account for."""
+    """Return True if a task belongs to an entry of a work tracker, which its end has to account for."""
     return bool(task.tracker_required) or any(
         names_entry(task[name]) for name in ("idempotency_key", "title", "description")
     )
@@ -188,16 +190,19 @@ def _says_something(value: object) -> bool:
 
 
 def release_locks(tx: Transaction, task: Task, keys: list[str] | None = None) -> None:
-    """Inside a transaction: free what the assignee locked by the task's tag, or untagged on one of its files.
+    """Inside a transaction: release the assignee's locks with the task's tag, and untagged ones on its files.
 
-    `keys` as `keys_of` gives them; without them they are found here, where such a lock may be.
+    `keys` as `keys_of` gives them; without them they are found here, if there may be such a lock.
     """
     if not task.assignee:
         return
     held = "FROM context WHERE type = 'lock' AND instance_id = ?"
     if keys is None:
         untagged = tx.row(f"SELECT 1 {held} AND task_id IS NULL LIMIT 1", (task.assignee,))
-        keys = states.keys_of(task) if untagged else []
+        if untagged:
+            keys = states.keys_of(task)
+        else:
+            keys = []
     found = tx.rows(
         f"SELECT id, instance_id, scope, file, path_key, task_id {held}"
         f" AND (task_id = ? OR task_id IS NULL AND (file IN {task_reading.AMONG} OR path_key IN {task_reading.AMONG}))",
@@ -208,7 +213,7 @@ def release_locks(tx: Transaction, task: Task, keys: list[str] | None = None) ->
 
 
 def settle(tx: Transaction, ended: Task) -> list[Task]:
-    """Inside a transaction: what the end of a task means for those that wait for it; those that may begin now."""
+    """Inside a transaction: apply the end of a task to its dependents; return those that may begin now."""
     if ended.status == DONE:
         return _resume(tx, states.dependents(tx, ended), ended.id)
     cancel_dependents(tx, ended)
@@ -216,8 +221,8 @@ def settle(tx: Transaction, ended: Task) -> list[Task]:
 
 
 def cancel_dependents(tx: Transaction, ended: Task) -> None:
-    """Inside a transaction: cancel whatever depends on a task that came to nothing, however far down."""
-    if not states.dependents(tx, ended):  # which is found far sooner
+    """Inside a transaction: cancel all dependents of a task that came to nothing, however far down."""
+    if not states.dependents(tx, ended):  # found far sooner
         return
     reached = [row.id for row in tx.rows(states.REACHED, (ended.scope, ended.id))]
     tasks = {task.id: task for task in task_reading.find(tx, f"id IN {task_reading.AMONG}", (states.as_json(reached),))}
@@ -272,11 +277,14 @@ def _cancel(tx: Transaction, task: Task, cause: states.Dependencies) -> Task:
 
 
 def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope: str, machine: str) -> Task:
-    """Inside a transaction: a task as another machine has it, which followed the same table; `before`: as it was here.
+    """Inside a transaction: store a task as another machine has it, after the same table; `before`: as it was here.
 
-    `columns`: all but `scope` and `changed_at`. One that ends takes the locks of its assignee along.
+    `columns`: all but `scope` and `changed_at`. The end of a task ends the locks of its assignee for it.
     """
-    scope = before.scope if before else scope
+    if before:
+        scope = before.scope
+    else:
+        scope = scope
     task = Task({**columns, "scope": scope, "changed_at": states.stamp(tx, scope)})
     values = [states.as_json(value) if isinstance(value, list) else value for value in task.values()]
     if before is None:
@@ -284,7 +292,10 @@ def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope
     else:
         columns_set = ", ".join(f"{name} = ?" for name in task)
         tx.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
-    kind = "task.updated" if before else "task.created"
+    if before:
+        kind = "task.updated"
+    else:
+        kind = "task.created"
     payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
     tx.add_event(scope, kind, SYSTEM, task.id, payload)
     if before is not None and task.status in TERMINAL and before.status not in TERMINAL:

@@ -1,11 +1,11 @@
-"""What machines of a team share besides locks, as this store has it: messages, tasks and values.
+"""Documents of a team, as this store has them: messages, tasks and values that its machines share besides locks.
 
-Each is a *document* on the team's server, with a kind and a key. ``swarm_team_documents`` says which of them the server
-has, at which version, and what was here when both were last the same; how the rows here differ from that is what this
-machine has to post (``swarm_mcp.team.documents``). A message to a session of another machine waits there, with version
-0, until it is posted; one that came from elsewhere is remembered by its key, so that it is delivered once.
+A *document* is on the team's server, with a kind and a key. ``swarm_team_documents`` has for each its version on the
+server, and its state here when both were last the same; the difference to the present rows is to be posted
+(``swarm_mcp.team.documents``). A message to a session of another machine waits there, with version 0, until it is
+posted; a message from elsewhere is remembered by its key, so that it is delivered once.
 
-All that writes does so inside a transaction.
+All changes happen inside a transaction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OWN_VALUES = ("identity/herdr/", "identity/workspace/herdr/")
 
 
 class Known(Record):
-    """A row of ``swarm_team_documents``; `body` is JSON text, None where there is nothing here that it says."""
+    """A row of ``swarm_team_documents``; `body` is JSON text, None if nothing here corresponds."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class Known(Record):
 
 
 def known(tx: Transaction, repository: str, kind: str, key: str) -> Known | None:
-    """Return what is known of a document, or None."""
+    """Return the row of a document, or None."""
     return tx.row(
         "SELECT kind, key, version, body FROM swarm_team_documents WHERE repository = ? AND kind = ? AND key = ?",
         (repository, kind, key),
@@ -52,7 +52,7 @@ def known(tx: Transaction, repository: str, kind: str, key: str) -> Known | None
 
 
 def all_known(tx: Transaction, repository: str, kind: str) -> dict[str, Known]:
-    """Return what is known of documents of a kind, by their keys."""
+    """Return the rows of documents of a kind, by their keys."""
     rows = tx.rows(
         "SELECT kind, key, version, body FROM swarm_team_documents WHERE repository = ? AND kind = ?",
         (repository, kind),
@@ -62,7 +62,7 @@ def all_known(tx: Transaction, repository: str, kind: str) -> dict[str, Known]:
 
 
 def note(tx: Transaction, repository: str, kind: str, key: str, version: int, body: str | None) -> None:
-    """Write down what the server has, and what was here then."""
+    """Write down the server's version, and the state here at that time."""
     tx.change(
         "INSERT OR REPLACE INTO swarm_team_documents (repository, kind, key, version, body, noted_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -76,12 +76,12 @@ def forget(tx: Transaction, repository: str, kind: str, key: str) -> None:
 
 
 def begin_anew(tx: Transaction, repository: str) -> None:
-    """Forget what the server has, but which messages were delivered, or wait to be posted."""
+    """Forget all that the server has, except messages that were delivered or wait to be posted."""
     tx.change("DELETE FROM swarm_team_documents WHERE repository = ? AND kind <> ?", (repository, MESSAGE))
 
 
 def forget_old(tx: Transaction, repository: str) -> None:
-    """Forget which messages were delivered days ago."""
+    """Forget messages that were delivered days ago."""
     tx.change(
         "DELETE FROM swarm_team_documents WHERE repository = ? AND kind = ? AND version > 0 AND noted_at < ?",
         (repository, MESSAGE, tx.now() - REMEMBERED_SECONDS),
@@ -106,7 +106,9 @@ def unposted(tx: Transaction, repository: str) -> list[Known]:
 def recipient(tx: Transaction, session_id: str) -> Session | None:
     """Return a live session of this machine."""
     found = session_table.live(tx, session_id)
-    return found if found is not None and found.runtime != TEAM else None
+    if found is not None and found.runtime != TEAM:
+        return found
+    return None
 
 
 def deliver(tx: Transaction, recipient: Session, sender: str, content: str, told: bool, file: str) -> None:
@@ -120,7 +122,7 @@ def deliver(tx: Transaction, recipient: Session, sender: str, content: str, told
 
 
 def task(tx: Transaction, task_id: str) -> Task | None:
-    """Return a task, in whatever scope it is."""
+    """Return a task of any scope, or None."""
     return next(iter(task_reading.find(tx, "id = ?", (task_id,))), None)
 
 
@@ -131,7 +133,7 @@ def tasks_since(tx: Transaction, scope: str, changed_at: int) -> list[Task]:
 
 
 def in_order(tx: Transaction, task_ids: Iterable[str]) -> list[str]:
-    """Return the ids of tasks in the order in which they came to be here: each behind those that it depends on."""
+    """Return the ids of tasks in the order of their arrival here: each behind its dependencies."""
     rowids = {}
     for task_id in task_ids:
         row = tx.row("SELECT rowid AS number FROM tasks WHERE id = ?", (task_id,))
@@ -140,11 +142,11 @@ def in_order(tx: Transaction, task_ids: Iterable[str]) -> list[str]:
 
 
 def assignees(tx: Transaction, scopes: Iterable[str]) -> set[str]:
-    """Return who works on tasks of these scopes, here or elsewhere."""
+    """Return the assignees of tasks of these scopes, here or elsewhere."""
     found: set[str] = set()
     for scope in scopes:
         rows = tx.rows(
-            # By the index that has nothing but what is held; SQLite would rather look through all that ever was.
+            # By the index of held tasks alone; SQLite would rather look through all tasks.
             "SELECT DISTINCT assignee FROM tasks INDEXED BY swarm_task_held_idx WHERE scope = ?"
             " AND status IN ('claimed', 'in_progress') AND typeof(assignee) = 'text'",
             (scope,),
@@ -154,7 +156,7 @@ def assignees(tx: Transaction, scopes: Iterable[str]) -> set[str]:
 
 
 def take_task(tx: Transaction, repository: str, columns: dict[str, Any], scope: str, machine: str) -> Task:
-    """Make a task what another `machine` has made of it; a new one is put into `scope`.
+    """Store a task as another `machine` has changed it; a new one goes to `scope`.
 
     `columns`: all but `scope` and `changed_at`.
     """
@@ -164,7 +166,7 @@ def take_task(tx: Transaction, repository: str, columns: dict[str, Any], scope: 
 
 
 def move_task(tx: Transaction, task_id: str, scope: str) -> None:
-    """Let a task be in another scope from now on; its idempotency key comes back with what the team says of it."""
+    """Move a task to another scope; its idempotency key comes back with the team's next word about it."""
     tx.change("UPDATE tasks SET scope = ?, idempotency_key = NULL WHERE id = ?", (scope, task_id))
 
 
@@ -193,7 +195,9 @@ def _free_key(tx: Transaction, repository: str, columns: dict[str, Any], scope: 
 def values_changed_at(tx: Transaction, scope: str) -> int:
     """Return when a value of this scope was last changed: another number after each change."""
     row = tx.row("SELECT changed_at FROM kv_scope_updates WHERE scope = ?", (scope,))
-    return row.changed_at if row else 0
+    if row:
+        return row.changed_at
+    return 0
 
 
 def shared_values(tx: Transaction, scope: str) -> list[KeyValue]:
@@ -203,15 +207,17 @@ def shared_values(tx: Transaction, scope: str) -> list[KeyValue]:
 
 
 def shared_value(tx: Transaction, scope: str, key: str) -> KeyValue | None:
-    """Return a value of a scope, or None if there is none or the team does not share it."""
+    """Return a value of a scope, or None if it is not there or not shared."""
     row = tx.row(
         "SELECT key, value, owner_identity, updated_at FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue
     )
-    return row if row is not None and is_shared(row) else None
+    if row is not None and is_shared(row):
+        return row
+    return None
 
 
 def was_appended(tx: Transaction, scope: str, key: str) -> bool:
-    """Whether the last that was done to a value here was to append to it."""
+    """Return True if the last change of a value here was an append."""
     row = tx.row(
         "SELECT type FROM events WHERE scope = ? AND subject = ?"
         " AND type IN ('kv.set', 'kv.appended', 'kv.deleted') ORDER BY id DESC LIMIT 1",
@@ -221,7 +227,7 @@ def was_appended(tx: Transaction, scope: str, key: str) -> bool:
 
 
 def take_value(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any], machine: str) -> None:
-    """Make a value what another `machine` has made of it: `columns` are value, owner_identity, updated_at."""
+    """Store a value as another `machine` has set it: `columns` are value, owner_identity, updated_at."""
     _write(tx, scope, key, columns)
     text = columns["value"]
     payload = {"value": text, "length": length(text), "machine": machine}
@@ -229,7 +235,7 @@ def take_value(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any]
 
 
 def append_again(tx: Transaction, scope: str, key: str, columns: Mapping[str, Any], items: list[str]) -> None:
-    """Make a value what the team has with the `items` that were appended here meanwhile."""
+    """Store a value as the team has it, with the `items` that were appended here meanwhile."""
     _write(tx, scope, key, {**columns, "updated_at": tx.now()})
     tx.add_event(scope, "kv.appended", SYSTEM, key, f'{{"appended": [{",".join(items)}]}}')
 
@@ -248,9 +254,14 @@ def remove_value(tx: Transaction, scope: str, key: str) -> None:
 
 
 def tell(tx: Transaction, session_id: str | None, text: str) -> int:
-    """A message to a session of this machine, which its next hook tells; its id, 0 where the session has gone."""
-    session = recipient(tx, session_id) if session_id else None
-    return notices.post(tx, session, text) if session is not None else 0
+    """Add a message to a session of this machine, told by its next hook; return its id, 0 if the session has gone."""
+    if session_id:
+        session = recipient(tx, session_id)
+    else:
+        session = None
+    if session is not None:
+        return notices.post(tx, session, text)
+    return 0
 
 
 def unsay(tx: Transaction, message_id: int) -> None:
@@ -260,7 +271,7 @@ def unsay(tx: Transaction, message_id: int) -> None:
 
 
 def is_shared(row: KeyValue) -> bool:
-    """Tell whether the team has such a value: text, as all are that no other program has left there."""
+    """Return True if the team has such a value: text that this implementation has stored."""
     is_text = isinstance(row.key, str) and isinstance(row.value, str)
     return is_text and isinstance(row.owner_identity, (str, type(None))) and not row.key.startswith(OWN_VALUES)
 

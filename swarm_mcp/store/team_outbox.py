@@ -1,6 +1,6 @@
-"""Messages to sessions of other machines, which wait here until they are posted; and how documents are written.
+"""Messages to sessions of other machines, which wait here to be posted; and the form of documents.
 
-What a document says names files by their *places*, from the top of a work tree: each machine has its own folders.
+A document names files by their *places*, from the top of a work tree: each machine has its own folders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def canonical(body: object) -> str:
 
 
 def place_in(path: str, tops: Iterable[str]) -> str | None:
-    """Return `path` from the top of that of these work trees which it lies in; None where it is in none."""
+    """Return `path` from the top of the one of these work trees that it lies in; None outside of them."""
     for top in sorted(tops, key=len, reverse=True):
         if path == top:
             return ""
@@ -36,7 +36,7 @@ def place_in(path: str, tops: Iterable[str]) -> str | None:
 
 
 def path_at(place: object, top: str) -> str | None:
-    """Return the path of a `place` in the work tree with this `top`; None where it says no such thing."""
+    """Return the path of a `place` in the work tree with this `top`; None for a value that is no place."""
     if not isinstance(place, str) or "\0" in place:
         return None
     if place == "":
@@ -47,13 +47,15 @@ def path_at(place: object, top: str) -> str | None:
 
 
 def repository_of(tx: Transaction, recipient_id: str) -> str | None:
-    """Return in which repository a session works on another machine; None for sessions of this one."""
+    """Return the repository in which a session works on another machine; None for sessions of this one."""
     row = tx.row(
         "SELECT t.repository FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
         " JOIN swarm_team_trees t ON t.top = i.scope WHERE s.instance_id = ? AND s.runtime = ?",
         (recipient_id, TEAM),
     )
-    return row.repository if row else None
+    if row:
+        return row.repository
+    return None
 
 
 def send_away(

@@ -1,8 +1,8 @@
-"""Locks and places of other machines as ordinary rows of this store, and which rows of this one others are to have.
+"""Locks and places of other machines as ordinary rows of this store, and the rows of this one for others.
 
-Such a row has the name of its `machine`; one of this machine's own has none. A row of another machine never lapses, and
-its session never counts as gone here: only what that machine says removes it (``swarm_mcp.team.replica``). All that
-writes does so inside a transaction.
+Such a row has the name of its `machine`; a row of this machine has no name. A row of another machine never lapses, and
+its session never counts as gone here: only that machine's word removes it (``swarm_mcp.team.replica``). All changes
+happen inside a transaction.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HOST = "team:"  # before the machine's name, in place of a host: no pid means an
 
 
 class TeamRepository(Record):
-    """How far this machine's replica of one repository has come: a row of ``swarm_team_repositories``."""
+    """The progress of this machine's replica of one repository: a row of ``swarm_team_repositories``."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ def set_trees(tx: Transaction, wanted: dict[str, str]) -> None:
     for one in repositories(tx):
         if one not in left:
             tx.change("DELETE FROM swarm_team_repositories WHERE id = ?", (one,))
-            # Which messages were delivered stays known: whoever joins again is told of them again.
+            # Delivered messages stay known: a machine that joins again is told of them again.
             tx.change(
                 "DELETE FROM swarm_team_documents WHERE repository = ? AND (kind <> 'message' OR version = 0)",
                 (one,),
@@ -92,7 +92,7 @@ def set_trees(tx: Transaction, wanted: dict[str, str]) -> None:
 
 
 def leave(tx: Transaction, tops: Iterable[str]) -> None:
-    """Remove all that other machines have in these work trees, which take part no longer."""
+    """Remove all rows of other machines in these work trees, which take part no longer."""
     gone = tuple(tops)
     if not gone:
         return
@@ -107,16 +107,16 @@ def leave(tx: Transaction, tops: Iterable[str]) -> None:
 
 
 def note(tx: Transaction, /, repository: str, **columns: object) -> None:
-    """Write down what is now known of a repository's replica: columns of ``swarm_team_repositories``."""
+    """Write down the state of a repository's replica: columns of ``swarm_team_repositories``."""
     tx.change("INSERT OR IGNORE INTO swarm_team_repositories (id, state) VALUES (?, 'joining')", (repository,))
     names = ", ".join(f"{name} = ?" for name in columns)
     tx.change(f"UPDATE swarm_team_repositories SET {names} WHERE id = ?", (*columns.values(), repository))
 
 
 def own_locks(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
-    """Return locks in these work trees that were taken here and asked for: no automatic ones. Live or not.
+    """Return locks in these work trees that were taken here and asked for, live or not: no automatic ones.
 
-    What lies in a work tree inside of one of them is among them.
+    Locks in a work tree inside of one of them are included.
     """
     found: dict[str, Lock] = {}
     for top in tops:
@@ -134,11 +134,13 @@ def own_locks(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
 def of_ids(tx: Transaction, ids: Iterable[str]) -> list[Lock]:
     """Return those of these locks that are there."""
     wanted = tuple(ids)
-    return lock_rows.select(tx, f"AND c.id IN ({','.join('?' * len(wanted))})", wanted) if wanted else []
+    if wanted:
+        return lock_rows.select(tx, f"AND c.id IN ({','.join('?' * len(wanted))})", wanted)
+    return []
 
 
 def reaped(tx: Transaction, locks: list[Lock]) -> list[Lock]:
-    """Return those of `locks` that still hold; the others are removed, and whom it concerns is told."""
+    """Return the locks that still hold; remove the others, with words to the sessions concerned."""
     return lock_endings.reaped(tx, locks)
 
 
@@ -148,7 +150,7 @@ def live(tx: Transaction, locks: list[Lock]) -> list[Lock]:
 
 
 def own_places(tx: Transaction) -> list[Waiter]:
-    """Return the places in the line of those who wait on this machine."""
+    """Return the places in the line of waiters on this machine."""
     return [row for row in lock_queue.waiting(tx) if row.machine is None]
 
 
@@ -156,7 +158,10 @@ def living_in(tx: Transaction, tops: Iterable[str], more: Iterable[str] = ()) ->
     """Return the live sessions of this machine that work in these work trees, and those of `more` ids."""
     found = {row.id: row for top in tops for row in session_table.in_scope(tx, top)}
     for one in more:
-        row = None if one in found else session_table.live(tx, one)
+        if one in found:
+            row = None
+        else:
+            row = session_table.live(tx, one)
         if row is not None:
             found[row.id] = row
     return [row for row in found.values() if row.runtime != TEAM]
@@ -170,7 +175,7 @@ def renumber(tx: Transaction, fence: int, new_fence: int, tops: Iterable[str]) -
 
 
 def confirm(tx: Transaction, lock: Lock, team_fence: int) -> bool:
-    """Note that the team has granted a lock; whether it still is that lock."""
+    """Note that the team has granted a lock; return True if it still is that lock."""
     return bool(
         tx.change(
             "UPDATE context SET team_fence = ?, takes = NULL WHERE id = ? AND instance_id = ? AND machine IS NULL",
@@ -181,7 +186,10 @@ def confirm(tx: Transaction, lock: Lock, team_fence: int) -> bool:
 
 def restore(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
     """Give a lock taken here the mode and number that it has in the team."""
-    mode = None if told["mode"] == EXCLUSIVE else told["mode"]
+    if told["mode"] == EXCLUSIVE:
+        mode = None
+    else:
+        mode = told["mode"]
     tx.change("UPDATE context SET mode = ?, team_fence = ? WHERE id = ?", (mode, told["fence"], lock.id))
 
 
@@ -192,7 +200,7 @@ def void_grants(tx: Transaction, lock_ids: Iterable[str]) -> None:
 
 
 def place_posted(tx: Transaction, ticket: int, team_ticket: int | None) -> None:
-    """Note the number that the team has given to a place in the line; None for none."""
+    """Note the number that the team has given to a place in the line, None to clear it."""
     tx.change("UPDATE swarm_waiters SET team_ticket = ? WHERE ticket = ?", (team_ticket, ticket))
 
 
@@ -202,12 +210,12 @@ def met(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def drop(tx: Transaction, /, locks: list[Lock], reason: str, **payload: object) -> None:
-    """Remove locks, and tell whom it concerns: as ``LockEndings.drop``."""
+    """Remove locks, with words to the sessions concerned: as ``reactions.end_locks``."""
     reactions.end_locks(tx, locks, reason, **payload)
 
 
 def tell(tx: Transaction, instance_id: str, text: str, file: str = "") -> None:
-    """A message to a session of this machine, which its next hook tells; nothing where it has gone."""
+    """Add a message to a session of this machine, told by its next hook; nothing if it has gone."""
     session = session_table.live(tx, instance_id)
     if session is not None and session.runtime != TEAM:
         notices.post(tx, session, text, file)
@@ -226,9 +234,9 @@ def same(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def add_lock(tx: Transaction, lock_id: str, top: str, reach: Reach, told: Mapping[str, Any]) -> None:
-    """Add a row for what another machine has been granted, in the work tree with this `top`.
+    """Add a row for a lock that another machine was granted, in the work tree with this `top`.
 
-    `told`: what the server says of it, ``protocol.LockRow``.
+    `told`: the server's ``protocol.LockRow``.
     """
     lock = {
         **_told(tx, told),
@@ -245,13 +253,13 @@ def add_lock(tx: Transaction, lock_id: str, top: str, reach: Reach, told: Mappin
 
 
 def grant_anew(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
-    """Give a row of another machine's lock what the server says of it now: another mode, or another holder."""
+    """Change a row of another machine's lock to the server's present one: another mode, or another holder."""
     _change(tx, {**_told(tx, told), "created_at": tx.now()}, lock)
     denials.follow(tx, key_of_lock(lock), told["session"])
 
 
 def take_over(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
-    """Make a row of another machine's lock one of this machine's, whose session has been handed it."""
+    """Make a row of another machine's lock one of this machine's: its session has been handed the lock."""
     columns = {**_told(tx, told), "created_at": tx.now(), "machine": None, "id": new_id()}
     if told["ttl"] is not None:  # its lease begins anew
         columns.update(ttl=told["ttl"], renewed=clock.now(), booted=clock.boot(tx.here))
@@ -322,7 +330,9 @@ def mirrored_sessions(tx: Transaction) -> list[Session]:
 
 
 def miss_session(tx: Transaction, session: Session) -> None:
-    """A server that has lost something does not know a session of another machine, which may tell it again."""
+    """Mark a session of another machine as missing: a server that has lost rows does not know it, but may be told
+    again.
+    """
     tx.change("UPDATE swarm_sessions SET state = ? WHERE instance_id = ?", (MISSING, session.id))
 
 
@@ -342,7 +352,7 @@ def gather_sessions(tx: Transaction, tops: Iterable[str], scope: str) -> None:
 
 
 def remove_session(tx: Transaction, session: Session, reason: str = "deregistered") -> None:
-    """Remove a session of another machine, which has left."""
+    """Remove a session of another machine that has left."""
     reactions.session_gone(tx, session, reason)
 
 
@@ -362,7 +372,7 @@ def add_place(
     agent: str,
     mode: str,
 ) -> None:
-    """Add the place of somebody who waits on another machine, behind all that are there."""
+    """Add the place of a waiter on another machine, behind all that are there."""
     wants = [
         {
             "file": reach.file,
@@ -388,7 +398,7 @@ def add_place(
 
 
 def drop_own_place(tx: Transaction, team_ticket: int) -> None:
-    """Remove the place of somebody here that has this number in the team, whether it is waited in or not."""
+    """Remove the place of a waiter here that has this number in the team, live or not."""
     rows = tx.rows("SELECT ticket FROM swarm_waiters WHERE team_ticket = ? AND machine IS NULL", (team_ticket,))
     for row in rows:
         lock_queue.give_up(tx, row.ticket)

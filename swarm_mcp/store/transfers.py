@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 def transfer(
     db: Database, instance: Session, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
 ) -> Lock:
-    """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
+    """Give this session's lock on `file` to session `to_id`, past all waiters; return its row.
 
-    It keeps mode, lease and expected end, and has a new fence; a task it was for is no longer its end. `agent`
-    and `fence` name one grant of several. Raises Refused, UnknownInstance.
+    It keeps mode, lease and expected end, and has a new fence; a task no longer ends it. `agent` and `fence` name one
+    grant of several. Raises Refused, UnknownInstance.
     """
     reach = reach_of(instance, file)
     checked_note(note)
@@ -95,7 +95,10 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
     told = {"id": row.id, "content": row.content, "from": giver.id, **facts(row)}
     tx.add_event(lock.scope, "context.lock_acquired", taker.id, file, told)
     _settle(tx, row, taker)
-    words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
+    if note:
+        words = f" It says: {quoted(note, LONGEST_NOTE)}."
+    else:
+        words = ""
     if taker.runtime != TEAM:
         notices.post(
             tx,
@@ -111,12 +114,15 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
 
 
 def _clear_the_way(tx: Transaction, lock: Lock, reach: Reach, taker: Session, mode: str) -> None:
-    """See that nothing but `lock` itself would keep `taker` from it. What the taker has there becomes this one."""
+    """Make sure that only `lock` itself keeps `taker` from it. The taker's own lock there becomes this one."""
     for other in lock_endings.reaped(tx, lock_finder.meeting(tx, reach)):
         if other.id == lock.id:
             continue
         if keeps_out(other, taker.id, "", mode):
-            owner = "you also hold" if other.instance_id == lock.instance_id else "there is also a lock on"
+            if other.instance_id == lock.instance_id:
+                owner = "you also hold"
+            else:
+                owner = "there is also a lock on"
             raise Refused(f"{owner} {plain(other.file)}, which meets it: hand that over, or release it, first")
         same = lock_finder.is_same(other, reach)
         if other.instance_id == taker.id and not other.agent and same:
@@ -126,10 +132,10 @@ def _clear_the_way(tx: Transaction, lock: Lock, reach: Reach, taker: Session, mo
 
 
 def ask_for(db: Database, instance: Session, file: str, reason: str = "") -> list[Lock]:
-    """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way.
+    """Ask the holders that keep `file` from this session to hand it over or let it go; return the locks in the way.
 
-    Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
-    more. This session is told when the file is free. Refused where nobody holds it, or only strangers do.
+    Each holder gets one message, told by its next hook; asking again before it has been read says nothing more. This
+    session is told when the file is free. Refused for a free file, and if only strangers hold it.
     """
     wanted = request(instance, [file], note=reason)
     reach = wanted.reaches[0]
@@ -141,7 +147,10 @@ def ask_for(db: Database, instance: Session, file: str, reason: str = "") -> lis
             for r in lock_endings.reaped(tx, lock_finder.meeting(tx, reach))
             if keeps_out(r, instance.id, "", EXCLUSIVE)
         ]
-        refusal = None if theirs else Refused(f"nobody keeps {reach.file} from you: lock it")
+        if theirs:
+            refusal = None
+        else:
+            refusal = Refused(f"nobody keeps {reach.file} from you: lock it")
         known = [row for row in theirs if may_meet(instance.label, row.owner_label)]
         if theirs and not known:
             refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
@@ -162,8 +171,14 @@ def _ask(tx: Transaction, instance: Session, lock: Lock, file: str, reason: str)
     tx.add_event(lock.scope, "context.lock_requested", instance.id, held, payload)
     if notices.unread(tx, holder, instance.id, held):
         return
-    wants = "" if held == file else f" (it wants {named(file)})"
-    why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
+    if held == file:
+        wants = ""
+    else:
+        wants = f" (it wants {named(file)})"
+    if reason:
+        why = f": {quoted(reason, LONGEST_NOTE)}"
+    else:
+        why = ""
     notices.post(
         tx,
         holder,
@@ -180,9 +195,9 @@ def steal(
 ) -> dict[str, Any]:
     """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
 
-    `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
-    the file, on a folder over it, or on a pattern that covers it goes, and nobody's turn is waited for. Raises
-    LockRefused where somebody else has it, or what is below it, for good.
+    `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on the
+    file, on a folder over it, or on a pattern that covers it goes, without regard to waiters. Raises LockRefused if
+    another session holds it, or a file below it, for good.
     """
     wanted = request(instance, [file], note=reason, ttl=ttl, tool="steal_lock")
     reach = wanted.reaches[0]
@@ -237,7 +252,10 @@ def _note_theft(tx: Transaction, thief: Session, lock: Lock, reason: str, forced
     holder = session_table.live(tx, lock.instance_id)
     if holder is None or holder.runtime == TEAM:  # on its own machine the replica says it, with the path there
         return
-    why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
+    if reason:
+        why = f": {quoted(reason, LONGEST_NOTE)}"
+    else:
+        why = ""
     notices.post(
         tx,
         holder,
@@ -256,7 +274,9 @@ def _partner(tx: Transaction, instance: Session, to_id: str) -> Session:
 
 
 def _settle(tx: Transaction, lock: Lock, taker: Session) -> None:
-    """Who was denied by the old holder now waits for the new one. A circle of waiters is found by their waits."""
+    """Sessions that were denied by the old holder now wait for the new one. A circle of waiters is found by their
+    waits.
+    """
     key = key_of_lock(lock)
     denials.forget(tx, taker.id, [key])
     denials.follow(tx, key, taker.id)
@@ -273,15 +293,21 @@ def _tell_waiting(
         if session is None or session.id in told or session.runtime == TEAM:
             continue
         told.add(session.id)
-        how = f"{_name(giver, session)} has handed" if giver else f"{_name(taker, session)} has taken"
-        to = f" to {_name(taker, session)}" if giver else " from its holder"
+        if giver:
+            how = f"{_name(giver, session)} has handed"
+        else:
+            how = f"{_name(taker, session)} has taken"
+        if giver:
+            to = f" to {_name(taker, session)}"
+        else:
+            to = " from its holder"
         messages.post(tx, session.scope, "system", session.id,
             f"[auto] {how} the lock on {named(file)}{to}. You are still in line for it.",
         )  # fmt: skip
 
 
 def _name(whose: Session, viewer: Session) -> str:
-    """Return what a session is called to another one, with the id to write to."""
+    """Return the name of a session for another one, with the id to write to."""
     if not same_circle(token(viewer.label or "", "identity"), token(whose.label or "", "identity")):
         return "a session of another identity"
     return known_as(whose)

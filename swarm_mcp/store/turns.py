@@ -1,11 +1,10 @@
 """Taking turns at the store: one transaction at a time, and a fair wait for it.
 
-SQLite's own waiting asks again after 1 to 100 ms: whoever has waited longest asks least often, and is
-starved by those that have just come (for seconds, with 32 processes). Here those that found the store
-busy stand in line for a lock on its folder, which the system hands on in order of arrival. Whose turn it is writes as
-often as it likes for a few milliseconds, since what SQLite has read is good until somebody else writes; then it goes
-to the end of the line. Where nobody stands in line, there is none. The line is a courtesy: where it is held up or
-cannot be had, everybody asks for himself, only less often.
+SQLite's own waiting asks again after 1 to 100 ms: the longest waiter asks least often, and is starved by newcomers (for
+seconds, with 32 processes). Here processes that found the store busy stand in line for a lock on its folder, which the
+system hands on in order of arrival. The process whose turn it is writes as often as it likes for a few milliseconds,
+since SQLite's cache is good until another process writes; then it goes to the end of the line. The line is a courtesy:
+if it is held up or cannot be had, every process asks for itself, only less often.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ import errno
 import os
 import time
 
-TURN = 0.003  # with 32 processes everybody has one within 0.15 s
-# Before its turn is over the next in line is woken, which may take as long: nobody has the store meanwhile.
+TURN = 0.003  # with 32 processes each has one within 0.15 s
+# Before the turn is over the next in line is woken, which may take as long: no process has the store meanwhile.
 NOTICE = 0.001
-FIRST_PAUSE = 0.0001  # between the tries of whose turn it is
+FIRST_PAUSE = 0.0001  # between the tries of the process with the turn
 PAUSE = 0.004  # without a line
-PATIENCE = 0.4  # in line: longer than a line that moves takes, since who asks out of turn takes others' turns from them
+PATIENCE = 0.4  # in line: longer than a moving line takes, since a try out of turn takes time from others
 STRAY_PAUSE = 0.08  # between the tries of those in line, should the line not move
 
 
 def is_waited_for(folder: str) -> bool:
-    """Tell whether somebody stands in the line of this folder. Costs 6 us."""
+    """Return True if a process stands in the line of this folder. Costs 6 us."""
     try:
         import fcntl
 

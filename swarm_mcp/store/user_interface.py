@@ -1,9 +1,9 @@
 """User interfaces: the pane in which a session can be seen, and orders to the interface that shows it.
 
-A published pane is a kv value, ``{schema_version, backend, handle_kind, handle, pane_id}`` with
-``workspace_id``, ``tab_id``, ``socket_path`` where known and the pane's earlier names in
-``handle_aliases`` and ``pane_aliases``: a pane that is moved gets a new name and still answers to the
-old one. An order is claimed by an external interface, which reports what came of it.
+A published pane is a kv value, ``{schema_version, backend, handle_kind, handle, pane_id}`` with ``workspace_id``,
+``tab_id``, ``socket_path`` if known and the pane's earlier names in ``handle_aliases`` and ``pane_aliases``: a pane
+that is moved gets a new name and still answers to the old one. An order is claimed by an external interface, which
+reports the outcome.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
 _OLDER = "identity/herdr/"  # where panes were published once
 _NAMES = ("backend", "handle_kind", "handle")
-# What a lock and its owner show of the holder's pane.
+# The columns of the holder's pane that a lock and its owner show.
 PANE_COLUMNS = ("workspace_backend", "workspace_handle", "pane_id")
-# All that a pane's value may say; `details` is whatever its publisher likes.
+# All fields of a pane's value; `details` is free.
 PUBLISHED = (
     "schema_version", "backend", "handle_kind", "handle", "pane_id", "handle_aliases", "pane_aliases", "socket_path",
     "workspace_id", "tab_id", "details",
@@ -47,10 +47,10 @@ def publish(tx: Transaction, row: Session, pane: dict[str, str]) -> None:
 
 
 def republish(db: Database, row: Session, environment: Mapping[str, str], client_pid: int = 0) -> None:
-    """Make known the pane that `environment` names, where instance `row` has published another or none.
+    """Make known the pane that `environment` names, if instance `row` has published another one or nothing.
 
-    `client_pid` is the client that the environment comes from: a client's shared background server has
-    that of the terminal which happened to start it, and says nothing about this session.
+    `client_pid` is the client with that environment: a client's shared background server has the environment of the
+    terminal that happened to start it, which says nothing about this session.
     """
     from swarm_hook_core.process import runs_app_server
 
@@ -61,16 +61,16 @@ def republish(db: Database, row: Session, environment: Mapping[str, str], client
 
 
 def withdraw(tx: Transaction, instance_id: str) -> None:
-    """Inside a transaction: forget what an instance that has gone had published."""
+    """Inside a transaction: forget the pane of an instance that has gone."""
     for key in (_key(instance_id), f"{_OLDER}{instance_id}"):
         values.erase(tx, key)
 
 
 def repair(db: Database, row: Session, known: dict[str, Any], found: dict[str, str]) -> bool:
-    """Write back what a pane is called now; whether that was news.
+    """Write back the present name of a pane; return True if it is new.
 
-    `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
-    as its workspace tells them. Nothing is written where the session has published anew meanwhile.
+    `known` is the value that instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id`` as its
+    workspace tells them. Nothing is written if the session has published anew meanwhile.
     """
     if found["pane_id"] == known["handle"]:
         return False
@@ -86,7 +86,7 @@ def repair(db: Database, row: Session, known: dict[str, Any], found: dict[str, s
 
 
 def published(tx: Transaction, instance_id: str) -> dict[str, Any]:
-    """Return what an instance has published, empty where that is nothing or makes no sense."""
+    """Return the pane that an instance has published, empty without a sensible one."""
     rows = tx.rows(
         "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
         " WHERE i.id = ? ORDER BY k.key DESC",
@@ -109,7 +109,7 @@ def with_lock(tx: Transaction, shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_locks(tx: Transaction, shown: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield locks as listed, as `with_lock` does; what is hidden stays so. Panes are asked for once for all."""
+    """Yield locks as listed, as `with_lock` does; hidden ones stay so. Panes are asked for once for all."""
     known = all_published(tx)
     for lock in shown:
         pane = known.get(lock["instance_id"])
@@ -117,9 +117,9 @@ def with_locks(tx: Transaction, shown: Iterable[dict[str, Any]]) -> Iterator[dic
 
 
 def all_published(tx: Transaction) -> dict[str, dict[str, Any]]:
-    """Return what each instance has published, by its id."""
+    """Return the pane of each instance that has published one, by its id."""
     found: dict[str, dict[str, Any]] = {}
-    for prefix in (_OLDER, _key("")):  # what a session has under both it says under the second
+    for prefix in (_OLDER, _key("")):  # a value under the second key wins
         rows = tx.rows(
             f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
             " WHERE k.key >= ? AND k.key < ? AND k.scope = i.scope",
@@ -143,7 +143,9 @@ def enqueue(db: Database, scope: str, created_by: str | None, kind: str, payload
 def get(tx: Transaction, command_id: int) -> UiCommand | None:
     """Return one command."""
     row = tx.row("SELECT * FROM ui_commands WHERE id = ?", (command_id,), UiCommand)
-    return _parsed(row) if row else None
+    if row:
+        return _parsed(row)
+    return None
 
 
 def recent(tx: Transaction, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
@@ -164,7 +166,10 @@ def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iter
     condition, values = _in_state(scope, status)
 
     def read(place: list[Any] | None, number: int) -> list[UiCommand]:
-        behind = "AND id < ?" if place else ""
+        if place:
+            behind = "AND id < ?"
+        else:
+            behind = ""
         sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
         return tx.rows(sql, (*values, *(place or ())), UiCommand)
 
@@ -176,7 +181,9 @@ def count(tx: Transaction, scope: str, status: str = "") -> int:
     """Return how many commands `walk` has."""
     condition, values = _in_state(scope, status)
     row = tx.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
-    return row.n if row else 0
+    if row:
+        return row.n
+    return 0
 
 
 def outcome(tx: Transaction, command_id: int, seconds: float) -> UiCommand:
@@ -231,7 +238,9 @@ def _in_state(scope: str, status: str) -> tuple[str, tuple[Any, ...]]:
     """Return the condition, and its values, of a scope's orders. Raises SwarmError for no status of one."""
     if status and status not in UI_STATES:
         raise SwarmError(f"{status[:40]!r} is not a status of a ui command; choose from {', '.join(UI_STATES)}")
-    return ("scope = ? AND status = ?", (scope, status)) if status else ("scope = ?", (scope,))
+    if status:
+        return ("scope = ? AND status = ?", (scope, status))
+    return ("scope = ?", (scope,))
 
 
 def _same_server(known: dict[str, Any], pane: dict[str, str]) -> bool:
@@ -239,7 +248,7 @@ def _same_server(known: dict[str, Any], pane: dict[str, str]) -> bool:
 
 
 def _pane_of(text: str) -> dict[str, Any]:
-    """Return the pane that a value of the store says; empty where that is none."""
+    """Return the pane in a value of the store; empty for another value."""
     try:
         value = loads(text)
     except (ValueError, RecursionError):

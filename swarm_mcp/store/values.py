@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database, Transaction
 
 
-LONGEST_KEY, LONGEST_VALUE = 1024, 1 << 20  # bytes; whoever asks for a value gets it whole
+LONGEST_KEY, LONGEST_VALUE = 1024, 1 << 20  # bytes; a reader gets the whole value
 ORPHAN_SECONDS = 3600  # a value outlives its session by that much
 # Keys of a scope with a prefix, as a range of the index: no text of ours has the byte FF.
 _BEGINS = "scope = ? AND key >= ? AND key < ? || CAST(x'ff' AS TEXT)"
 
 
 class NotJson(SwarmError):
-    """What was to be added to a list is not JSON."""
+    """The text to add to a list is not JSON."""
 
 
 def walk(
@@ -34,7 +34,10 @@ def walk(
     from swarm_mcp.store import cursors
 
     def read(place: list[Any] | None, number: int) -> list[KeyValue]:
-        behind = "AND key > ?" if place else ""
+        if place:
+            behind = "AND key > ?"
+        else:
+            behind = ""
         sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
         return tx.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
 
@@ -51,9 +54,11 @@ def count(tx: Transaction, scope: str, viewer: str | None = None, prefix: str = 
 
 
 def get(tx: Transaction, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
-    """Return ``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
+    """Return ``{value, updated_at, owner_identity}``; None also if `viewer` may not read it."""
     row = tx.row("SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue)
-    return row if row and _open_to(row, viewer) else None
+    if row and _open_to(row, viewer):
+        return row
+    return None
 
 
 def put(db: Database, instance: Session, key: str, value: str) -> None:
@@ -66,11 +71,10 @@ def put(db: Database, instance: Session, key: str, value: str) -> None:
 
 
 def append(db: Database, instance: Session, key: str, value: str) -> int:
-    """Add one JSON value to the list under `key`; the list's new length.
+    """Add one JSON value to the list under `key`; return the list's new length.
 
-    What was there and is no list becomes its first item; text that is no JSON becomes a string. Numbers
-    keep every digit they were written with. Raises Refused where another identity owns the key,
-    NotJson.
+    A value that is no list becomes its first item; text that is no JSON becomes a string. Numbers keep every digit they
+    were written with. Raises NotJson, and Refused if another identity owns the key.
     """
     _require_key(key)
     try:
@@ -88,7 +92,7 @@ def append(db: Database, instance: Session, key: str, value: str) -> int:
 
 
 def delete(db: Database, instance: Session, key: str) -> bool:
-    """Remove a key; whether it was there. Raises Refused where another identity owns it."""
+    """Remove a key; return True if it was there. Raises Refused if another identity owns it."""
     with db.writing() as tx:
         row = _owned(tx, instance, key)
         if row:
@@ -103,28 +107,28 @@ def write(tx: Transaction, instance: Session, key: str, value: str) -> None:
 
 
 def declare(tx: Transaction, scope: str, key: str, value: str) -> None:
-    """Inside a transaction: set a value that is nobody's in particular, with its event."""
+    """Inside a transaction: set a value without an owner, with its event."""
     _store(tx, scope, key, value, None)
     tx.change("UPDATE kv SET owner_identity = NULL WHERE scope = ? AND key = ?", (scope, key))
     _set_event(tx, scope, key, value, None)
 
 
 def withdraw(tx: Transaction, scope: str, key: str) -> None:
-    """Inside a transaction: remove a key, whoever owns it, with its event."""
+    """Inside a transaction: remove a key of any owner, with its event."""
     row = get(tx, scope, key)
     if row:
         _delete(tx, scope, key, row.value, None)
 
 
 def erase(tx: Transaction, key: str) -> None:
-    """Inside a transaction: remove a key from every scope, whoever owns it."""
+    """Inside a transaction: remove a key of any owner from every scope."""
     for row in tx.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
         tx.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, key))
         touch(tx, row.scope)
 
 
 def touch(tx: Transaction, scope: str) -> None:
-    """Inside a transaction: note that something in a scope has changed, for those who wait for that."""
+    """Inside a transaction: note that something in a scope has changed, for waiting sessions."""
     tx.change(
         "INSERT INTO kv_scope_updates (scope, changed_at) VALUES (?, ?)"
         " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",
@@ -133,7 +137,7 @@ def touch(tx: Transaction, scope: str) -> None:
 
 
 def orphans(tx: Transaction, prefix: str, after: str, limit: int, scope: str | None) -> tuple[list[KeyValue], str]:
-    """Return values under `prefix` whose session is not registered in their scope: ``[{scope, key}]``.
+    """Return values under `prefix` of sessions that are not registered in their scope: ``[{scope, key}]``.
 
     Of the next `limit` keys behind `after`; with the last one looked at, empty at the end.
     """
@@ -152,7 +156,9 @@ def orphans(tx: Transaction, prefix: str, after: str, limit: int, scope: str | N
 
 
 def remove_orphans(tx: Transaction, rows: list[KeyValue], mode: str) -> list[str]:
-    """Inside a transaction: delete what `orphans` found; ``scope:key`` of each. `mode` is for the event."""
+    """Inside a transaction: delete the values that `orphans` found; return ``scope:key`` of each. `mode` is for the
+    event.
+    """
     removed: dict[str, list[str]] = {}
     for row in rows:
         tx.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, row.key))
@@ -165,7 +171,7 @@ def remove_orphans(tx: Transaction, rows: list[KeyValue], mode: str) -> list[str
 
 
 def _owned(tx: Transaction, instance: Session, key: str) -> KeyValue | None:
-    """Return what is under `key`. Raises Refused where this session may not change it."""
+    """Return the value under `key`. Raises Refused if this session may not change it."""
     row = get(tx, instance.scope, key)
     if row and not _open_to(row, identity_of(instance) or ""):
         raise Refused("KV key is owned by another identity")
@@ -196,7 +202,9 @@ def _set_event(tx: Transaction, scope: str, key: str, value: str, actor: str | N
 def identity_of(instance: Session) -> str | None:
     """Return the owner that keys of this session get: ``identity:NAME``, or None."""
     name = token(instance.label or "", "identity")
-    return f"identity:{name}" if name else None
+    if name:
+        return f"identity:{name}"
+    return None
 
 
 def _require_key(key: str) -> None:
@@ -230,7 +238,7 @@ def _open_to(row: Record, viewer: str | None) -> bool:
 
 
 def compact_json(text: str) -> str:
-    """Return one JSON document without the blanks between its parts. Raises ValueError where `text` is none."""
+    """Return one JSON document without the blanks between its parts. Raises ValueError if `text` is no JSON."""
     import re
 
     _read(text)
@@ -241,11 +249,14 @@ def compact_json(text: str) -> str:
 def appended_to(kept: object, item: str) -> tuple[str, int]:
     """Return the list under a key with `item` (compact JSON) added, and its length.
 
-    `kept` is what is there: a list, other JSON or plain text, which becomes the first item; or None.
+    `kept` is the present value: a list, other JSON or plain text, which becomes the first item; or None.
     """
     if kept is None:
         return f"[{item}]", 1
-    text = kept if isinstance(kept, str) else str(kept)
+    if isinstance(kept, str):
+        text = kept
+    else:
+        text = str(kept)
     try:
         value = _read(text)
     except ValueError:
@@ -257,13 +268,15 @@ def appended_to(kept: object, item: str) -> tuple[str, int]:
 
 
 def appended_since(before: str | None, now: str) -> list[str]:
-    """Return the items (compact JSON) that `appended_to` has added to `before` since; none where it is another list."""
+    """Return the items (compact JSON) that `appended_to` has added to `before` since; empty if it is another list."""
     first, items = items_of(before), items_of(now)
-    return items[len(first) :] if len(items) > len(first) and items[: len(first)] == first else []
+    if len(items) > len(first) and items[: len(first)] == first:
+        return items[len(first) :]
+    return []
 
 
 def is_list(kept: str) -> bool:
-    """Tell whether a value is a list."""
+    """Return True if a value is a list."""
     try:
         return isinstance(_read(kept), list)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Locks that hold in every work tree of a repository: what they are stored as, and which of them meet.
+"""Locks that hold in every work tree of a repository: their stored form, and the ones that meet a reach.
 
-Such a lock has, besides what every lock has, a name in its repository (``repository``, see
-``swarm_hook_core.repository``). Whoever asks for or writes a file in another work tree that takes part meets it
-there under the same name. A pattern is a matter of one work tree, but meets what others hold of files like any.
+Such a lock also has a name in its repository (``repository``, see ``swarm_hook_core.repository``). A request for a file
+in another work tree that takes part, or a write of it, meets the lock under the same name. A pattern is a matter of one
+work tree, but meets others' locks on files as usual.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def exist(tx: Transaction) -> bool:
-    """Tell whether there is one. One step into an index that has nothing else."""
+    """Return True if there is such a lock. One step into an index that has nothing else."""
     sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
     return tx.row(sql) is not None
 
 
 def meeting_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
-    """Return locks that meet `reach` through another work tree, live or not, whoever holds them."""
+    """Return locks of any holder that meet `reach` through another work tree, live or not."""
     if reach.key is None or not (reach.names or exist(tx)):
         return []
     tree = tree_of(reach)
@@ -62,8 +62,11 @@ def covering_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def seen_in(tx: Transaction, folder: str) -> dict[str, str]:
-    """Return, of other work trees' locks that hold in the one around `folder`: id -> what their path is there."""
-    tree = repository.tree_over(os.path.realpath(folder)) if exist(tx) else None
+    """Return, of other work trees' locks that hold in the one around `folder`: id -> their path there."""
+    if exist(tx):
+        tree = repository.tree_over(os.path.realpath(folder))
+    else:
+        tree = None
     if tree is None or not _takes_part(tx, tree):
         return {}
     found = _of_others(tx, tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
@@ -82,7 +85,10 @@ def spread(db: Database, folder: str) -> int:
     for row in lock_rows.select(db, f"{mine} AND c.mode IS NOT ?", (AUTO,)):
         if any(repository.place_of(row.path_key or "", top) is not None for top in tops):
             here = reach_in(row)
-            there = tree_of(here) if here else None
+            if here:
+                there = tree_of(here)
+            else:
+                there = None
             if here and there and there.common == tree.common:
                 names[row.id] = with_names(here, asked=False).names[0]
     with db.writing() as tx:
@@ -119,7 +125,7 @@ def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any])
         if row.id in found or is_in(row.path_key, tree):
             continue
         key = _key(tree.top, _place(row.repository or "", tree))
-        # A folder is one where it was locked, whether or not it is there here.
+        # A folder counts as one if it was one when it was locked, even if it is not there here.
         file = key.removeprefix(NO_CASE)
         here = reach_in({"file": file, "path_key": key, "base": key if row.base else ""})
         if here:
@@ -157,4 +163,6 @@ def _place(name: str, tree: Tree) -> str:
 def _key(top: str, place: str) -> str:
     """Return the key of the path `place` in the work tree with this top."""
     path = f"{top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
-    return NO_CASE + path.casefold() if place.startswith(NO_CASE) else path
+    if place.startswith(NO_CASE):
+        return NO_CASE + path.casefold()
+    return path

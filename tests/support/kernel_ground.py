@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ class KernelGround:
         """Give all that is there to the user."""
         if self.user != os.geteuid():
             for path in [self.folder, *self.folder.rglob("*")]:
-                os.chown(path, self.user, self.user, follow_symlinks=False)
+                with suppress(FileNotFoundError):  # a file that Python renames while it compiles
+                    os.chown(path, self.user, self.user, follow_symlinks=False)
 
     def file(self, name: str, text: str = "theirs\n") -> Path:
         """A file in the repository."""

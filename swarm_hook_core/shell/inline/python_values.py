@@ -16,6 +16,9 @@ TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
+    _List = list[Any]
+else:
+    _List = list
 
 LONGEST = 64 * 1024  # characters of a text
 MOST = 300  # elements of a list

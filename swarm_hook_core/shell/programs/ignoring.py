@@ -106,10 +106,10 @@ class IgnoreRules:
             is_last = number == len(names) - 1
             if not self.follows and not (is_last and self.finds_links) and os.path.islink(place):
                 return False
-            told = self._admits_entry(place, name, not is_last or os.path.isdir(place))
-            if told is False:
+            verdict = self._admits_entry(place, name, not is_last or os.path.isdir(place))
+            if verdict is False:
                 return False
-            if told is None:
+            if verdict is None:
                 answer = None
         if self.is_followed:
             return answer
@@ -118,9 +118,9 @@ class IgnoreRules:
     def _admits_entry(self, path: str, name: str, is_folder: bool) -> bool | None:
         """Return True if one file or folder is entered, apart from its folders."""
         if self.globs:
-            told = self._matched(self.globs, path, self.folder or "/", is_folder)
-            if told is not None:
-                return told  # a glob includes files, an ignore file's line excludes them
+            verdict = self._matched(self.globs, path, self.folder or "/", is_folder)
+            if verdict is not None:
+                return verdict  # a glob includes files, an ignore file's line excludes them
             if self.wants_globs and not is_folder:
                 return False
         ignored = self._ignored(path, is_folder)
@@ -168,19 +168,19 @@ class IgnoreRules:
             if file == ".gitignore":
                 top = self._repository(above)
             while top and (folder == top or folder.startswith(top.rstrip("/") + "/")):
-                told = self._matched_from(folder, self._file(folder, file), path, is_folder)
-                if told is not None:
-                    return told
+                verdict = self._matched_from(folder, self._file(folder, file), path, is_folder)
+                if verdict is not None:
+                    return verdict
                 if folder == "/":
                     break
                 folder = os.path.dirname(folder)
             if file == ".gitignore" and top:
                 rules = self._file(os.path.join(top, ".git", "info"), "exclude")
-                told = self._matched_from(top, rules, path, is_folder)
-                if told is None:
-                    told = self._matched(self._global(), path, self.folder or top, is_folder)
-                if told is not None:
-                    return told
+                verdict = self._matched_from(top, rules, path, is_folder)
+                if verdict is None:
+                    verdict = self._matched(self._global(), path, self.folder or top, is_folder)
+                if verdict is not None:
+                    return verdict
         return None
 
     def _repository(self, folder: str) -> str:
@@ -248,13 +248,13 @@ class IgnoreRules:
         """Return the answer of `folder`'s rules on `path`; ``unknown`` if the folder is above the root and releases
         differ.
         """
-        told = self._matched(rules, path, folder, is_folder)
+        verdict = self._matched(rules, path, folder, is_folder)
         if not rules or not self.folder or not self.root.startswith(folder.rstrip("/") + "/"):
-            return told
+            return verdict
         inside = os.path.relpath(path, self.folder)
         others = {self._matched(rules, os.path.join(root, inside), folder, is_folder) for root in self.roots}
-        if self.root == self.folder or others == {told}:
-            return told
+        if self.root == self.folder or others == {verdict}:
+            return verdict
         return "unknown"
 
     def _matched(self, rules: list[Rule], path: str, base: str, is_folder: bool) -> bool | None:

@@ -74,10 +74,10 @@ def _all(tests: Sequence[Admits]) -> Admits:
     def admits(path: str) -> bool | None:
         answer: bool | None = True
         for test in tests:
-            told = test(path)
-            if told is False:
+            verdict = test(path)
+            if verdict is False:
                 return False
-            if told is None:
+            if verdict is None:
                 answer = None
         return answer
 
@@ -143,10 +143,10 @@ class _Search:
                     return None
                 if path[len(root.rstrip("/")) + 1 :].count("/") >= int(deepest):
                     return False
-            told = rules.admits(path)
-            if told and (unsure or not self.can):
+            verdict = rules.admits(path)
+            if verdict and (unsure or not self.can):
                 return None
-            return told
+            return verdict
 
         return admits
 
@@ -168,12 +168,12 @@ class _Search:
             if self.can:
                 return self._line_holds(os.path.relpath(path, self.call.folder or "/"))
             return None
-        told = None
+        verdict = None
         if self.can:
-            told = self._read(path)
-        if told is None:
+            verdict = self._read(path)
+        if verdict is None:
             return self.ask(path)
-        return told
+        return verdict
 
     def _read(self, path: str) -> bool | None:
         try:
@@ -188,10 +188,10 @@ class _Search:
             lines.pop()
         answers = None
         for line in lines:
-            told = self._line_holds(line)
-            if told is None:
+            verdict = self._line_holds(line)
+            if verdict is None:
                 return None
-            if told != self.inverts:
+            if verdict != self.inverts:
                 answers = True
                 break
         return bool(answers) != self.without
@@ -201,11 +201,11 @@ class _Search:
         if self.tests is None:
             self.tests = self._made_tests()
         for test in self.tests:
-            told = None
+            verdict = None
             if test is not None:
-                told = test(line)
-            if told is not False:
-                return told
+                verdict = test(line)
+            if verdict is not False:
+                return verdict
         return False
 
     def _made_tests(self) -> list[Callable[[str], bool | None] | None]:

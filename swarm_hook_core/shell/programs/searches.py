@@ -186,15 +186,15 @@ class _FdAdmits:
         self.matches = matches
 
     def __call__(self, path: str) -> bool | None:
-        told = self.matches(path)
-        if told is False:
+        verdict = self.matches(path)
+        if verdict is False:
             return False
         reached = self.rules.admits(path)
         if reached is False:
             return False
         if reached is None:
             return None
-        return told
+        return verdict
 
 
 def _fd_rules(call: Call, root: str, options: Options, roots: list[str]) -> IgnoreRules:

@@ -126,12 +126,12 @@ def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
 ):
     rows, reach = world
     fill(store, rows)
-    asking, few = Asking("me", agent, mode), lock_finder.FEW
-    lock_finder.FEW = 2
+    asking, few = Asking("me", agent, mode), lock_rows.FEW
+    lock_rows.FEW = 2
     try:
         found = {lock.id for lock in lock_rows.in_place(store.database, reach, asking)}
     finally:
-        lock_finder.FEW = few
+        lock_rows.FEW = few
     met = [row for row in rows if row["id"] in compared(rows, reach)]
     assert found <= {row["id"] for row in met}
     keeping = {row["id"] for row in met if keeps_out(Lock(row), *asking[:3])}
@@ -190,7 +190,7 @@ def test_only_indexes_of_locks_are_asked(store: Store, asked: dict, asking: Aski
 def test_whoever_holds_a_hundredth_lock_below_is_among_those_a_waiter_waits_for(store: Store):
     """The locks that are looked at first are all of one holder; a circle through another one must still be found."""
     row = {"base": None, "pattern": None, "agent": None, "mode": None, "created_at": 1}
-    files = [f"{TOP}/{number}.py" for number in range(lock_finder.FEW * 2)]
+    files = [f"{TOP}/{number}.py" for number in range(lock_rows.FEW * 2)]
     rows = [{**row, "id": file, "file": file, "path_key": file, "instance_id": "other"} for file in files]
     rows[-1]["instance_id"], rows[-2]["agent"], rows[-3]["instance_id"] = "third", "one", "gone"
     fill(store, rows)
@@ -211,4 +211,4 @@ def test_of_the_many_locks_below_a_pattern_few_are_read(
     monkeypatch.setattr(store.database, "rows", lambda *asked: read.append(rows(*asked)) or read[-1])
     reach = reach_in({"file": f"{TOP}/{asked}", "pattern": asked, "base": TOP})
     assert bool(lock_rows.in_place(store.database, reach, Asking("me"))) == bool(most)
-    assert sum(map(len, read)) <= most * lock_finder.FEW
+    assert sum(map(len, read)) <= most * lock_rows.FEW

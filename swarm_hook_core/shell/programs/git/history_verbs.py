@@ -151,8 +151,8 @@ def _halfway(question: Question, bad: str, goods: list[str]) -> None:
             commit = question.repository.ask("merge-base", good, bad).strip()  # is tested first
             break
     else:
-        told = question.repository.ask("rev-list", "--bisect-vars", bad, "--not", *goods)
-        commit = told.partition("bisect_rev='")[2].partition("'")[0]
+        output = question.repository.ask("rev-list", "--bisect-vars", bad, "--not", *goods)
+        commit = output.partition("bisect_rev='")[2].partition("'")[0]
     if commit and commit != question.repository.ask("rev-parse", bad).strip():  # else it has found the one
         question.hit(question.repository.differing("HEAD", commit, question.locked))
 

@@ -74,12 +74,12 @@ class Pathspec:
         if self.is_unsure:
             answer = None
         for exclude, *item in self._items:
-            told = self._told(path, *item)
-            if exclude and told:
+            verdict = self._verdict(path, *item)
+            if exclude and verdict:
                 return False
-            if not exclude and (told or (told is None and answer is False)):
+            if not exclude and (verdict or (verdict is None and answer is False)):
                 answer = None
-                if told:
+                if verdict:
                     answer = True
         return answer
 
@@ -151,7 +151,7 @@ class Pathspec:
             self._folders[path] = os.path.isdir(os.path.join(self._top, path))
         return self._folders[path]
 
-    def _told(
+    def _verdict(
         self, path: str, own: str | None, pattern: Pattern[str] | None, founds: list[Found] | None
     ) -> bool | None:
         if founds:
@@ -165,12 +165,12 @@ class Pathspec:
         answer: bool | None = False
         for one in founds:
             root = os.path.realpath(one.root)
-            told: bool | None = False
+            verdict: bool | None = False
             if whole == root or whole.startswith(root.rstrip("/") + "/"):
-                told = one.admits(whole)
-            if told:
+                verdict = one.admits(whole)
+            if verdict:
                 return True
-            if told is None:
+            if verdict is None:
                 answer = None
         return answer
 

@@ -102,9 +102,9 @@ class Repository:
         options = ("--format=%x01%at", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root")
         if not paths:
             return {}
-        told = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
+        output = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
         found: dict[str, Any] = {}
-        for block in told.split("\x01")[1:]:
+        for block in output.split("\x01")[1:]:
             time_, _, names = block.partition("\0")
             if time_.isdigit():
                 found.update((name, max(int(time_), found.get(name, 0))) for name in _split(names.lstrip("\n")))
@@ -198,8 +198,8 @@ class Repository:
         paths = paths[:MOST_PATHS]
         if not paths:
             return set()
-        told = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
-        plain = [path for path, value in zip(told[::3], told[2::3]) if value in ("unspecified", "unset")]
+        output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
+        plain = [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
         if not plain:
             return set()
         try:

@@ -285,14 +285,14 @@ class Question:
 
     def chosen(self, specs: Pathspec, ask: Callable[[list[str]], Iterable[str]]) -> list[str]:
         """Return the answers of ``ask(paths)`` for the locked files that `specs` may match, if they do match."""
-        told = []
+        answers = []
         for path in ask(specs.narrowed(self.locked)):
             matches = specs.matches(path)
             if matches:
-                told.append(path)
+                answers.append(path)
             elif matches is None:
                 self.maybe([path])
-        return told
+        return answers
 
     def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list[str]:
         """The locked files that `specs` may mean and that are not as `tree` has them (see ``Repository.against``)."""

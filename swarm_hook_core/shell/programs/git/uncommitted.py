@@ -42,13 +42,15 @@ def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str
 
 
 def changes(
-    top: str,
+    top: str | None,
     files: Iterable[str],
     seconds: float,
     settings: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """``(changed, untracked)``: those of `files` that git knows and are not as it has them, and those it knows not."""
+    """Return ``(changed, untracked)``: the `files` that differ from the last commit, and those unknown to git."""
+    if top is None:
+        return [], []
     repository = Repository(top, seconds, settings, environment)
     named = {}
     for file in files:

@@ -104,8 +104,8 @@ def _switch_to_remote(question: Question, name: str, force: bool) -> bool:
     """
     if any(letter in name for letter in "*?[\\:~^ "):
         return False
-    told = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
-    found = told.rstrip("\n").split("\n")
+    output = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
+    found = output.rstrip("\n").split("\n")
     if len(found) != 1 or not found[0]:
         return False
     _switch(question, found[0], force)
@@ -256,8 +256,8 @@ def clean(question: Question) -> None:
     else:
         limits, top = [f":(top,literal){path}" for path in asked], question.repository.top
     answer = question.repository.ask("-C", top, "clean", "-n", *flags, "--", *limits)
-    told = [unquoted(line[len("Would remove ") :]) for line in answer.split("\n") if line.startswith("Would remove ")]
-    gone = [os.path.relpath(os.path.normpath(os.path.join(top, path)), question.repository.top) for path in told]
+    output = [unquoted(line[len("Would remove ") :]) for line in answer.split("\n") if line.startswith("Would remove ")]
+    gone = [os.path.relpath(os.path.normpath(os.path.join(top, path)), question.repository.top) for path in output]
     if options.has("-i", "--interactive"):
         question.maybe(gone)
     else:
@@ -311,10 +311,10 @@ def apply(question: Question) -> None:
     top = question.repository.top
     question.takes(os.path.relpath(path, top) for path in named if path.startswith(top + "/"))
     for path in question.locked if founds else ():
-        told = [one.admits(os.path.join(top, path)) for one in founds]
-        if any(told):
+        output = [one.admits(os.path.join(top, path)) for one in founds]
+        if any(output):
             question.takes([path])
-        elif None in told:
+        elif None in output:
             question.maybe([path])
 
 
