@@ -59,7 +59,7 @@ class Verdict:
         self.failed = failed
         self.plan: Plan | None = None
         self.entry = ""
-        self.owners: list[Any] | tuple[Any, ...] = ()
+        self.owners: list[Any] = []
 
     def add(self, found: "Verdict") -> None:
         """Take over the findings of one more rule."""
@@ -161,20 +161,22 @@ class Check:
         self.verdict = Verdict()
         self.is_part = core.is_within
         self.is_over = False
-        self.session: Session | None = None
-        self.reader: LockReader | None = None
+        self._session: Session | None = None
+        self._reader: LockReader | None = None
         self.claimed: Claimed | None = None
-        self.team_trees: Any = ()
+        self.team_trees: list[Any] = []
         self.now = 0.0
-        self._trail: Trail | bool | None = False  # False until it was asked for
+        self._trail: Trail | None = None
+        self._has_trail: bool | None = None  # None until it was asked for
         self._is_beside_others: bool | None = None
         self._peers: Peers | None = None
 
     @property
     def trail(self) -> "Trail | None":
         """The Trail of the call; None if this checkout wants no traces."""
-        if self._trail is False:
+        if self._has_trail is None:
             self._trail = self.find_trail()
+            self._has_trail = self._trail is not None
         return self._trail
 
     def find_trail(self) -> "Trail | None":
@@ -231,10 +233,32 @@ class Check:
         Both stay None if they are out of reach. The reader stays None too if the call does not have to be read and no
         other session has a lock: there are many shell calls, and few locks.
         """
-        self.session, self.reader = self.session_and_reader()
+        self._session, self._reader = self.session_and_reader()
         self.now = time.time()
-        if self.reader is not None and self.reader.others_hold(self.session.instance_id):
+        if self.is_joined and self.reader.others_hold(self.session.instance_id):
             self.session.mounts = self.reader.other_mounts(self.session.root)
+
+    @property
+    def is_known(self) -> bool:
+        """True if the session was found."""
+        return self._session is not None
+
+    @property
+    def is_joined(self) -> bool:
+        """True if the session and a reader of locks were found: the rules about other sessions can be asked."""
+        return self._reader is not None
+
+    @property
+    def session(self) -> "Session":
+        """The session that makes the call. Only once it is found."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def reader(self) -> "LockReader":
+        """The reader of the locks. Only once it is found."""
+        assert self._reader is not None
+        return self._reader
 
     def session_and_reader(self) -> "tuple[Session | None, LockReader | None]":
         """Return the session and the reader for `find_session`."""
@@ -289,7 +313,7 @@ class Check:
 
     def look_again(self) -> None:
         """Look for the session and the locks once more, since another session has come meanwhile."""
-        self._trail = False
+        self._has_trail = None
         self._is_beside_others = True
         self.find_session()
 

@@ -121,11 +121,11 @@ def alone(check: Check) -> "Verdict | None":
     Its text is noted, for a session that comes later.
     """
     check.find_session()
-    if check.reader is not None:
+    if check.is_joined:
         return None
-    if check.session is not None and not _is_left_unread(check, check.trail):
+    if check.is_known and not _is_left_unread(check, check.trail):
         check.look_again()
-        if check.reader is not None:
+        if check.is_joined:
             return protections(check)
     check.end()
     return None
@@ -145,19 +145,21 @@ def own_marks(check: Check) -> None:
 def claims(check: Check) -> None:
     """Claim the files of the call for this turn, at level `turn`; find the claims of other sessions."""
     trail = check.trail
-    is_by_turn = trail is not None and trail.is_by_turn and not check.is_question
-    if not is_by_turn and not has_claims():
+    if trail is None or not trail.is_by_turn or check.is_question:
+        trail = None  # the call claims nothing itself
+    if trail is None and not has_claims():
         return
     from swarm_hook_core.traces.claimed import Claimed
 
     check.claimed = Claimed(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
-    if is_by_turn:
+    if trail is not None:
         check.claimed.claim(trail.claims_of(check.effects))
 
 
 def locks(check: Check) -> "Verdict | None":
     """Protect locked and claimed files from writes of other sessions, and of other agents of the session."""
-    check.team_trees = check.reader.team_trees() if is_in_team() else ()
+    if is_in_team():
+        check.team_trees = check.reader.team_trees()
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
     if denial is not None or check.writes.has_names:
         return _denied(denial)

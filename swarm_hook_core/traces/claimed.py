@@ -64,7 +64,7 @@ class Claimed:
 
     def any(self) -> bool:
         """Return True if another session has any claim; those of departed sessions count."""
-        return bool(self._all())
+        return bool(self._met or self._all())  # a claim that was met counts, though it may have ended since
 
     def on(self, keys: Collection[str]) -> list[Held]:
         """Return a Held for each claim of others on a file with one of these keys, void ones too."""

@@ -249,22 +249,25 @@ class Arguments:
 
 class Verb:
     """One command: its `usages`, its `group` on the help page, the function that runs it and returns an exit code, and
-    its help.
+    its help. `refuses` as in `verb`.
     """
 
-    __slots__ = ("usages", "group", "run", "help")
+    __slots__ = ("usages", "group", "run", "help", "refuses")
 
-    def __init__(self, usages: tuple[Usage, ...], group: str, run: Callable[[Arguments], int]):
-        self.usages, self.group, self.run, self.help = usages, group, run, run.__doc__ or ""
+    def __init__(self, usages: tuple[Usage, ...], group: str, run: Callable[[Arguments], int], refuses: bool):
+        self.usages, self.group, self.run, self.refuses = usages, group, run, refuses
+        self.help = run.__doc__ or ""
 
 
-def verb(*usages: Usage, group: str) -> Callable[[Callable[[Arguments], int]], Verb]:
+def verb(*usages: Usage, refuses: bool = False, group: str) -> Callable[[Callable[[Arguments], int]], Verb]:
     """Make the function below a verb that can be called in these forms. Its docstring is the verb's help.
+
+    `refuses`: the error Refused is answered as "VERB failed: ...", with --json as the object {"error", ...}; exit 1.
 
     `group` is one of GROUPS. It is the last argument, and the name of a constant above: the help page reads it from the
     source (``verbs.declared``).
     """
-    return lambda run: Verb(usages, group, run)
+    return lambda run: Verb(usages, group, run, refuses)
 
 
 def parse(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:

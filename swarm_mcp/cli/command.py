@@ -16,7 +16,7 @@ from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
 from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
 from swarm_mcp.cli.words import clause
-from swarm_mcp.errors import PersonOnly, SwarmError
+from swarm_mcp.errors import PersonOnly, Refused, SwarmError
 
 # Errors that the owner of the machine can repair: no rights, a read-only or full file system, a file in place of a
 # folder.
@@ -78,7 +78,9 @@ def _run(verb: str, items: list[str]) -> int:
     arguments = parse(verb, command.usages, items)
     try:
         return command.run(arguments)
-    except PersonOnly as refusal:
+    except Refused as refusal:
+        if not command.refuses and not isinstance(refusal, PersonOnly):
+            raise
         return refused(arguments, verb, refusal.answer)
 
 

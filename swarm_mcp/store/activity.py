@@ -275,7 +275,7 @@ def payload_of(event: Event) -> dict[str, Any]:
             value = loads(event.payload)
         else:
             value = None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's payload, or a damaged one
         value = None
     if isinstance(value, dict):
         return value

@@ -130,7 +130,7 @@ def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any
     )  # fmt: skip
     found = tx.row("SELECT last_insert_rowid() AS id")
     if found:
-        return found.id
+        return int(found.id)
     return 0
 
 

@@ -132,7 +132,7 @@ class Inotify(FileEvents):
         while True:
             try:
                 data = os.read(self._handle, 65536)
-            except BlockingIOError:
+            except BlockingIOError:  # nothing more is pending
                 return touched
             at = 0
             while at < len(data):  # struct inotify_event: wd, mask, cookie, len; then the name
@@ -184,7 +184,7 @@ class Kqueue(FileEvents):
         for path in (self.folder, os.path.join(self.folder, self.name + "-wal")):
             try:
                 inode = os.stat(path).st_ino
-            except OSError:
+            except OSError:  # the file is not there now
                 inode = 0
             handle, known = self._watched.get(path, (-1, 0))
             if inode == known:
@@ -311,7 +311,7 @@ class Changes:
         try:
             found = os.stat(self.path)
             file = (found.st_dev, found.st_ino)
-        except OSError:
+        except OSError:  # there is no store yet
             file = None
         try:
             if file != self._file:

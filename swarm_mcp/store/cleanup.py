@@ -251,7 +251,7 @@ def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict
             report.update(_clean(tx, scope))
             if dry_run:
                 raise _RollBack
-    except _RollBack:
+    except _RollBack:  # a dry run ends so
         pass
     else:
         _drop_old_contents()
@@ -317,7 +317,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
 def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
     row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 

@@ -37,7 +37,7 @@ def place_of(text: str, kinds: Sequence[type]) -> list[Any] | None:
         return None
     try:
         place = loads(bytes.fromhex(text).decode())
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # no cursor of ours: said below
         place = None
     if not isinstance(place, list) or len(place) != len(kinds) or not all(map(isinstance, place, kinds)):
         raise UsageError(f"{text[:40]!r} is no place in this listing: `after` takes what an earlier answer had as next")

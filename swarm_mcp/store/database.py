@@ -388,7 +388,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     """Return an identity of the file at `path`; None without a file."""
     try:
         found = os.lstat(path)
-    except OSError:
+    except OSError:  # there is no file
         return None
     return found.st_dev, found.st_ino
 

@@ -387,7 +387,7 @@ def key_of_lock(lock: Lock | Waiter) -> str:
 def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
     """Return what the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
-    `lock` is a row of ``LockTable``, or a waiter that goes first.
+    `lock` may also be a waiter that goes first.
     """
     path = attempt.path or lock.file
     told: dict[str, Any] = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}

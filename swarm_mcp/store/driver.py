@@ -61,7 +61,7 @@ def _bundled() -> Any:
         with without_functools():
             module = spec.loader.create_module(spec)
             spec.loader.exec_module(module)
-    except ImportError:
+    except ImportError:  # built for another Python
         return None
     sys.modules["pysqlite3._sqlite3"] = module
     return module

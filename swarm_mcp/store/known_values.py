@@ -80,7 +80,7 @@ def _recorded(tx: Transaction, scope: str) -> dict[str, Any] | None:
             value = loads(row.value)
         else:
             value = None
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # another program's value: no owner
         return None
     if isinstance(value, dict) and isinstance(value.get("instance_id"), str):
         return value
@@ -169,5 +169,5 @@ def entry_in(text: str | None) -> str:
 def _parsed(text: str) -> Any:
     try:
         return loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # plain text, and no JSON
         return text

@@ -69,7 +69,7 @@ def next_due(tx: Transaction) -> float | None:
     )
     ends = [row.renewed + row.ttl * (1 if row.warned else 1 - WARNED_AT) for row in rows]
     if ends:
-        return min(ends) - clock.now()
+        return float(min(ends) - clock.now())
     return None
 
 

@@ -35,7 +35,7 @@ AT_ONCE = 200  # leases that are looked at together
 def release(tx: Transaction, instance: Session, reach: Reach, agent: str, fence: int | None) -> int:
     """Inside a transaction: delete this session's locks on that very path or pattern; how many it still held.
 
-    `agent` and `fence` as in ``Locks.release``.
+    `agent` and `fence` as in ``locks.release``.
     """
     deleted = _deleted(tx, instance, reach, agent, fence)
     gone = [lock for lock in deleted if lock_rows.has_gone(tx, lock)]
@@ -102,7 +102,7 @@ def let_lapse(db: Database) -> bool:
     try:
         with db.hurried(), db.writing() as tx:
             settle_leases(tx)
-    except SwarmError:
+    except SwarmError:  # busy: the next process does it
         return False
     return True
 

@@ -8,7 +8,7 @@ from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import lock_finder, lock_rows
+from swarm_mcp.store import cursors, lock_finder, lock_rows
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.lock_rows import ON_FILES, OWN
 from swarm_mcp.store.naming import seconds_since
@@ -85,7 +85,7 @@ def walk(
     tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the locks of `held`, in its order, each with its cursor."""
-    from swarm_mcp.store import cursors, lock_pages
+    from swarm_mcp.store import lock_pages
 
     place = cursors.place_of(after, (int,)) or [0]
     for row in lock_pages.each(tx, scope, place[0]):
@@ -94,7 +94,6 @@ def walk(
 
 def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
     """Yield the locks on files that this session holds, in the order of their first grant."""
-    from swarm_mcp.store import cursors
 
     def read(place: list[Any] | None, number: int) -> list[Lock]:
         sql = (
@@ -116,7 +115,7 @@ def count_of(tx: Transaction, instance_id: str) -> int:
         (instance_id, MUTEX_PREFIX, end),
     )
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 

@@ -64,7 +64,7 @@ def waited(tx: Transaction, ticket: int) -> float:
     else:
         row = None
     if row:
-        return max(0.0, round(clock.now() - row.since, 1))
+        return float(max(0.0, round(clock.now() - row.since, 1)))
     return 0.0
 
 

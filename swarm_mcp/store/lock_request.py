@@ -94,7 +94,7 @@ def reach_in(row: dict[str, Any]) -> Reach | None:
     if row.get("pattern"):
         try:
             return _of_pattern(file, row["base"], row["pattern"])
-        except SwarmError:
+        except SwarmError:  # another program's pattern
             return None
     key = row["path_key"] or key_of(file)
     names = tuple(filter(None, [row.get("repository")]))

@@ -14,7 +14,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.message import Message, length, task_mark
-from swarm_mcp.store import session_table
+from swarm_mcp.store import cursors, session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
@@ -162,8 +162,6 @@ def peek(tx: Transaction, instance: Session, limit: int = 50) -> list[Message]:
 
 def walk_unread(tx: Transaction, instance: Session, after: str = "") -> Iterator[tuple[str, Message]]:
     """Yield what `peek` would give, as pages of a listing take it."""
-    from swarm_mcp.store import cursors
-
     condition, values = _waiting(tx, instance)
 
     def read(place: list[Any] | None, number: int) -> list[Message]:
@@ -182,7 +180,7 @@ def unread_count(tx: Transaction, instance: Session) -> int:
     condition, values = _waiting(tx, instance)
     row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 
@@ -194,8 +192,6 @@ def walk(
     `to` and `sender` are instance ids. `viewer` is the identity that looks on: mail of sessions that have another
     one is left out. Marks nothing.
     """
-    from swarm_mcp.store import cursors
-
     condition, values = _seen_in(tx, scope, viewer, to, sender)
 
     def read(place: list[Any] | None, number: int) -> list[Message]:
@@ -214,7 +210,7 @@ def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: s
     condition, values = _seen_in(tx, scope, viewer, to, sender)
     row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 
@@ -271,7 +267,7 @@ def _insert(
     )
     row = tx.row("SELECT last_insert_rowid() AS id")
     if row:
-        return row.id
+        return int(row.id)
     return 0
 
 

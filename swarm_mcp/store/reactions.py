@@ -145,7 +145,7 @@ def end_automatic(tx: Transaction, instance: Session, agent: str, over_ns: int |
     end_locks(tx, ended, "turn_ended")
 
 
-def end_locks(tx: Transaction, locks: list[Lock], reason: str = "", **payload: object) -> None:
+def end_locks(tx: Transaction, /, locks: list[Lock], reason: str = "", **payload: object) -> None:
     """Delete `locks` (of ``lock_rows.of``), each with its event, and let others know.
 
     `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``, ``deregistered``, ``moved``,

@@ -14,6 +14,7 @@ from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.run import ABANDONED, COLUMNS, ENDED, STARTING, Run
 from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import cursors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def of_task(tx: Transaction, scope: str, task_id: str) -> list[Run]:
 
 def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
     """Yield the runs of a scope, of one state where that is given, newest first."""
-    from swarm_mcp.store import cursors
-
     # A run whose supervisor was killed has ended, even if its row says otherwise.
     if state != ENDED:
         stored = state
@@ -130,7 +129,7 @@ def count(tx: Transaction, scope: str, state: str = "") -> int:
     if not state:
         row = tx.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
         if row:
-            return row.n
+            return int(row.n)
         return 0
     going_on = live(tx, scope)
     if state != ENDED:
@@ -250,7 +249,7 @@ def _parsed(text: object) -> dict[str, Any] | None:
             found = loads(text)
         else:
             found = None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's text
         return None
     if isinstance(found, dict):
         return found

@@ -93,7 +93,7 @@ def count(tx: Transaction, scope: str, words: str = "", viewer: str = "") -> int
         values.append(viewer)
     row = tx.row(f"SELECT count(*) AS n FROM instances WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 

@@ -148,7 +148,7 @@ def _note(stage: str, facts: dict[str, Any]) -> str:
 def _read(row: Lock) -> dict[str, Any]:
     try:
         value = loads(row.content)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's note
         value = None
     if isinstance(value, dict):
         return value

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         messages,
         notices,
         protection,
+        reactions,
         runs,
         sending,
         session_life,
@@ -155,6 +156,7 @@ else:
         "messages",
         "notices",
         "protection",
+        "reactions",
         "runs",
         "sending",
         "session_life",
@@ -476,8 +478,8 @@ class TeamRows(Part):
     note = verb(team_rows.note)
     own_locks = verb(team_rows.own_locks)
     of_ids = verb(team_rows.of_ids)
-    reaped = verb(team_rows.reaped)
-    live = verb(team_rows.live)
+    reaped = verb(lock_endings.reaped)
+    live = verb(lock_rows.live)
     own_places = verb(team_rows.own_places)
     living_in = verb(team_rows.living_in)
     renumber = verb(team_rows.renumber)
@@ -486,10 +488,10 @@ class TeamRows(Part):
     void_grants = verb(team_rows.void_grants)
     place_posted = verb(team_rows.place_posted)
     met = verb(team_rows.met)
-    drop = verb(team_rows.drop)
+    drop = verb(reactions.end_locks)
     tell = verb(team_rows.tell)
     mirrored = verb(team_rows.mirrored)
-    same = verb(team_rows.same)
+    same = verb(lock_finder.same)
     add_lock = verb(team_rows.add_lock)
     grant_anew = verb(team_rows.grant_anew)
     take_over = verb(team_rows.take_over)
@@ -612,7 +614,7 @@ class Store:
         """Return how many events this store has ever had; it never goes down."""
         row = self.database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
         if row:
-            return row.seq
+            return int(row.seq)
         return 0
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.task import COLUMNS, Task
+from swarm_mcp.store import cursors
 from swarm_mcp.store.naming import may_meet, without_walls
 
 TYPE_CHECKING = False
@@ -47,8 +48,6 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
 
     Empty filters do not filter.
     """
-    from swarm_mcp.store import cursors
-
     condition, values = _filtered(tx, viewer, status, assignee, requester)
     condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
     sight = Sight(tx, viewer)
@@ -83,7 +82,7 @@ def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = ""
     if not sight.has_strangers:
         row = tx.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
         if row:
-            return row.n
+            return int(row.n)
         return 0
     sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
     return sum(row.n for row in tx.rows(sql, values) if sight.sees(row))
@@ -275,7 +274,7 @@ def texts_in(text: object) -> list[str] | None:
             value = loads(text)
         else:
             value = None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's text
         value = None
     if isinstance(value, list):
         return [item for item in value if isinstance(item, str)]

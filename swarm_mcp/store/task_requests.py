@@ -289,7 +289,7 @@ def _referred(field: str, text: str, index: int, made: list[dict[str, Any] | Non
         raise _Wrong(field, f"{text} is a forward reference: task {index + 1} may only name tasks before it")
     task = made[number - 1]
     if task:
-        return task["id"]
+        return str(task["id"])
     return ""
 
 

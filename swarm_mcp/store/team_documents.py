@@ -196,7 +196,7 @@ def values_changed_at(tx: Transaction, scope: str) -> int:
     """Return when a value of this scope was last changed: another number after each change."""
     row = tx.row("SELECT changed_at FROM kv_scope_updates WHERE scope = ?", (scope,))
     if row:
-        return row.changed_at
+        return int(row.changed_at)
     return 0
 
 

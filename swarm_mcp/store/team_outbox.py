@@ -54,7 +54,7 @@ def repository_of(tx: Transaction, recipient_id: str) -> str | None:
         (recipient_id, TEAM),
     )
     if row:
-        return row.repository
+        return str(row.repository)
     return None
 
 

@@ -20,7 +20,6 @@ from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.store import (
     denials,
-    lock_endings,
     lock_finder,
     lock_queue,
     lock_rows,
@@ -96,7 +95,7 @@ def leave(tx: Transaction, tops: Iterable[str]) -> None:
     gone = tuple(tops)
     if not gone:
         return
-    drop(tx, mirrored(tx, gone), "team_left")
+    reactions.end_locks(tx, mirrored(tx, gone), "team_left")
     drop_places(tx, [one for one in mirrored_places(tx) if one.scope in gone])
     for session in mirrored_sessions(tx):
         if session.scope in gone:
@@ -137,16 +136,6 @@ def of_ids(tx: Transaction, ids: Iterable[str]) -> list[Lock]:
     if wanted:
         return lock_rows.select(tx, f"AND c.id IN ({','.join('?' * len(wanted))})", wanted)
     return []
-
-
-def reaped(tx: Transaction, locks: list[Lock]) -> list[Lock]:
-    """Return the locks that still hold; remove the others, with words to the sessions concerned."""
-    return lock_endings.reaped(tx, locks)
-
-
-def live(tx: Transaction, locks: list[Lock]) -> list[Lock]:
-    """Return those of `locks` that still hold."""
-    return lock_rows.live(tx, locks)
 
 
 def own_places(tx: Transaction) -> list[Waiter]:
@@ -209,11 +198,6 @@ def met(tx: Transaction, reach: Reach) -> list[Lock]:
     return lock_rows.live(tx, lock_finder.meeting(tx, reach))
 
 
-def drop(tx: Transaction, /, locks: list[Lock], reason: str, **payload: object) -> None:
-    """Remove locks, with words to the sessions concerned: as ``reactions.end_locks``."""
-    reactions.end_locks(tx, locks, reason, **payload)
-
-
 def tell(tx: Transaction, instance_id: str, text: str, file: str = "") -> None:
     """Add a message to a session of this machine, told by its next hook; nothing if it has gone."""
     session = session_table.live(tx, instance_id)
@@ -226,11 +210,6 @@ def mirrored(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
     wanted = tuple(tops)
     marks = ",".join("?" * len(wanted))
     return lock_rows.select(tx, f"AND c.machine IS NOT NULL AND c.scope IN ({marks})", wanted)
-
-
-def same(tx: Transaction, reach: Reach) -> list[Lock]:
-    """Return every lock on that very path or pattern, live or not."""
-    return lock_finder.same(tx, reach)
 
 
 def add_lock(tx: Transaction, lock_id: str, top: str, reach: Reach, told: Mapping[str, Any]) -> None:

@@ -29,11 +29,11 @@ def is_waited_for(folder: str) -> bool:
         import fcntl
 
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except (ImportError, OSError):
+    except (ImportError, OSError):  # no such locks on this system: there is no line
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except OSError as error:  # the lock is held: a process waits
         return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
     finally:
         os.close(handle)
@@ -84,7 +84,7 @@ class Line:
             import fcntl
 
             fcntl.flock(self.folder, fcntl.LOCK_EX)
-        except (ImportError, OSError):
+        except (ImportError, OSError):  # no such locks on this system: there is no line
             return self._close()
         self.turn.release()
         self.done.acquire()

@@ -14,7 +14,7 @@ from swarm_hook_core.json_text import dumps, loads
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import session_table, values
+from swarm_mcp.store import cursors, session_table, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,8 +161,6 @@ def recent(tx: Transaction, scope: str, status: str = "", limit: int = 20) -> li
 
 def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iterator[tuple[str, UiCommand]]:
     """Yield the commands of `recent`, all of them, as pages of a listing take them."""
-    from swarm_mcp.store import cursors
-
     condition, values = _in_state(scope, status)
 
     def read(place: list[Any] | None, number: int) -> list[UiCommand]:
@@ -182,7 +180,7 @@ def count(tx: Transaction, scope: str, status: str = "") -> int:
     condition, values = _in_state(scope, status)
     row = tx.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
     if row:
-        return row.n
+        return int(row.n)
     return 0
 
 
@@ -251,7 +249,7 @@ def _pane_of(text: str) -> dict[str, Any]:
     """Return the pane in a value of the store; empty for another value."""
     try:
         value = loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # another program's value
         return {}
     if not isinstance(value, dict):
         return {}

@@ -7,6 +7,7 @@ from swarm_mcp.domain.message import KeyValue, length
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.store import cursors
 from swarm_mcp.store.naming import without_walls
 
 TYPE_CHECKING = False
@@ -31,7 +32,6 @@ def walk(
     tx: Transaction, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
 ) -> Iterator[tuple[str, KeyValue]]:
     """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
-    from swarm_mcp.store import cursors
 
     def read(place: list[Any] | None, number: int) -> list[KeyValue]:
         if place:
@@ -259,7 +259,7 @@ def appended_to(kept: object, item: str) -> tuple[str, int]:
         text = str(kept)
     try:
         value = _read(text)
-    except ValueError:
+    except ValueError:  # plain text becomes the first item
         return f"[{_quoted(text)},{item}]", 2
     if not isinstance(value, list):
         return f"[{compact_json(text)},{item}]", 2
@@ -279,7 +279,7 @@ def is_list(kept: str) -> bool:
     """Return True if a value is a list."""
     try:
         return isinstance(_read(kept), list)
-    except ValueError:
+    except ValueError:  # plain text
         return False
 
 
@@ -296,7 +296,7 @@ def items_of(kept: str | None) -> list[str]:
         return []
     try:
         value, text = _read(kept), compact_json(kept)
-    except ValueError:
+    except ValueError:  # plain text is one item
         return [_quoted(kept)]
     if not isinstance(value, list):
         return [text]

@@ -51,7 +51,9 @@ def bundle(args: Arguments) -> int:
         changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
-    state = ("already current", "written")[changed]
+    state = "already current"
+    if changed:
+        state = "written"
     return answer(
         args,
         {"directory": str(target), "changed": changed, "files": read_record(target)["files"]},

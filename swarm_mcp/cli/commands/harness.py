@@ -96,11 +96,11 @@ def _list(args: Arguments, _chosen: str) -> int:
     cells, plain = [], []
     for one in found:
         can = ", ".join(name.replace("_", " ") for name, value in one["capabilities"].items() if value)
-        state = one["version"]
+        state = one["version"] or "built in"
         if not one["installed"]:
             state = "not installed"
-        elif not state:
-            state = ("built in", "installed")[bool(one["program"])]
+        elif one["program"] and not one["version"]:
+            state = "installed"
         cells.append((one["name"], state, can or None))
         plain.append(f"  {one['name']}  [{state}]  {can or '-'}")
     listing(("name", "version", "can"), cells, plain)

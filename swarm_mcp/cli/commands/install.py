@@ -317,7 +317,7 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
     if removed:
         say(f"removed {folder}")
     elif everything and failed and read_record(folder):
-        start = ("start", "starts")[len(failed) == 1]
+        start = "start" + "s" * (len(failed) == 1)
         say(
             f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {start} them. Repair the errors"
             " above, and type `swarm-mcp uninstall` again"

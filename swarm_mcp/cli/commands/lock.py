@@ -12,12 +12,12 @@ from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_h
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
-from swarm_mcp.cli.output import answer, complain, refused
+from swarm_mcp.cli.output import answer, complain
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
+from swarm_mcp.errors import LockRefused, UsageError
 from swarm_mcp.lock_acquisition import Taken, granted_answer
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
@@ -66,6 +66,7 @@ LOCKING = (
         Option("--git", "the git repository of this session's folder: index, HEAD, branches, stash", required=True),
         *LOCKING,
     ),
+    refuses=True,
     group=START,
 )
 def lock(args: Arguments) -> int:
@@ -94,8 +95,6 @@ def lock(args: Arguments) -> int:
             taken = acquire_shown(args, store, instance, wanted)
         except LockRefused as refusal:
             return say_refused(refusal, args, store, wanted, "lock")
-        except Deadlock as circle:
-            return refused(args, "lock", circle.answer)
         finally:
             if args.given("--detach"):
                 discard_lock_holder(store, instance)  # only where it got nothing
@@ -128,6 +127,7 @@ def _is_to_come(lock: Lock) -> bool:
         AGENT,
         *ACTING,
     ),
+    refuses=True,
     group=START,
 )
 def unlock(args: Arguments) -> int:
@@ -154,10 +154,7 @@ def unlock(args: Arguments) -> int:
         unlocked: list[str] = []
         left: list[dict[str, Any]] = []
         for file in files or [repository_of(instance)]:
-            try:
-                gone = store.locks.release(instance, file, agent, fence)
-            except Refused as refusal:
-                return refused(args, "unlock", refusal.answer)
+            gone = store.locks.release(instance, file, agent, fence)
             reach = reach_of(instance, file)
             if gone:
                 unlocked.append(reach.file)
@@ -221,6 +218,7 @@ def _words(active: dict[str, Any], instance: Session, file: str, agent: str) -> 
     Usage(
         Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
     ),
+    refuses=True,
     group=LOCKS,
 )
 def renew(args: Arguments) -> int:
@@ -235,10 +233,7 @@ def renew(args: Arguments) -> int:
     fence = args.number_if_given("--fence")
     ttl = args.seconds_if_given("--ttl")
     with Store() as store:
-        try:
-            lock = store.leases.renew_lock(acting_session(store, args), file, args.value("--agent").strip(), fence, ttl)
-        except Refused as refusal:
-            return refused(args, "renew", refusal.answer)
+        lock = store.leases.renew_lock(acting_session(store, args), file, args.value("--agent").strip(), fence, ttl)
         left = store.locks.left(lock)
     lock = lock.replace(file=plain(lock.file))
     value, line = {"ok": True, **granted(lock)}, f"renewed {said_path(lock.file)}"

@@ -10,7 +10,7 @@ from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Argu
 from swarm_mcp.cli.output import answer, refused
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
-from swarm_mcp.errors import LockRefused, Refused, UsageError
+from swarm_mcp.errors import LockRefused, UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.lock_acquisition import steal as take_over
 from swarm_mcp.store import Store
@@ -33,6 +33,7 @@ from swarm_mcp.views import name_of
         AGENT,
         *ACTING,
     ),
+    refuses=True,
     group=LOCKS,
 )
 def transfer(args: Arguments) -> int:
@@ -49,12 +50,9 @@ def transfer(args: Arguments) -> int:
     with Store() as store:
         giver = acting_session(store, args)
         taker = session_named(store, giver.scope, args.value("--to"))
-        try:
-            lock = store.transfers.transfer(
-                giver, file, taker.id, args.value("--agent").strip(), fence, args.value("--note")
-            )
-        except Refused as refusal:
-            return refused(args, "transfer", refusal.answer)
+        lock = store.transfers.transfer(
+            giver, file, taker.id, args.value("--agent").strip(), fence, args.value("--note")
+        )
         tell_team()
     lock = lock.replace(file=plain(lock.file))
     value = {"ok": True, **granted(lock), "from": giver.id, "to": taker.id}
@@ -63,6 +61,7 @@ def transfer(args: Arguments) -> int:
 
 @verb(
     Usage(Word("FILE", "the file"), Option("--reason TEXT", "the reason; the holder is told"), *ACTING),
+    refuses=True,
     group=LOCKS,
 )
 def request_lock(args: Arguments) -> int:
@@ -76,10 +75,7 @@ def request_lock(args: Arguments) -> int:
     """
     file = args.words[0]
     with Store() as store:
-        try:
-            locks = store.transfers.request(acting_session(store, args), file, args.value("--reason"))
-        except Refused as refusal:
-            return refused(args, "request-lock", refusal.answer)
+        locks = store.transfers.request(acting_session(store, args), file, args.value("--reason"))
     rows = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
     lines = [f"asked {holder_name(lock.owner_label, lock.instance_id)} for {said_path(lock.file)}" for lock in locks]
     return answer(args, {"ok": True, "asked": rows}, *lines)
@@ -93,6 +89,7 @@ def request_lock(args: Arguments) -> int:
         Option("--ttl SECONDS", "a lease for the new lock"),
         *ACTING,
     ),
+    refuses=True,
     group=LOCKS,
 )
 def steal(args: Arguments) -> int:
@@ -123,8 +120,6 @@ def steal(args: Arguments) -> int:
                 who = holder_name(owner.get("label"), owner.get("id") or "")
             said = f"{said_path(active['file'])} is held by {who}, a live session"
             return refused(args, "steal", refusal.answer, said)
-        except Refused as refusal:
-            return refused(args, "steal", refusal.answer)
     value, line = {"ok": True, **granted(done["lock"])}, f"locked {said_path(done['lock']['file'])}"
     if done["team"] is not None:
         value["team"] = done["team"].shown(done["lock"])

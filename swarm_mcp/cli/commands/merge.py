@@ -32,6 +32,7 @@ from swarm_mcp.views import short
         Option("--wait SECONDS", "how long to wait in line for the locks (default: 0)"),
         *ACTING,
     ),
+    refuses=True,
     group=WORKERS,
 )  # fmt: skip
 def merge(args: Arguments) -> int:
@@ -68,8 +69,6 @@ def merge(args: Arguments) -> int:
                     return say_refused(refusal, args, store, holding.wanted, "merge")
                 except MergeStopped as stopped:
                     return _say_stopped(args, tree, stopped, done)
-                except Refused as refusal:
-                    return refused(args, "merge", refusal.answer)
                 finally:
                     holding.release()
                 done.append(merged)

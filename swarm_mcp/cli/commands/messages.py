@@ -6,12 +6,12 @@ from itertools import islice
 
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import answer, listing, refused
+from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.paging import cursor
 from swarm_mcp.store import Store
@@ -96,6 +96,7 @@ def _table(rows: list[Message], reader: Reader) -> None:
         ),
         *ACTING,
     ),
+    refuses=True,
     group=TOGETHER,
 )
 def send(args: Arguments) -> int:
@@ -109,10 +110,7 @@ def send(args: Arguments) -> int:
     with Store() as store:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, args.value("--to"))
-        try:
-            store.messages.send(sender, recipient.id, " ".join(args.words))
-        except Refused as refusal:
-            return refused(args, "send", refusal.answer)
+        store.messages.send(sender, recipient.id, " ".join(args.words))
     tell_team()
     value = {"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope}
     return answer(args, value, f"sent {name_of(sender)} → {name_of(recipient)}")
@@ -120,6 +118,7 @@ def send(args: Arguments) -> int:
 
 @verb(
     Usage(Word("WORDS", "the message", repeated=True), *ACTING),
+    refuses=True,
     group=TOGETHER,
 )
 def broadcast(args: Arguments) -> int:
@@ -131,10 +130,7 @@ def broadcast(args: Arguments) -> int:
     """
     with Store() as store:
         sender = acting_session(store, args)
-        try:
-            peers = store.messages.broadcast(sender, " ".join(args.words))
-        except Refused as refusal:
-            return refused(args, "broadcast", refusal.answer)
+        peers = store.messages.broadcast(sender, " ".join(args.words))
     tell_team()
     value = {"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)}
     return answer(args, value, f"broadcast to {len(peers)} recipient(s)")
@@ -157,6 +153,7 @@ TEXT = Word("TEXT", "the message", repeated=True)
     Usage(WHO, TEXT, *WAKING),
     Usage(TEXT, TO, *WAKING, hidden=True),
     Usage(WHO, MESSAGE, *WAKING, hidden=True),
+    refuses=True,
     group=TOGETHER,
 )
 def prompt_peer(args: Arguments) -> int:
@@ -176,10 +173,7 @@ def prompt_peer(args: Arguments) -> int:
     with Store() as store:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, who)
-        try:
-            sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
-        except Refused as refusal:
-            return refused(args, "prompt-peer", refusal.answer)
+        sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
     tell_team()
     outcome = sent.get("nudge_skipped") or sent.get("nudge_error")
     if sent["nudged"]:

@@ -16,12 +16,12 @@ from swarm_mcp.cli.arguments import (
     unknown,
     verb,
 )
-from swarm_mcp.cli.output import answer, listing, refused
+from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.task_claiming import claim as start
@@ -145,6 +145,7 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
         Option("--force", "also while this session has unread messages"),
         *ACTING,
     ),
+    refuses=True,
     group=TOGETHER,
 )
 def claim(args: Arguments) -> int:
@@ -158,10 +159,7 @@ def claim(args: Arguments) -> int:
     task_id = args.words[0]
     with Store() as store:
         instance = acting_session(store, args)
-        try:
-            start(store, instance, task_id, args.given("--force"))
-        except Refused as refusal:
-            return refused(args, "claim", refusal.answer)
+        start(store, instance, task_id, args.given("--force"))
     return answer(args, {"ok": True, "task_id": task_id}, f"claimed {task_id}")
 
 
@@ -182,6 +180,7 @@ def claim(args: Arguments) -> int:
         Option("--note TEXT", "the outcome; it goes to the session that asked"),
         *ACTING,
     ),
+    refuses=True,
     group=TOGETHER,
 )
 def update_task(args: Arguments) -> int:
@@ -195,10 +194,7 @@ def update_task(args: Arguments) -> int:
     task_id, status = args.words[0], args.value("--status")
     with Store() as store:
         instance = acting_session(store, args)
-        try:
-            ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
-        except Refused as refusal:
-            return refused(args, "update-task", refusal.answer)
+        ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
         for recipient, content in [*ended["notices"], *ended["unblocked"]]:
             deliver(store, instance, recipient, content)
     tell_team()

@@ -14,7 +14,7 @@ from swarm_mcp.cli.dispatch_display import wait_for_end
 from swarm_mcp.cli.live import Live
 from swarm_mcp.cli.main import main
 from swarm_mcp.cli.output import answer as print_answer
-from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.cli.words import clause, count
 from swarm_mcp.dispatch import control, task_trees
 from swarm_mcp.dispatch.assignment import read
@@ -39,6 +39,7 @@ _ENDS = {"none": "it had no worker", "ending": "its worker is being ended", "end
         Option("--discard", "throw away the task's work tree with unmerged changes, once the worker has ended"),
         *ACTING,
     ),
+    refuses=True,
     group=WORKERS,
 )
 def cancel(args: Arguments) -> int:
@@ -55,22 +56,19 @@ def cancel(args: Arguments) -> int:
     """
     reference = args.words[0]
     with Store() as store:
-        try:
-            actor = acting_session(store, args)
-            tree, seconds = None, 0.0
-            if args.given("--discard"):
-                tree, seconds = _tree_to_discard(reference), DISCARD_SECONDS
-            answer = _cancelled(store, actor, reference, tree)
-            worker = "none"
-            if answer["worker"]:
-                worker = "ending"
-                if wait_for_end(store, answer["run_id"], args.seconds("--wait", seconds)):
-                    worker = "ended"
-            answer["worker"] = worker
-            if tree:
-                answer["discarded"] = control.discard(store, actor, tree)
-        except Refused as refusal:
-            return refused(args, "cancel", refusal.answer)
+        actor = acting_session(store, args)
+        tree, seconds = None, 0.0
+        if args.given("--discard"):
+            tree, seconds = _tree_to_discard(reference), DISCARD_SECONDS
+        answer = _cancelled(store, actor, reference, tree)
+        worker = "none"
+        if answer["worker"]:
+            worker = "ending"
+            if wait_for_end(store, answer["run_id"], args.seconds("--wait", seconds)):
+                worker = "ended"
+        answer["worker"] = worker
+        if tree:
+            answer["discarded"] = control.discard(store, actor, tree)
     if args.json:
         show(answer)
         return 0
@@ -119,6 +117,7 @@ def _subject(answer: dict[str, Any]) -> str:
 
 @verb(
     Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    refuses=True,
     group=WORKERS,
 )
 def pause(args: Arguments) -> int:
@@ -129,11 +128,12 @@ def pause(args: Arguments) -> int:
 
     example: swarm-mcp pause 6ff1c928
     """
-    return _order(args, "pause", control.pause, "is being paused; swarm-mcp resume goes on with it")
+    return _order(args, control.pause, "is being paused; swarm-mcp resume goes on with it")
 
 
 @verb(
     Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    refuses=True,
     group=WORKERS,
 )
 def resume(args: Arguments) -> int:
@@ -144,16 +144,13 @@ def resume(args: Arguments) -> int:
 
     example: swarm-mcp resume 6ff1c928
     """
-    return _order(args, "resume", control.resume, "goes on")
+    return _order(args, control.resume, "goes on")
 
 
-def _order(args: Arguments, name: str, order: Callable[..., dict[str, Any]], outcome: str) -> int:
-    """Carry out `order`, the verb `name`, on the task in `args`, and print the `outcome`."""
+def _order(args: Arguments, order: Callable[..., dict[str, Any]], outcome: str) -> int:
+    """Carry out `order` on the task in `args`, and print the `outcome`."""
     with Store() as store:
-        try:
-            answer = order(store, acting_session(store, args), args.words[0])
-        except Refused as refusal:
-            return refused(args, name, refusal.answer)
+        answer = order(store, acting_session(store, args), args.words[0])
     return print_answer(args, answer, f"task {answer['task_id']} {outcome}")
 
 

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.slow
 SCENE = f"""
 import sys
 sys.path[:0] = {FOLDERS!r}
+if "--without-rich" in sys.argv:
+    sys.modules["rich"] = None
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.cli.progress import Progress
 as_json = "--json" in sys.argv
@@ -80,8 +82,10 @@ def test_what_is_left_of_a_command_that_breaks_off_is_a_clean_terminal(columns: 
         assert not played.screen.broken
 
 
-def test_a_terminal_that_cannot_go_back_gets_plain_lines():
-    with Played(ARGV, env={"TERM": "dumb"}) as played:
+@pytest.mark.parametrize(("terminal", "words"), [("dumb", []), ("xterm", ["--without-rich"])])
+def test_a_terminal_that_cannot_go_back_gets_plain_lines(terminal: str, words: list[str]):
+    """So does one without rich: `doctor` must run where libraries are broken."""
+    with Played([*ARGV, *words], env={"TERM": terminal}) as played:
         played.types("\n\n\n")
         assert played.ended() == 0
         assert "\x1b" not in played.raw

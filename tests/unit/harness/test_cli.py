@@ -120,7 +120,7 @@ def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground) -> Non
         store.runs.begin({"id": "abc-1", **spec, "session_params": params})
         store.runs.begin({"id": "def-1", **spec})
     assert "add --harness codex" in ground.swarm("run", "--resume", "abc", "x").err
-    assert "no session that could be gone on with" in ground.swarm("run", "--resume", "def", "x").err
+    assert "no session that could be resumed" in ground.swarm("run", "--resume", "def", "x").err
 
 
 @pytest.mark.usefixtures("usual_signals")
