@@ -100,7 +100,9 @@ def team(args: Arguments) -> int:
         return _init(args)
     if action == "lfs":
         return _lfs(args)
-    folder = clean(args.value("--dir") or here())
+    folder = here()
+    if args.value("--dir"):
+        folder = clean(args.value("--dir"))
     if action == "join":
         return _join(args, folder)
     return _leave(args, folder)
