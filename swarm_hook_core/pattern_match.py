@@ -6,6 +6,13 @@ import time
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held
+
 ENTRIES = 20_000  # of folders, that are looked at for one question
 SECONDS = 0.15
 
@@ -20,7 +27,7 @@ class Cover:
 
     __slots__ = ("held", "segments", "base", "folder", "fold")
 
-    def __init__(self, held):
+    def __init__(self, held: "Held"):
         self.held = held
         self.base = held.base if isinstance(held.base, str) else ""
         self.fold = self.base.startswith(NO_CASE)
@@ -39,7 +46,7 @@ class Cover:
             return False
         return wildmatch.covers(self.segments, key[len(start) :])
 
-    def places_at(self, key: str):
+    def places_at(self, key: str) -> "Any":
         """Return the places in the pattern that the folder with this key has reached (``wildmatch.step``); may be
         empty.
         """
@@ -62,7 +69,7 @@ class Cover:
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
-def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
+def covered_below(starts: "Any", most: int = ENTRIES, seconds: float = SECONDS) -> "Iterator[tuple[str, Any]]":
     """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
     `starts` has ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and its places in the pattern. A
@@ -70,7 +77,7 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
     repositories' own folders are left out.
     """
     end, seen = time.monotonic() + seconds, 0
-    together: dict = {}
+    together: dict[str, Any] = {}
     for cover, folder, places in starts:
         together.setdefault(folder, []).append((cover, places))
     waiting = list(together.items())
@@ -100,7 +107,7 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
                     waiting.append((entry.path, deeper))
 
 
-def start_of(cover, root: str, keys):
+def start_of(cover: "Any", root: str, keys: "Iterable[str]") -> "Any":
     """Return the start for `covered_below` of the paths that `cover` has below the folder `root` with these `keys`.
 
     None if it has no path there.
