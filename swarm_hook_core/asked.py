@@ -37,6 +37,7 @@ class Question(Check):
     """A call that is only asked about, by the session of the AskedCore that asks."""
 
     is_question = True
+    core: "AskedCore"
 
     def find_trail(self) -> "Trail | None":
         """Return a Trail that leaves nothing; None if the checkout wants no traces."""

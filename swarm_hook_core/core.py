@@ -304,7 +304,8 @@ class HookCore:
         from swarm_hook_core import unheard
 
         try:
-            if not self.config.dialect.unheard(name, event.source):
+            drops = self.config.dialect.unheard
+            if drops is None or not drops(name, event.source):
                 return "\n".join(filter(None, (unheard.take(self.config, event), text)))
             if text:
                 unheard.keep(self.config, event, text)

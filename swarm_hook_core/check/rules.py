@@ -125,8 +125,7 @@ def alone(check: Check) -> "Verdict | None":
         return None
     if check.is_known and not _is_left_unread(check, check.trail):
         check.look_again()
-        if check.is_joined:
-            return protections(check)
+        return _protections_again(check)
     check.end()
     return None
 
@@ -316,6 +315,14 @@ AFTERWARDS = (count, drop_plan, drop_claims, watch_command, watch_edit, tell_new
 
 
 # ------------------------------------------------------------------------------------------------ parts of rules
+
+
+def _protections_again(check: Check) -> "Verdict | None":
+    """Ask about protections once more, since the call has to be read after all."""
+    if check.is_joined:
+        return protections(check)
+    check.end()
+    return None
 
 
 def _denied(denial: "Denial | None") -> "Verdict | None":
