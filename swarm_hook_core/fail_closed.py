@@ -12,9 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.check import Verdict
     from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.hooks import ToolCall, Verdict
     from swarm_hook_core.settings import Setting
 
 
@@ -32,8 +31,8 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     if found is None:
         return None
     from swarm_hook_core import faults
-    from swarm_hook_core.check import Verdict
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import Verdict
 
     why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
     may_write = _may_write(config, call)

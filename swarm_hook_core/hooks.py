@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held
 
 
 class SessionEvent:
@@ -73,6 +76,46 @@ class ToolCall(SessionEvent):
     def folder(self) -> str:
         """The folder that relative paths of the call count from."""
         return self.cwd or os.environ.get("PWD", "/")
+
+
+class Verdict:
+    """The answer to a call.
+
+    denial   the Denial, or None if the call may go ahead
+    notice   words for the model; may be empty
+    watched  locks whose files are compared after the call
+    failed   True if the call could not be checked
+    plan     the kernel's plan while the call runs (``kernel.plans``), or None
+    entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
+    owners   messages to the owners of overwritten changes (``Trail.owners``)
+    """
+
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
+
+    def __init__(
+        self, denial: "Denial | None" = None, notice: str = "", watched: "list[Held] | tuple[Held, ...]" = (),
+        failed: bool = False,
+    ):  # fmt: skip
+        self.denial = denial
+        self.notice = notice
+        self.watched = watched
+        self.failed = failed
+        self.plan: Plan | None = None
+        self.entry = ""
+        self.owners: list[Any] = []
+
+    def add(self, found: "Verdict") -> None:
+        """Take over the findings of one more rule."""
+        self.denial = found.denial or self.denial
+        self.notice = joined(self.notice, found.notice)
+        self.watched = found.watched or self.watched
+        self.plan = found.plan or self.plan
+        self.owners = found.owners or self.owners
+
+
+def joined(*lines: str) -> str:
+    """Return the lines that are not empty, one below the other."""
+    return "\n".join(filter(None, lines))
 
 
 def session_event(payload: "dict[str, Any]") -> SessionEvent:
