@@ -17,7 +17,7 @@ from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.decision import Denial
+from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.kernel import plans
 from swarm_hook_core.kernel.direct import plan_place
