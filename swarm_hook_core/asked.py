@@ -7,10 +7,10 @@ file is kept, no session registered, and no write of another session is waited f
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.check import Check, Verdict, rules
+from swarm_hook_core.check import Check, rules
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.traces import OFF, Trail, level
 
@@ -37,6 +37,7 @@ class Question(Check):
     """A call that is only asked about, by the session of the AskedCore that asks."""
 
     is_question = True
+    core: "AskedCore"
 
     def find_trail(self) -> "Trail | None":
         """Return a Trail that leaves nothing; None if the checkout wants no traces."""

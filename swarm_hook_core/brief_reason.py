@@ -4,10 +4,16 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import cut, named, quoted
 from swarm_hook_core.wording import holder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import Session
+
 PATH, WHO = 45, 40  # characters of a path, the last ones, and of a holder's name
 
 
-def shorten(denial, session, call, room: int) -> None:
+def shorten(denial: "Denial", session: "Session | None", call: "ToolCall", room: int) -> None:
     """Set the ``brief`` reason of a `denial` that is longer than `room` characters, and its ``rest``.
 
     For a lock, ``brief`` has the file, the holder and the way out, and ``rest`` has the news behind the reason. For any
@@ -16,7 +22,7 @@ def shorten(denial, session, call, room: int) -> None:
     from swarm_hook_core.storms import MANY, PERSON
 
     reason, held = denial.reason, denial.held
-    if held is None:
+    if held is None or session is None:
         denial.brief, denial.rest = cut(denial.short or reason, room), reason
         return
     denial.rest = reason.partition("\n")[2]

@@ -7,6 +7,10 @@ of the machine, so it is only ever compared together with `boot`.
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", None) if sys.platform.startswith("linux") else None
 if _CLOCK is None:
     _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)  # on macOS this one counts sleep
@@ -27,7 +31,7 @@ def boot(host: str) -> str:
     return host.split("/")[1] if host.count("/") >= 2 else ""
 
 
-def left(lease, host: str, wall_now: float):
+def left(lease: "Any", host: str, wall_now: float) -> "float | None":
     """Return the seconds until a lease lapses, negative after that; None for a lock without a lease.
 
     `lease` is ``(ttl, renewed, booted, wall_until)``, with `ttl` in seconds. `renewed` is the holder's last sign of

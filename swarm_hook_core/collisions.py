@@ -4,23 +4,32 @@ from os.path import realpath
 
 from swarm_hook_core.paths import above, keys_for, real_paths, spellings, translated
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held, Peers, Session
+
 FIRST_TARGETS = 40  # asked about before all others: mostly one of them is locked, or no file is
 TARGETS_AT_ONCE = 100  # of the others, between two looks at the clock
 DEEP = 64  # folders over a path that are asked about one by one
 
 
-def first_collision(session, targets, peers, is_late=None):
+def first_collision(
+    session: "Session", targets: "list[tuple[str, str]]", peers: "Peers", is_late: "Any" = None
+) -> "tuple[str, Held, int, bool] | None":
     """Return ``(path, held, place, within)`` of the first locked one of `targets` (folder, path as spelled), or None.
 
     A lock holds a path itself or, with `within`, a folder over it. `place` is the index of the target. If
     ``is_late(place)`` is true, that target and those behind it are not asked about.
     """
     real = real_paths()
-    folders: set = set()
+    folders: set[str] = set()
     found = _first_of(session, targets, range(len(targets))[:FIRST_TARGETS], peers, real, folders)
     if found or len(targets) <= FIRST_TARGETS:
         return found
-    places: list = list(range(FIRST_TARGETS, len(targets)))
+    places: list[Any] = list(range(FIRST_TARGETS, len(targets)))
     if not moved_places(session) and not session.mounts:
         from swarm_hook_core.many_targets import to_ask
 
@@ -35,10 +44,17 @@ def first_collision(session, targets, peers, is_late=None):
     return None
 
 
-def _first_of(session, targets, places, peers, real, folders: set):
+def _first_of(
+    session: "Session",
+    targets: "list[tuple[str, str]]",
+    places: "Any",
+    peers: "Peers",
+    real: "Callable[[str], str]",
+    folders: "set[str]",
+) -> "tuple[str, Held, int, bool] | None":
     """Return the same for the targets at `places`. `folders` collects the keys of folders that are known to be free."""
-    wanted: dict = {}  # key -> path for the denial, index of the target, True for a folder over it
-    own: dict = {}  # the keys of the paths themselves
+    wanted: dict[str, Any] = {}  # key -> path for the denial, index of the target, True for a folder over it
+    own: dict[str, Any] = {}  # the keys of the paths themselves
     for place in places:
         folder, spelled = targets[place]
         keys = all_keys(session, spelled, folder, real)
@@ -67,7 +83,7 @@ def _first_of(session, targets, places, peers, real, folders: set):
     return path, first, place, within
 
 
-def _folders_over(key: str, peers) -> list[str]:
+def _folders_over(key: str, peers: "Peers") -> list[str]:
     """Return the keys of the folders over a path; of a very deep path, only the folders with locks in them."""
     found = above(key)
     if len(found) > DEEP and peers.names_in([found[-DEEP]]) == set():
@@ -75,7 +91,7 @@ def _folders_over(key: str, peers) -> list[str]:
     return found
 
 
-def all_keys(session, spelled: str, folder: str, real=realpath) -> list[str]:
+def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = realpath) -> list[str]:
     """``keys_for`` of a path, of where the session's `file_root` says that it really is, and by its other mounts."""
     keys = keys_for(spelled, folder, real)
     for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
@@ -91,7 +107,7 @@ def _is_in(path: str, root: str) -> bool:
     return (path + "/").startswith(root.rstrip("/") + "/")
 
 
-def moved_places(session, real=realpath) -> list:
+def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) -> "list[Any]":
     """Return ``(folder, its git root)`` of each place whose files are really in the session's `file_root`; mostly
     empty.
     """
@@ -101,9 +117,8 @@ def moved_places(session, real=realpath) -> list:
     return [place for place in places if place[0] != session.file_root]  # else every path stays where it is
 
 
-def moved_by(session, spelled: str, folder: str, real=realpath) -> list[str]:
-    """Return the paths in the session's `file_root` that the spellings of a path stand for; unmoved ones are left out.
-    """
+def moved_by(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = realpath) -> list[str]:
+    """Return the paths in the session's `file_root` that the spellings of a path stand for, without unmoved ones."""
     places = moved_places(session, real)
     if not places:
         return []  # the common case

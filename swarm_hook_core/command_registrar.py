@@ -9,6 +9,13 @@ from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.spawn import run
 from swarm_hook_core.state import has_claims
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.spawn import Result
+
 
 class CommandRegistrar:
     """Registers and ends the sessions of the runtime `config`. `coordinator` is the command's argv, if it is known.
@@ -16,7 +23,7 @@ class CommandRegistrar:
     ``swarm_mcp.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
     """
 
-    def __init__(self, config, coordinator: "list[str] | None" = None):
+    def __init__(self, config: "RuntimeConfig", coordinator: "list[str] | None" = None):
         self.config = config
         self._coordinator = coordinator
         self.has_mail = False  # True if the session registered last has unread messages
@@ -27,8 +34,13 @@ class CommandRegistrar:
         return self._coordinator or command()
 
     def register(
-        self, session: dict, seconds: float, patience: float, tell: bool = False, leave_running: bool = False
-    ) -> dict:
+        self,
+        session: "dict[str, Any]",
+        seconds: float,
+        patience: float,
+        tell: bool = False,
+        leave_running: bool = False,
+    ) -> "dict[str, Any]":
         """Register or renew `session` (``registration.described``) and return the coordinator's row, with ``id``.
 
         That may take `seconds`, of them `patience` for a busy store; with `leave_running` the command may go on after
@@ -83,7 +95,7 @@ class CommandRegistrar:
             raise NotRegistered(_why(done))
 
 
-def _flags(session: dict, *names: str) -> list[str]:
+def _flags(session: "dict[str, Any]", *names: str) -> list[str]:
     return [word for name in names if session[name] for word in (f"--{name.replace('_', '-')}", session[name])]
 
 
@@ -92,7 +104,7 @@ def _missing() -> str:
     return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
 
 
-def _publish_pane(argv: list[str], row: dict, pane: str, seconds: float) -> None:
+def _publish_pane(argv: list[str], row: "dict[str, Any]", pane: str, seconds: float) -> None:
     if not pane:
         return
     value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
@@ -101,7 +113,7 @@ def _publish_pane(argv: list[str], row: dict, pane: str, seconds: float) -> None
     run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
 
 
-def _row(done) -> dict:
+def _row(done: "Result") -> "dict[str, Any]":
     if done.code != 0:
         raise NotRegistered(_why(done))
     try:
@@ -113,6 +125,6 @@ def _row(done) -> dict:
     return row
 
 
-def _why(done) -> str:
+def _why(done: "Result") -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return lines[-1][:240] if lines else f"swarm-mcp exited with {done.code}"

@@ -7,6 +7,7 @@ OPAQUE_TOOLS = frozenset({"PowerShell"})
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
 
 class Frozen:
@@ -14,7 +15,7 @@ class Frozen:
 
     __slots__: "tuple[str, ...]" = ()
 
-    def __init__(self, **fields: object):
+    def __init__(self, **fields: object) -> None:
         for name in self.__slots__:
             object.__setattr__(self, name, fields[name])
 
@@ -25,7 +26,7 @@ class Frozen:
         raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
 
-def plain_denial(event: str, reason: str) -> dict:
+def plain_denial(event: str, reason: str) -> "dict[str, Any]":
     """Return the object that refuses a call, as Claude Code and Codex have it.
 
     Codex drops a denial that has any further top-level key, and both clients one that has ``decision`` beside it.
@@ -37,7 +38,7 @@ def plain_denial(event: str, reason: str) -> dict:
     }  # fmt: skip
 
 
-def plain_words(event: str, text: str, for_user: str = "") -> dict:
+def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
     """Return the object that tells the model `text` and, at a session's start, shows the user a line."""
     shown = {"systemMessage": for_user} if for_user else {}
     return {**shown, "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
@@ -50,8 +51,8 @@ class Dialect(Frozen):
 
     fields          the core's name of a field -> the client's, with a dot between levels
     tools, events   the client's name of a shell tool, of an event -> the core's
-    mcp_tool        ``name -> "mcp__server__tool"`` for a tool of an MCP server, else empty; None if the client uses those
-                    names itself, or names that tell nothing
+    mcp_tool        ``name -> "mcp__server__tool"`` for a tool of an MCP server, else empty; None if the client has
+                    those names itself, or names that tell nothing
     input_is_text   True if the input of a tool comes as a JSON text
     command         the key of a shell command's text in the input of its tool
     amend           ``payload -> payload`` in the core's words, for all that the fields above cannot say; a payload
@@ -60,7 +61,7 @@ class Dialect(Frozen):
     words           ``(event, text, for_user) -> object`` that tells the model something
     denial_status   exit status of a hook that denies
     reason_length   most characters of a reason that reach the model; 0 for no limit
-    unheard         ``(event, source) -> bool``, True if the client drops words to the model there; None if it drops no words
+    unheard         ``(event, source) -> bool``, True if the client drops words to the model there; None if never
     """
 
     __slots__ = (
@@ -73,16 +74,17 @@ class Dialect(Frozen):
     mcp_tool: "Callable[[str], str] | None"
     input_is_text: bool
     command: str
-    amend: "Callable[[dict], dict] | None"
-    denial: "Callable[[str, str], dict]"
-    words: "Callable[[str, str, str], dict]"
+    amend: "Callable[[dict[str, Any]], dict[str, Any]] | None"
+    denial: "Callable[[str, str], dict[str, Any]]"
+    words: "Callable[[str, str, str], dict[str, Any]]"
     denial_status: int
     reason_length: int
     unheard: "Callable[[str, str], bool] | None"
 
     def __init__(
-        self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0, mcp_tool=None, amend=None, reason_length=0, unheard=None, command="command",
+        self, fields: "Any" = (), tools: "Any" = (), events: "Any" = (), input_is_text: bool = False,
+        denial: "Any" = plain_denial, words: "Any" = plain_words, denial_status: int = 0, mcp_tool: "Any" = None,
+        amend: "Any" = None, reason_length: int = 0, unheard: "Any" = None, command: str = "command",
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
@@ -90,7 +92,7 @@ class Dialect(Frozen):
             denial_status=denial_status, reason_length=reason_length, unheard=unheard,
         )  # fmt: skip
 
-    def read(self, payload: dict) -> dict:
+    def read(self, payload: "dict[str, Any]") -> "dict[str, Any]":
         """Return `payload` in the core's words; its ``client_tool`` is the name of a tool that has another there."""
         if self is PLAIN:
             return payload
@@ -119,7 +121,7 @@ class Dialect(Frozen):
         return found
 
 
-def in_own_folder(payload: dict) -> dict:
+def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Return `payload` with the folder that a shell command runs in, where its input names one.
 
     Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``.
@@ -190,9 +192,10 @@ class RuntimeConfig(Frozen):
     kernel_versions: "tuple[str, ...]"
 
     def __init__(
-        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths=None, client_marks=(),
-        dialect=PLAIN, replaces=(), extract_changes=None, transcript="", harmless_tools=(), kernel="",
-        kernel_versions=(),
+        self, runtime_name: str, env_prefix: str, scratch_dir_name: str, write_tools: "Iterable[str]",
+        extract_paths: "Any" = None, client_marks: "Iterable[str]" = (), dialect: Dialect = PLAIN,
+        replaces: "Iterable[str]" = (), extract_changes: "Any" = None, transcript: str = "",
+        harmless_tools: "Iterable[str]" = (), kernel: str = "", kernel_versions: "Iterable[str]" = (),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
@@ -207,10 +210,10 @@ def _paths_of(extract_changes: "Callable[[object], Iterable[tuple[str, str]]]") 
     return lambda tool_input: [path for path, _how in extract_changes(tool_input)]
 
 
-def paths_under_keys(*keys: str):
+def paths_under_keys(*keys: str) -> "Callable[[object], list[str]]":
     """An ``extract_paths`` for tools that name their file under one of `keys`, first found first."""
 
-    def extract(tool_input):
+    def extract(tool_input: object) -> "list[str]":
         if not isinstance(tool_input, dict):
             raise ValueError("tool input is not an object")
         found = [tool_input[key] for key in keys if key in tool_input]
@@ -222,31 +225,31 @@ def paths_under_keys(*keys: str):
     return extract
 
 
-def paths_in_patch(tool_input):
+def paths_in_patch(tool_input: object) -> "list[str]":
     """An ``extract_paths`` for tools that take an apply_patch envelope."""
     from os.path import join
 
     from swarm_hook_core.patch import patch_paths
 
-    paths: dict = {}
+    paths: dict[str, Any] = {}
     for folder, text in _patches(tool_input):
         paths.update((join(folder, path) if folder else path, None) for path in patch_paths(text))
     return list(paths)
 
 
-def changes_in_patch(tool_input):
+def changes_in_patch(tool_input: object) -> "list[tuple[str, str]]":
     """An ``extract_changes`` for the same tools."""
     from os.path import join
 
     from swarm_hook_core.patch import patch_changes
 
-    changes: dict = {}
+    changes: dict[str, Any] = {}
     for folder, text in _patches(tool_input):
         changes.update((join(folder, path) if folder else path, how) for path, how in patch_changes(text))
     return list(changes.items())
 
 
-def _patches(tool_input):
+def _patches(tool_input: object) -> "list[tuple[str | None, str]]":
     """Return ``(folder or None, text)`` of each envelope in `tool_input`. Raises ValueError if there is no envelope."""
     from swarm_hook_core.patch import PatchUnreadable, patches_in
 

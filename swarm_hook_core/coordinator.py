@@ -12,6 +12,11 @@ import time
 
 from swarm_hook_core import DISTRIBUTION  # a second name of the command
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import ToolCall
+
 NAME = "swarm-mcp"
 MODULE = b"swarm_mcp.cli.main"
 WORD = "SWARM_SAY_BACK"  # variable with the word that `swarm-mcp --version` prints at its end
@@ -47,7 +52,7 @@ def chosen_command() -> list[str]:
     return _words_on_path(words)
 
 
-def note_denial(runtime: str, call, denial) -> None:
+def note_denial(runtime: str, call: "ToolCall", denial: "Denial") -> None:
     """Have a denial recorded, and the session wait for a locked file, by a command in the background.
 
     Facts that explain the decision later go along, such as the path of the write. Nothing happens without a
@@ -56,7 +61,10 @@ def note_denial(runtime: str, call, denial) -> None:
     argv = command() if call.session_id else []
     if argv:
         loss = denial.loss
-        held = denial.held if loss is None else loss.held
+        held = denial.held
+        if loss is not None:
+            held = loss.held
+        assert held is not None
         words = ["--runtime", runtime, "--session-id", call.session_id, "--holder", held.instance_id]
         facts = {"--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
         facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
@@ -73,7 +81,7 @@ def note_denial(runtime: str, call, denial) -> None:
         start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file])
 
 
-def note_attempt(runtime: str, call, denial) -> None:
+def note_attempt(runtime: str, call: "ToolCall", denial: "Denial") -> None:
     """Have the attempt at a person's matter recorded, by a command in the background.
 
     Raises OSError.
@@ -190,7 +198,7 @@ def _memory() -> str:
     return os.path.join(state_dir(), "command")
 
 
-def _remembered(state: str):
+def _remembered(state: str) -> "bool | None":
     """Return True or False if the file in this `state` was run before, else None."""
     from swarm_hook_core.state import read_private
 

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO, Any
 
-    from swarm_hook_core.check import Verdict
-    from swarm_hook_core.check.denial import Denial
     from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import SessionEvent, Verdict
     from swarm_hook_core.lookup import LockReader, Session
 
 
@@ -304,7 +303,8 @@ class HookCore:
         from swarm_hook_core import unheard
 
         try:
-            if not self.config.dialect.unheard(name, event.source):
+            drops = self.config.dialect.unheard
+            if drops is None or not drops(name, event.source):
                 return "\n".join(filter(None, (unheard.take(self.config, event), text)))
             if text:
                 unheard.keep(self.config, event, text)

@@ -2,11 +2,15 @@
 
 from swarm_hook_core.json_text import loads
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _CLOSING = {"{": "}", "[": "]"}
 _WHOLE = tuple('"}]el')  # the last characters of values that end by themselves
 
 
-def loads_cut(text: str, partly: tuple = ()) -> dict:
+def loads_cut(text: str, partly: "tuple[Any, ...]" = ()) -> "dict[str, Any]":
     """Return the object that `text` begins, with its whole members; empty if it begins no object.
 
     The member at the cut is left out, unless it is a text under a key in `partly`: of that, the given part is kept.
@@ -32,11 +36,11 @@ def loads_cut(text: str, partly: tuple = ()) -> dict:
     return {}
 
 
-def _state_at_end(text: str) -> "tuple[list, int, bool]":
+def _state_at_end(text: str) -> "tuple[list[Any], int, bool]":
     """Return the brackets that are open at the end of `text`, the place of the last comma or bracket that counts there,
     and True if it ends inside a text.
     """
-    open_ones: list = []
+    open_ones: list[Any] = []
     separator = at = 0
     while at < len(text):
         mark = text[at]

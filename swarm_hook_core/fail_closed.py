@@ -8,12 +8,20 @@ import os
 
 from swarm_hook_core.state import config_path, store_path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.settings import Setting
+
 
 class NotChecked(Exception):
     """A check could not be made; the message says why."""
 
 
-def verdict(config, call, error: BaseException):
+def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> "Verdict | None":
     """Return the Verdict on `call` after its check ended in `error`: a denial, unless it writes nothing. Record the
     error.
 
@@ -23,8 +31,8 @@ def verdict(config, call, error: BaseException):
     if found is None:
         return None
     from swarm_hook_core import faults
-    from swarm_hook_core.check import Verdict
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import Verdict
 
     why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
     may_write = _may_write(config, call)
@@ -33,13 +41,13 @@ def verdict(config, call, error: BaseException):
     return Verdict(Denial("", None, _words(call.client_tool, why, found)) if may_write else None, failed=True)
 
 
-def demand(config, call, why: str) -> None:
+def demand(config: "RuntimeConfig", call: "ToolCall", why: str) -> None:
     """Raise NotChecked, which becomes a denial, if a person wants a call denied that cannot be checked."""
     if _closed(config, call) is not None:
         raise NotChecked(why)
 
 
-def _closed(config, call):
+def _closed(config: "RuntimeConfig", call: "ToolCall") -> "Setting | None":
     """Return the Setting that denies unchecked calls; None if it is off, or there is no store to check against."""
     if not has_store():
         return None
@@ -62,7 +70,7 @@ def has_store() -> bool:
     return True
 
 
-def _may_write(config, call) -> bool:
+def _may_write(config: "RuntimeConfig", call: "ToolCall") -> bool:
     """Return True if `call` may write. A shell command that is read and writes nothing goes ahead."""
     if not call.tool or call.tool in config.write_tools:
         return True
@@ -78,7 +86,7 @@ def _may_write(config, call) -> bool:
     return effects is not None and (effects.size > 0 or effects.runs)
 
 
-def _words(tool: str, why: str, found) -> str:
+def _words(tool: str, why: str, found: "Any") -> str:
     from swarm_hook_core.untrusted_text import cut_text
 
     if found.source == "checkout":

@@ -6,6 +6,12 @@ unpacked archive brings such a configuration along, so every git that answers a 
 
 from swarm_hook_core.spawn import run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.spawn import Result
+
 FLAGS = (
     "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
     "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0",
@@ -23,7 +29,9 @@ ENVIRONMENT = {
 NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
-def ask(words, folder: str, seconds: float, settings=(), environment=None):
+def ask(
+    words: "list[str]", folder: str, seconds: float, settings: "Any" = (), environment: "dict[str, str] | None" = None
+) -> "Result":
     """Return the ``coordinator.Result`` of ``git <words>`` in `folder`, after at most `seconds`.
 
     `settings` are git's own options such as ``-c name=value``. They come first, then ours. A question to `git config`

@@ -6,6 +6,10 @@ from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.coordinator import chosen_command, command
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters about one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
 INSTALLING = (
@@ -49,7 +53,7 @@ def _is_store_at_hand() -> bool:
     return True
 
 
-def greeting(row: dict) -> str:
+def greeting(row: "dict[str, Any]") -> str:
     """Return the words for the model at the start of a session."""
     from swarm_hook_core.labels import token
     from swarm_hook_core.naming import holder_name
@@ -84,7 +88,7 @@ def subagent_greeting(agent_id: str) -> str:
     )
 
 
-def _peers(summary: dict) -> str:
+def _peers(summary: "dict[str, Any]") -> str:
     names, count = summary.get("peers") or [], summary.get("peer_count") or 0
     if not count:
         return "No other session is here now."
@@ -92,7 +96,7 @@ def _peers(summary: dict) -> str:
     return f"Other sessions here: {_joined(names)}{more}."
 
 
-def _locks(summary: dict) -> str:
+def _locks(summary: "dict[str, Any]") -> str:
     locks, count = summary.get("locks") or [], summary.get("lock_count") or 0
     if not count:
         return "Nothing is locked."
@@ -100,6 +104,6 @@ def _locks(summary: dict) -> str:
     return f"Locked now: {_joined(locks)}{more}."
 
 
-def _joined(texts) -> str:
+def _joined(texts: "Any") -> str:
     """Join the coordinator's texts, bounded once more: it may be another implementation, or an older one."""
     return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str)) if texts else ""

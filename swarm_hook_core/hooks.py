@@ -10,6 +10,15 @@ import sys
 
 from swarm_hook_core.json_text import dumps, loads_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held
+
 
 class SessionEvent:
     """An event of a session: it begins, takes a turn or ends, or one of its subagents does.
@@ -69,14 +78,54 @@ class ToolCall(SessionEvent):
         return self.cwd or os.environ.get("PWD", "/")
 
 
-def session_event(payload: dict) -> SessionEvent:
+class Verdict:
+    """The answer to a call.
+
+    denial   the Denial, or None if the call may go ahead
+    notice   words for the model; may be empty
+    watched  locks whose files are compared after the call
+    failed   True if the call could not be checked
+    plan     the kernel's plan while the call runs (``kernel.plans``), or None
+    entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
+    owners   messages to the owners of overwritten changes (``Trail.owners``)
+    """
+
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
+
+    def __init__(
+        self, denial: "Denial | None" = None, notice: str = "", watched: "list[Held] | tuple[Held, ...]" = (),
+        failed: bool = False,
+    ):  # fmt: skip
+        self.denial = denial
+        self.notice = notice
+        self.watched = watched
+        self.failed = failed
+        self.plan: Plan | None = None
+        self.entry = ""
+        self.owners: list[Any] = []
+
+    def add(self, found: "Verdict") -> None:
+        """Take over the findings of one more rule."""
+        self.denial = found.denial or self.denial
+        self.notice = joined(self.notice, found.notice)
+        self.watched = found.watched or self.watched
+        self.plan = found.plan or self.plan
+        self.owners = found.owners or self.owners
+
+
+def joined(*lines: str) -> str:
+    """Return the lines that are not empty, one below the other."""
+    return "\n".join(filter(None, lines))
+
+
+def session_event(payload: "dict[str, Any]") -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
     why = "notification_type" if payload.get("hook_event_name") == "Notification" else "source"
     words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn")]
     return SessionEvent(*words)
 
 
-def tool_call(payload: dict) -> ToolCall:
+def tool_call(payload: "dict[str, Any]") -> ToolCall:
     """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
     tool, client_tool, session_id, cwd, name, agent, call_id, transcript = [
         _text(payload.get(key))
@@ -98,7 +147,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def run(config, hook: str, stdin, parsed, body, unread=None) -> int:
+def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", body: "Any", unread: "Any" = None) -> int:
     """Parse the payload on `stdin` with `parsed` and call `body` with it; return the exit status, 0 after a fault.
 
     `body` returns the status of its answer, or None for 0. `unread` does likewise; it is called with the error if the
@@ -118,19 +167,19 @@ def run(config, hook: str, stdin, parsed, body, unread=None) -> int:
     return 0
 
 
-def _record(config, hook: str, error: BaseException) -> None:
+def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name, hook, faults.describe(error))
 
 
-def read(stdin) -> str:
+def read(stdin: "IO[Any]") -> str:
     """All of `stdin` (text or binary) as text; bytes that are not UTF-8 survive as surrogates."""
     data = getattr(stdin, "buffer", stdin).read()
     return data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
 
 
-def answer(told: dict) -> None:
+def answer(told: "dict[str, Any]") -> None:
     """Print the one object that the client takes. Nothing else may reach stdout."""
     try:
         sys.stdout.write(dumps(told) + "\n")

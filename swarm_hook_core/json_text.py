@@ -4,6 +4,10 @@
 it (``_json``) do the work, and load in 0.2 ms.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 try:
     from _json import encode_basestring_ascii as quote  # a text as a JSON string, ASCII only
     from _json import make_encoder, make_scanner
@@ -32,7 +36,7 @@ class _ScannerOptions:
     parse_float = float
     parse_int = staticmethod(lambda digits: int(digits) if len(digits) < LONG_NUMBER else float(digits))
     parse_constant = float
-    memo: dict = {}
+    memo: "dict[str, Any]" = {}
 
 
 def loads(text: str) -> object:
@@ -68,7 +72,7 @@ def loads_outer(text: str) -> object:
             gc.enable()
 
 
-def loads_object(text: str) -> dict:
+def loads_object(text: str) -> "dict[str, Any]":
     """Parse an object as `loads_outer` does. Raises NotJson for any other document."""
     value = loads_outer(text)
     if not isinstance(value, dict):
@@ -85,7 +89,7 @@ def _loads_outer(text: str) -> object:
     return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
 
 
-def pruned(value):
+def pruned(value: "Any") -> "Any":
     """Return a JSON `value` with None for the lists and objects nested deeper than `LEVELS`."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(LEVELS - 1):
@@ -121,11 +125,11 @@ def shallow(text: str, levels: int) -> str:
     flat = re.compile(r"""(?:[^"\[\]{}]+|\[[^"\[\]{}]*\]|\{[^"\[\]{}]*\}|"[^"\\]*"){0,1000}""")
     opening, closing = re.compile(r"[\[{]+"), re.compile(r"[\]}]+")
 
-    def after(pattern, at: int) -> int:
+    def after(pattern: "Any", at: int) -> int:
         found = pattern.match(text, at)
         return found.end() if found else at
 
-    kept: list = []
+    kept: list[Any] = []
     begin = at = depth = looked = 0  # `begin`: start of the text that is still to be kept
     while at < len(text):
         if depth > levels and at >= looked:
@@ -148,7 +152,7 @@ def shallow(text: str, levels: int) -> str:
     return "".join(kept) + (text[begin:] if depth <= levels else "")
 
 
-def _deep(text: str, at: int, depth: int, levels: int, scanstring) -> tuple:
+def _deep(text: str, at: int, depth: int, levels: int, scanstring: "Any") -> "tuple[Any, ...]":
     """`at` and `depth` after all chunks that cannot come back up to `levels`: only their brackets are counted."""
     while at < len(text):
         chunk = text[at : at + CHUNK]
@@ -193,7 +197,7 @@ def _encoded(value: object, separator: str) -> str:
         return "".join(_parts(_finite(value), separator))
 
 
-def _parts(value: object, separator: str):
+def _parts(value: object, separator: str) -> "Any":
     """The same in parts, by the C encoder under ``json``: several times as fast as recursion in Python."""
     if make_encoder is None:
         from json import JSONEncoder
@@ -203,7 +207,7 @@ def _parts(value: object, separator: str):
     return make_encoder(None, _refuse, quote, None, ": ", separator, False, False, False)(value, 0)
 
 
-def _finite(value):
+def _finite(value: "Any") -> "object":
     """Return `value` with None for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if value - value == 0 else None
@@ -212,5 +216,5 @@ def _finite(value):
     return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _refuse(value: object):
+def _refuse(value: object) -> None:
     raise TypeError(f"cannot write {type(value).__name__} as JSON")

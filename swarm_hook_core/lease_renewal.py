@@ -11,11 +11,23 @@ from swarm_hook_core.coordinator import command
 from swarm_hook_core.process import host_id
 from swarm_hook_core.spawn import run, start_detached
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+
 TELL_SECONDS = 0.8  # for the coordinator's news; after that, the next hook asks again
 PARTS = 3  # signs of life in the time of a lease
 
 
-def renew(config, session_id: str, leases, has_news: bool, coordinator=None) -> str:
+def renew(
+    config: "RuntimeConfig",
+    session_id: str,
+    leases: "list[Any]",
+    has_news: bool,
+    coordinator: "list[str] | None" = None,
+) -> str:
     """Renew this session's locks if a third of a lease is over; return words for its model, nearly always empty.
 
     `leases` has ``(ttl, renewed, booted, wall_until)`` of each lock with a lease. `has_news`: the coordinator has news
@@ -38,7 +50,7 @@ def renew(config, session_id: str, leases, has_news: bool, coordinator=None) -> 
     return ""
 
 
-def _is_first(config, session_id: str, seconds: float) -> bool:
+def _is_first(config: "RuntimeConfig", session_id: str, seconds: float) -> bool:
     """Return True if no other hook of this session has started that within `seconds`."""
     from swarm_hook_core import scratch
 

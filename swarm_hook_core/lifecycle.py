@@ -9,6 +9,13 @@ import time
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_claims
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+
 IDLE = "idle_prompt"  # the notification that a client waits for a prompt
 
 # Seconds to wait for the coordinator, and seconds that it may wait for a busy store. The first covers a slow machine;
@@ -18,7 +25,7 @@ TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
 END_SECONDS, END_PATIENCE = 0.9, 0.4
 
 
-def start(config, event, registrar, state: str = "idle") -> str:
+def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", state: str = "idle") -> str:
     """Register the session for any source, and return words for the model. `state`: its state from now on.
 
     Raises NotRegistered, recorded already, with those words.
@@ -38,7 +45,7 @@ def start(config, event, registrar, state: str = "idle") -> str:
     return greetings.greeting(row) + tracked + (f"\n\n{news}" if news else "")
 
 
-def turn(config, event, registrar) -> str:
+def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> str:
     """Renew the session at a turn's boundary and return words for the model, nearly always empty.
 
     It works when the turn begins, and is idle when it ends; the automatic locks of the turn before end. A client that
@@ -58,7 +65,7 @@ def turn(config, event, registrar) -> str:
         _end_claims(config, event, "turn", "", session["turn_over"])
 
 
-def end(config, event, registrar, driver=None) -> None:
+def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver: "Any" = None) -> None:
     """Withdraw the session's publications, deregister it, and clear the files that it left.
 
     A session that another client still has open goes on.
@@ -82,7 +89,7 @@ def end(config, event, registrar, driver=None) -> None:
         forget(config.runtime_name, event.session_id)
 
 
-def _is_known(config, event, driver) -> bool:
+def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
@@ -90,7 +97,9 @@ def _is_known(config, event, driver) -> bool:
     return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
 
 
-def end_subagent(config, event, coordinator=None, driver=None) -> None:
+def end_subagent(
+    config: "RuntimeConfig", event: "SessionEvent", coordinator: "list[str] | None" = None, driver: "Any" = None
+) -> None:
     """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
@@ -112,7 +121,9 @@ def end_subagent(config, event, coordinator=None, driver=None) -> None:
     _end_claims(config, event, "subagent", event.agent)
 
 
-def join_in_passing(config, event, seconds: float, coordinator: "list[str] | None" = None) -> str:
+def join_in_passing(
+    config: "RuntimeConfig", event: "SessionEvent", seconds: float, coordinator: "list[str] | None" = None
+) -> str:
     """Instance id of a session that the store does not know yet, registering it if need be.
 
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
@@ -127,14 +138,14 @@ def join_in_passing(config, event, seconds: float, coordinator: "list[str] | Non
     registrar = CommandRegistrar(config, coordinator)
     try:
         row = registrar.register(described(config, event, "working"), seconds, TURN_PATIENCE, leave_running=True)
-        return row["id"]
+        return str(row["id"])
     except NotRegistered as error:
         _record(config, "pre_tool_use", f"session not registered: {error}")
         scratch.remember(config, session_id, failed_at=int(time.time()))
         return ""
 
 
-def _has_claims(config, event) -> bool:
+def _has_claims(config: "RuntimeConfig", event: "SessionEvent") -> bool:
     """Return True if the agent of an event has claimed a file for its turn."""
     if not has_claims():
         return False
@@ -144,7 +155,9 @@ def _has_claims(config, event) -> bool:
     return any(claims.is_ended(one, *whose) for one in claims.standing())
 
 
-def _end_claims(config, event, hook: str, agent, over_ns=None) -> None:
+def _end_claims(
+    config: "RuntimeConfig", event: "SessionEvent", hook: str, agent: "str | None", over_ns: "int | None" = None
+) -> None:
     """Remove the claims of this session for its turn, if the coordinator has not done so: ``claims.end``."""
     if not has_claims():
         return
@@ -156,7 +169,7 @@ def _end_claims(config, event, hook: str, agent, over_ns=None) -> None:
         _record(config, hook, f"claims not removed: {error}")
 
 
-def _news(row: dict) -> str:
+def _news(row: "dict[str, Any]") -> str:
     notices = row.get("notices")
     if not isinstance(notices, list) or not notices:
         return ""
@@ -165,7 +178,7 @@ def _news(row: dict) -> str:
     return "\n".join(cut_text(text) for text in notices if isinstance(text, str))
 
 
-def _make_tracker_known(config, event, registrar, row: dict) -> str:
+def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", row: "dict[str, Any]") -> str:
     """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
     from swarm_hook_core import work_tracker
 
@@ -185,7 +198,7 @@ def _make_tracker_known(config, event, registrar, row: dict) -> str:
     return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 
-def _record(config, hook: str, fault: str) -> None:
+def _record(config: "RuntimeConfig", hook: str, fault: str) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name, hook, fault)

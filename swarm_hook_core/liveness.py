@@ -8,18 +8,22 @@ heartbeat.
 
 from swarm_hook_core.process import gone
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 RECLAIM_SECONDS = 60
 FUTURE_SECONDS = 30
 SERVER_RUNTIME = "mcp"  # the runtime of sessions that no hook has registered, only an MCP server
 
 
-def served_by(evidence, host: str, pid: int, started: str) -> bool:
+def served_by(evidence: "Any", host: str, pid: int, started: str) -> bool:
     """Return True if that session is known only through the MCP server of this very client process."""
     client = (evidence["host"], evidence["client_pid"], evidence["client_start"])
     return evidence["runtime"] == SERVER_RUNTIME and client == (host, pid, started)
 
 
-def departed(evidence, now: float, here: str) -> bool:
+def departed(evidence: "Any", now: float, here: str) -> bool:
     """Return True if the session described by `evidence` has gone.
 
     `evidence`: the columns of ``lookup.sqlite.EVIDENCE`` by name; `now` in Unix seconds; `here` is
@@ -46,7 +50,7 @@ def departed(evidence, now: float, here: str) -> bool:
         return False  # a row with odd values proves nothing
 
 
-def clients_in(text) -> list:
+def clients_in(text: str) -> "list[Any]":
     """Return ``(pid, start time)`` of each other client that has a session open. `text` may be None.
 
     Words that name no process are left out.
@@ -55,6 +59,6 @@ def clients_in(text) -> list:
     return [(int(pid), started) for pid, _, started in parts if pid.isascii() and pid.isdigit() and len(pid) < 10]
 
 
-def living(host, clients, here: str) -> list:
+def living(host: "str | None", clients: "Any", here: str) -> "list[Any]":
     """Return those of `clients`, pairs of pid and start time on `host`, without proof that they have gone."""
     return [client for client in clients if not gone(host or "", client[0] or 0, client[1] or "", here)]

@@ -4,23 +4,29 @@ import os
 
 from swarm_hook_core.paths import keys_for
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.lookup import Peers
+
 FEW = 8  # files of one folder that are asked about one by one
 ENTRIES = 4  # names in a folder that are looked at for links, for each file that is written there
 
 
-def to_ask(targets, places, peers) -> list:
+def to_ask(targets: "list[tuple[str, str]]", places: "Any", peers: "Peers") -> "list[Any]":
     """Return those of `places` in `targets` (folder, path as spelled) that may have a lock. All others are certainly
     free.
 
     From each folder: one file, which answers for the folder and the folders over it, and every file with a name that is
     locked there, leads elsewhere or has more than one reading.
     """
-    groups: dict = {}
+    groups: dict[tuple[str, str], list[int]] = {}
     for place in places:
         folder, spelled = targets[place]
         start, slash, _name = spelled.rpartition("/")
         groups.setdefault((folder, start + slash), []).append(place)
-    asked: list = []
+    asked: list[Any] = []
     for (folder, start), some in groups.items():
         taken = _taken(os.path.join(folder, start), len(some), peers) if len(some) > FEW else None
         if taken is None:
@@ -31,18 +37,17 @@ def to_ask(targets, places, peers) -> list:
     return sorted(asked)
 
 
-def _is_free(name: str, taken: set) -> bool:
+def _is_free(name: str, taken: "set[str]") -> bool:
     plain = name.isascii() and name.strip() == name and name not in ("", ".", "..") and "\0" not in name
     return plain and name.casefold() not in taken
 
 
-def _taken(folder: str, files: int, peers):
-    """Return the names in absolute `folder`, without letter case, that are locked or links; None if that is not known.
-    """
+def _taken(folder: str, files: int, peers: "Peers") -> "set[str] | None":
+    """Return the names in absolute `folder`, without letter case, that are locked or links; None if unknown."""
     locked = peers.names_in(keys_for(folder, "/"))
     if locked is None:
         return None
-    links: set = set()
+    links: set[str] = set()
     for place in {folder, os.path.normpath(folder)}:
         try:
             with os.scandir(place) as entries:

@@ -2,10 +2,14 @@
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 FOLDERS = 400  # folders to search for a file; the client stops after 50, not counting ignored ones
 
 
-def opened(path: str, is_sought: bool) -> list:
+def opened(path: str, is_sought: bool) -> "list[Any]":
     """Return every path that the client may open for `path`; relative ones count from this process's folder.
 
     The client takes the ``@`` of a mention off, unless a folder has that name, and decodes ``%2E``. With `is_sought`,
@@ -30,7 +34,7 @@ def _decoded(path: str) -> str:
     return unquote(path, errors="surrogateescape")
 
 
-def _ending_in(end: str) -> list:
+def _ending_in(end: str) -> "list[Any]":
     """Absolute paths of the files below this process's folder that end in `end`, those nearest by first."""
     name, folders, found = os.path.basename(end), [os.getcwd()], []
     for folder in folders:  # the list grows meanwhile

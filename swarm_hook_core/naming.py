@@ -10,6 +10,10 @@ Denials and notices load this; a check that lets a call pass does not. Spans of 
 from swarm_hook_core.labels import short_session, token
 from swarm_hook_core.untrusted_text import named, quoted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 UNNAMED = "a session of another identity"
 SHORT = 8  # characters of an id
 LONGEST_WORDS = 40  # characters of the chosen words of a name
@@ -19,7 +23,13 @@ MACHINE = "machine"  # the label's word for the machine of a team that has the s
 TEAM = "team"  # the runtime of those
 
 
-def session_name(runtime, session_id, label="", is_own: bool = False, instance_id: str = "") -> str:
+def session_name(
+    runtime: "str | None",
+    session_id: "str | None",
+    label: "str | None" = "",
+    is_own: bool = False,
+    instance_id: str = "",
+) -> str:
     """Return the name of a session. Facts that are empty or None are read from its `label`, if it has them.
 
     `is_own`: the reader is that session. `instance_id` tells sessions apart that have no id from their client. A
@@ -33,7 +43,7 @@ def session_name(runtime, session_id, label="", is_own: bool = False, instance_i
     return _name_here(runtime, session_id, label, is_own, instance_id) + where
 
 
-def _name_here(runtime, session_id, label: str, is_own: bool, instance_id: str) -> str:
+def _name_here(runtime: "str | None", session_id: "str | None", label: str, is_own: bool, instance_id: str) -> str:
     origin = token(label, "origin")
     kind = runtime if runtime and runtime not in (RUN, SERVER) else origin
     if kind == DETACHED or (kind == TERMINAL and DETACHED in label.split()):
@@ -50,7 +60,7 @@ def _name_here(runtime, session_id, label: str, is_own: bool, instance_id: str) 
     return f"you ({name})" if is_own else name
 
 
-def holder_name(label, instance_id: str, is_own: bool = False) -> str:
+def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
     """Return the name of a session by its label and instance id, as locks have them."""
     return session_name("", "", label, is_own, instance_id)
 
@@ -82,12 +92,12 @@ def _is_time(number: str) -> bool:
     return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef")) or number[:3] == "ses"
 
 
-def _chosen(label: str, kind: str) -> list:
+def _chosen(label: str, kind: str) -> "list[Any]":
     """Return the words of a label that a person chose: no ``key:value``, and not the runtime."""
     return [word for word in label.split() if ":" not in word[1:] and word != kind]
 
 
-def _command(words: list) -> str:
+def _command(words: "list[Any]") -> str:
     """The command of a hold: as it is where it is short and plain, else in quotes."""
     text = " ".join(words)
     if len(words) <= 3 and len(text) <= LONGEST_WORDS and all(named(word) == word for word in words):

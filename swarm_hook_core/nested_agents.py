@@ -6,6 +6,10 @@ in Grok Build 1.0: a folder for each agent in that of its session.
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _SEARCHED = 8  # sessions, the newest first
 
 
@@ -43,9 +47,9 @@ def session_by_folder(child: object, transcript: object) -> str:
         # Ids begin with the time: the session is one of the newest that are older.
         for session in sorted((one for one in _entries(folder) if one < child), reverse=True):
             if os.path.isdir(os.path.join(folder, session, "subagents", child)):
-                return session
+                return str(session)
     return ""
 
 
-def _entries(folder: str) -> list:
+def _entries(folder: str) -> "list[Any]":
     return os.listdir(folder) if os.path.isdir(folder) else []

@@ -11,6 +11,10 @@ import time
 from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.state import state_dir, write_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 AGAIN_SECONDS = 600  # between two attempts to fetch it
 PLACES = ("~/.local/bin", "~/.cargo/bin", "/opt/homebrew/bin", "/usr/local/bin")  # of uv, beside those on PATH
 
@@ -20,7 +24,7 @@ def launcher() -> str:
     return os.path.join(state_dir(), "fetched", f"swarm-mcp-{__version__}")
 
 
-def command() -> list:
+def command() -> "list[Any]":
     """Return the argv prefix of the fetched release; empty if it was not fetched, or a person forbids it."""
     path = launcher()
     if not os.access(path, os.X_OK):
@@ -35,7 +39,7 @@ def is_wanted(prefix: str = "", folder: str = "") -> bool:
     """Return True unless a person's settings forbid uv to fetch the release."""
     from swarm_hook_core import settings
 
-    return settings.uvx(prefix, folder).value != "off"
+    return bool(settings.uvx(prefix, folder).value != "off")
 
 
 def uv() -> str:

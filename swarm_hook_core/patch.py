@@ -7,6 +7,10 @@ Runs before every write, so nothing is imported at the top, and a text is search
 lines.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _ADD = "*** Add File: "
@@ -34,7 +38,7 @@ _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 # The text that was read last, and the result of `_named` for it: the check of one call asks for the same text up to
 # five times. Another text replaces it.
-_last: tuple = (None, [])
+_last: "tuple[Any, ...]" = (None, [])
 
 
 class PatchUnreadable(ValueError):
@@ -61,7 +65,7 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
     from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 
     hows = {_ADD: REPLACE, _UPDATE: EDIT, _DELETE: REMOVE, _MOVE_TO: REPLACE, _MOVE_FILE: REMOVE}
-    changes: dict = {}
+    changes: dict[str, Any] = {}
     updated = ""
     for header, path in _named(text):
         if header == _UPDATE:
@@ -88,12 +92,13 @@ def _named(text: str) -> "list[tuple[str, str]]":
         if "\t" in text or "\r" in text:
             found = [(header, path.replace("\t", "").replace("\r", "")) for header, path in found]
         _last = text, found
-    return found
+    named: list[tuple[str, str]] = found
+    return named
 
 
 def _read(text: str) -> "list[tuple[str, str]]":
     """The same, with the tabs and carriage returns of the paths."""
-    found: list = []
+    found: list[Any] = []
     mode, begun = _OUTSIDE, False
     line_end = 0
     at = text.find("*** ")
@@ -150,7 +155,7 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
     JSON string, or be an argv list with a shell that changes to a directory first (else None). Values that nest deeper
     than a handful of levels are left alone.
     """
-    found: dict = {}
+    found: dict[tuple[str | None, str], None] = {}
     todo = [(tool_input, 0)]
     while todo:
         value, depth = todo.pop()

@@ -8,6 +8,10 @@ file's text), this names a path too many, never one too few.
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _MOVE = "*** Move to:"
 _HOWS = {"*** Add File:": REPLACE, "*** Update File:": EDIT, "*** Delete File:": REMOVE, _MOVE: REPLACE}
 # The characters that JavaScript trims. Python's own strip() would take \x1c..\x1f and \x85 off a file name, and leave
@@ -23,7 +27,7 @@ def changes_by_headers(text: str) -> "list[tuple[str, str]]":
 
     Raises PatchUnreadable for a text without headers.
     """
-    changes: dict = {}
+    changes: dict[str, Any] = {}
     updated = ""
     for line in text.split("\n"):
         header, colon, path = line.partition(":")

@@ -14,16 +14,21 @@ Hard links are not seen: two names of one inode are two files here.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
 NO_CASE = "nocase:"
 LONGEST = 4096  # the longest path that a kernel opens; resolving much longer texts link by link would take minutes
 
 
-def real_paths():
+def real_paths() -> "Callable[[str], str]":
     """Return a function like ``os.path.realpath`` that looks at each path and each folder once.
 
     It remembers its answers, so it serves the many paths of one check, and no longer.
     """
-    seen: dict = {}
+    seen: dict[str, Any] = {}
 
     def real(path: str) -> str:
         found = seen.get(path)
@@ -42,7 +47,7 @@ def real_paths():
     return real
 
 
-def spellings(path: str, cwd: str, real=os.path.realpath) -> list[str]:
+def spellings(path: str, cwd: str, real: "Callable[[str], str]" = os.path.realpath) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first.
 
     `real`: resolves links (``real_paths`` where there are many).
@@ -74,7 +79,7 @@ def key_of(path: str) -> str:
         return path
 
 
-def keys_for(path: str, cwd: str, real=os.path.realpath) -> list[str]:
+def keys_for(path: str, cwd: str, real: "Callable[[str], str]" = os.path.realpath) -> list[str]:
     """Return every spelling and key under which a lock on this path may be stored, without repeats.
 
     A lock's key was marked when it was taken if letter case does not count there. So both forms are looked for, and no
@@ -118,7 +123,7 @@ def _resolved(path: str) -> str:
     return path
 
 
-def finder(keys):
+def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":
     """Return a function that returns the key of an absolute path if it is one of `keys`, else None.
 
     Mostly it takes one look at the disk to say no, where `key_of` takes dozens: paths that lead to the same file are
@@ -130,7 +135,7 @@ def finder(keys):
     caseless = {_without_case(place) for place in places}
     all_are_places = all(key in caseless for key in keys if key.startswith(NO_CASE))
 
-    def found(path: str):
+    def found(path: str) -> "str | None":
         file = _file_at(path)
         may_be = file in files or file == ()
         if may_be and file is None:  # one that is not there yet
@@ -143,9 +148,8 @@ def finder(keys):
     return found
 
 
-def _file_at(path: str):
-    """Return the identity of the file that `path` leads to: None if it is missing, an empty tuple if that is not known.
-    """
+def _file_at(path: str) -> "tuple[int, ...] | None":
+    """Return the identity of the file that `path` leads to: None if it is missing, an empty tuple if unknown."""
     try:
         there = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -191,7 +195,7 @@ def ignores_case(path: str) -> bool:
             return _one_file(os.path.join(folder, name), os.path.join(folder, name.swapcase()))
 
 
-def _told_by_names_in(folder: str):
+def _told_by_names_in(folder: str) -> "bool | None":
     """Return True if letter case is ignored in `folder`, False if it counts, None if its entries do not show it."""
     try:
         with os.scandir(folder) as entries:

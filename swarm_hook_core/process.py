@@ -7,6 +7,10 @@ process that cannot be looked at counts as alive.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 SHELLS = frozenset(
     "sh bash dash zsh fish ksh ash busybox tcsh csh nu xonsh elvish pwsh mksh oksh yash osh rbash rzsh".split()
 )
@@ -96,7 +100,7 @@ def runs_app_server(pid: int) -> bool:
     return "app-server" in words[1:4]
 
 
-def ancestors(limit: int = 24, below: int = 0):
+def ancestors(limit: int = 24, below: int = 0) -> "Iterator[int]":
     """Pids above this process, or above process `below`, nearest first."""
     pid = parent_of(below) if below else os.getppid()
     while pid > 1 and limit:
@@ -113,7 +117,7 @@ BETWEEN = ("mcp_stdio_watchdog.py", "plugin-sandbox-bootstrap.js")
 ADOPTERS = (KEEPER, "systemd", "init", "launchd", "tini", "dumb-init", "catatonit", "conmon")
 
 
-def client_process(marks=()) -> tuple[int, str]:
+def client_process(marks: "Iterable[str]" = ()) -> tuple[int, str]:
     """Return pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
 
     It is the nearest ancestor that was not started just to start us. Both clients run hooks through the user's shell:
@@ -159,7 +163,7 @@ def _stands_between(pid: int) -> bool:
     return bool(script) and script[0].endswith(BETWEEN)
 
 
-def _script(marks) -> int:
+def _script(marks: "Iterable[str]") -> int:
     """Return the nearest ancestor that is a shell running a script with one of `marks` in its path, or 0.
 
     A subshell has the command line of the script that it is part of; the outermost is the script itself.
@@ -209,7 +213,8 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
     return now == "-" or (now != "" and now != started)
 
 
-_above: dict = {}  # pid of this process and of itself or its parent -> start time of the latter, which never changes
+# pid of this process and of itself or its parent -> start time of the latter, which never changes
+_above: "dict[tuple[int, int], str]" = {}
 
 
 def _started_above(own: int, pid: int) -> str:

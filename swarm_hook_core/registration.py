@@ -5,6 +5,13 @@ import os
 from swarm_hook_core import environment, labels
 from swarm_hook_core.process import client_process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+
 
 class NotRegistered(Exception):
     """The coordinator did not take the session; the message says why, or, at a session's start, all there is to say.
@@ -17,7 +24,7 @@ class NotRegistered(Exception):
         self.why = why or message
 
 
-def described(config, event, state: str) -> dict:
+def described(config: "RuntimeConfig", event: "SessionEvent", state: str) -> "dict[str, Any]":
     """Return the session of `event` as it is registered: its names, its folder, its `state` and its lease.
 
     client     pid and start time of the process that ends the session by its own end; ``(0, "")`` if unknown

@@ -11,6 +11,11 @@ import time
 
 from swarm_hook_core.state import append_line, read_private, state_dir
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 LIMIT_BYTES = 128 * 1024
 MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
 
@@ -31,7 +36,7 @@ def note(instance_id: str, holder_id: str, *keys: str, **more: object) -> None:
         return  # a count is missed
 
 
-def counted(these: list, instance_id, holder_id, key, since: float, until: float) -> int:
+def counted(these: "list[Any]", instance_id: str, holder_id: str, key: str, since: float, until: float) -> int:
     """Count those of `these` (see `known`) of that session and that lock's holder, from `since` to before `until`.
 
     Denials that the store knows do not count.
@@ -53,7 +58,7 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     from swarm_hook_core.json_text import dumps
 
     wanted = (instance_id, holder_id, file)
-    found: list = []
+    found: list[Any] = []
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since or len(found) == MOST:
             break
@@ -76,17 +81,17 @@ def is_recorded(instance_id: str, holder_id: str, file: str, since: float) -> bo
     return False
 
 
-def _calls(these: list) -> int:
+def _calls(these: "list[Any]") -> int:
     """Return the number of calls behind these denials; each denial from a client without ids is a call."""
     return len({str(one.get("call") or place) for place, one in enumerate(these)})
 
 
-def known(having: str = "") -> list:
+def known(having: str = "") -> "list[Any]":
     """All that are still counted, as they were written; only those with the text `having` in them."""
     return [*_newest_first(having)][::-1]
 
 
-def _newest_first(*having: str):
+def _newest_first(*having: str) -> "Iterator[dict[str, Any]]":
     """The same with all of these texts in them, one after the other, the newest first."""
     from swarm_hook_core.json_text import loads
 

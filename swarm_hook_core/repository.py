@@ -9,11 +9,15 @@ import os
 
 from swarm_hook_core.paths import NO_CASE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
 MOST_KNOWN = 500
 _FOLDER, _LINK = 0o040000, 0o120000  # as in the module `stat`, which takes time to load
-_known: dict = {}  # a configuration's path -> its state when it was read, and its settings
+_known: "dict[str, Any]" = {}  # a configuration's path -> its state when it was read, and its settings
 
 
 class Tree:
@@ -25,11 +29,11 @@ class Tree:
         self.top = top
         self.own = own
         self.common = common
-        self.first = None  # its first commit, after the first question
-        self.takes_all = None  # `opted_in`, likewise
+        self.first: str | None = None  # its first commit, after the first question
+        self.takes_all: bool | None = None  # `opted_in`, likewise
 
 
-def tree_over(path: str, is_real: bool = False):
+def tree_over(path: str, is_real: bool = False) -> "Tree | None":
     """Return the Tree that absolute `path` lies in, or is the top of; else None. `is_real`: the path has no links."""
     folder = path
     while True:
@@ -40,7 +44,7 @@ def tree_over(path: str, is_real: bool = False):
         folder = parent
 
 
-def tree_at(folder: str, is_real: bool = False):
+def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     """Return the Tree with this folder as its top, else None."""
     mark = os.path.join(folder, ".git")
     try:
@@ -59,7 +63,7 @@ def tree_at(folder: str, is_real: bool = False):
     return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
 
-def trees_beside(tree) -> list:
+def trees_beside(tree: "Tree") -> "list[Any]":
     """Tops of every work tree of this clone, this one's too."""
     found = [os.path.dirname(tree.common)] if os.path.basename(tree.common) == ".git" else []
     listed = os.path.join(tree.common, "worktrees")
@@ -74,37 +78,38 @@ def trees_beside(tree) -> list:
     return list(dict.fromkeys([tree.top, *found]))
 
 
-def opted_in(tree) -> bool:
+def opted_in(tree: "Tree") -> bool:
     """Return True if ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
     if tree.takes_all is None:
         setting, of_tree = _settings(os.path.join(tree.common, "config"))
         if of_tree:
             mine = _settings(os.path.join(tree.own, "config.worktree"))[0]
-            setting = setting if mine is None else mine
+            if mine is not None:
+                setting = mine
         tree.takes_all = bool(setting)
-    return tree.takes_all
+    return bool(tree.takes_all)
 
 
-def ids(tree) -> list:
+def ids(tree: "Tree") -> "list[Any]":
     """The ids that locks of this repository may be stored under, the best known first."""
     first = remembered(tree)
     return [*([first] if first else []), folder_id(tree)]
 
 
-def folder_id(tree) -> str:
+def folder_id(tree: "Tree") -> str:
     """Return the id of a repository without commits, or without all of its history: shared by work trees, not by
     clones.
     """
     return f"folder={_identity(tree.common)}"
 
 
-def names_of(key: str, tree) -> list:
+def names_of(key: str, tree: "Tree") -> "list[Any]":
     """Return the names of the path with this key in the repository of `tree`; empty if it is outside."""
     within = place_of(key, tree.top)
     return [] if within is None else [f"{one}:{within}" for one in ids(tree)]
 
 
-def place_of(key: str, top: str):
+def place_of(key: str, top: str) -> "str | None":
     """Return `key` as seen from folder `top`, empty for `top` itself, with the mark of keys without case; else None."""
     mark = NO_CASE if key.startswith(NO_CASE) else ""
     path = key[len(mark) :]
@@ -121,15 +126,17 @@ def place_of(key: str, top: str):
 # ------------------------------------------------------------------ the first commit
 
 
-def remembered(tree) -> str:
+def remembered(tree: "Tree") -> str:
     """The first commit of this repository, as it was written down; empty where it was not."""
     if tree.first is None:
         words = _line(_record(tree)).split()
-        tree.first = words[0] if len(words) == 2 and words[1] == _birth(tree) else ""
+        tree.first = ""
+        if len(words) == 2 and words[1] == _birth(tree):
+            tree.first = words[0]
     return tree.first
 
 
-def learn(tree, seconds: float) -> str:
+def learn(tree: "Tree", seconds: float) -> str:
     """Return the first commit: `remembered`, or asked of git in at most `seconds` and written down.
 
     Empty without a commit, with a part of the history missing (a shallow clone), or without an answer from git.
@@ -153,7 +160,7 @@ def learn(tree, seconds: float) -> str:
     return first
 
 
-def _record(tree) -> str:
+def _record(tree: "Tree") -> str:
     from swarm_hook_core.state import state_dir
 
     return os.path.join(state_dir(), "repositories", _identity(tree.common))
@@ -168,7 +175,7 @@ def _identity(folder: str) -> str:
     return f"{found.st_dev:x}.{found.st_ino:x}"
 
 
-def _birth(tree) -> str:
+def _birth(tree: "Tree") -> str:
     """Return a mark that a repository made in the same place does not share: git never writes this file."""
     try:
         return f"{os.stat(os.path.join(tree.common, 'description')).st_mtime_ns:x}"
@@ -195,7 +202,7 @@ def small_text(path: str) -> str:
         return ""
 
 
-def _settings(path: str):
+def _settings(path: str) -> "tuple[bool | None, bool]":
     """Return ``swarm.logical`` of a configuration, or None if it is not set; and ``extensions.worktreeConfig``."""
     try:
         found = os.stat(path)
@@ -206,10 +213,11 @@ def _settings(path: str):
         if len(_known) > MOST_KNOWN:
             _known.clear()
         _known[path] = (state, _settings_in(small_text(path)))
-    return _known[path][1]
+    found_settings: tuple[bool | None, bool] = _known[path][1]
+    return found_settings
 
 
-def _settings_in(text: str):
+def _settings_in(text: str) -> "tuple[bool | None, bool]":
     logical, of_tree, section = None, False, ""
     for line in text.split("\n"):
         line = line.strip()

@@ -9,6 +9,12 @@ import os
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+
 LARGEST = 64 * 1024  # bytes of the saved facts
 _NAME = "meta.json"
 _SERVER = "server"
@@ -17,12 +23,12 @@ MAIL = "mail"  # the newest message that the session was told of
 _TURN = "turn"
 
 
-def folder_of(config, session_id: str) -> str:
+def folder_of(config: "RuntimeConfig", session_id: str) -> str:
     """This session's folder."""
     return os.path.join(state_dir(), config.scratch_dir_name, name_of(session_id))
 
 
-def load(config, session_id: str) -> dict:
+def load(config: "RuntimeConfig", session_id: str) -> "dict[str, Any]":
     """Return the saved facts about this session; empty if there are no such facts of ours."""
     try:
         saved = loads(read_private(os.path.join(folder_of(config, session_id), _NAME), LARGEST).decode())
@@ -31,13 +37,13 @@ def load(config, session_id: str) -> dict:
     return saved if isinstance(saved, dict) and saved.get("session_id") == session_id else {}
 
 
-def save(config, session_id: str, **facts: str) -> None:
+def save(config: "RuntimeConfig", session_id: str, **facts: str) -> None:
     """Replace the saved facts about this session."""
     text = dumps({"session_id": session_id, **facts})
     write_private(os.path.join(folder_of(config, session_id), _NAME), text)
 
 
-def remember(config, session_id: str, **facts) -> None:
+def remember(config: "RuntimeConfig", session_id: str, **facts: "Any") -> None:
     """Add to the saved facts as `save` does; a failure to write them costs nothing."""
     try:
         save(config, session_id, **facts)
@@ -47,7 +53,7 @@ def remember(config, session_id: str, **facts) -> None:
         faults.record(config.runtime_name, "scratch", faults.describe(error))
 
 
-def clear(config, session_id: str) -> None:
+def clear(config: "RuntimeConfig", session_id: str) -> None:
     """Remove the saved facts, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
     files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED, MAIL, _TURN))
@@ -58,13 +64,13 @@ def clear(config, session_id: str) -> None:
             continue
 
 
-def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:
+def tried_lately(config: "RuntimeConfig", session_id: str, seconds: float, now: float) -> bool:
     """Return True if a failed registration is less than `seconds` old, so that writes do not pay for each."""
     failed_at = load(config, session_id).get("failed_at")
     return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds
 
 
-def begin_turn(config, session_id: str, turn: str) -> bool:
+def begin_turn(config: "RuntimeConfig", session_id: str, turn: str) -> bool:
     """Note that the session is in this turn of its client's; return True unless it was noted already."""
     path = os.path.join(folder_of(config, session_id), _TURN)
     if _line_in(path) == turn:
@@ -73,7 +79,7 @@ def begin_turn(config, session_id: str, turn: str) -> bool:
     return True
 
 
-def end_turn(config, session_id: str) -> None:
+def end_turn(config: "RuntimeConfig", session_id: str) -> None:
     """Take that word back, and remove the folder if nothing else is in it: not every session's end is told."""
     folder = folder_of(config, session_id)
     try:
@@ -83,7 +89,7 @@ def end_turn(config, session_id: str) -> None:
         return
 
 
-def say_serving(config, session_id: str, server: str) -> bool:
+def say_serving(config: "RuntimeConfig", session_id: str, server: str) -> bool:
     """Note that the process `server` (``pid start``) answers this session's checks; return True if that is new."""
     path = os.path.join(folder_of(config, session_id), _SERVER)
     if _line_in(path) == server:
@@ -92,7 +98,7 @@ def say_serving(config, session_id: str, server: str) -> bool:
     return True
 
 
-def stop_serving(config, session_id: str) -> None:
+def stop_serving(config: "RuntimeConfig", session_id: str) -> None:
     """Take that note back, no matter which server made it."""
     try:
         os.remove(os.path.join(folder_of(config, session_id), _SERVER))
@@ -100,7 +106,7 @@ def stop_serving(config, session_id: str) -> None:
         return
 
 
-def forget_dead_servers(config) -> None:
+def forget_dead_servers(config: "RuntimeConfig") -> None:
     """Remove the notes about servers that no longer run, left by sessions that were killed."""
     from swarm_hook_core.process import gone, host_id
 

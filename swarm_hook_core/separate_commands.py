@@ -3,10 +3,14 @@
 import re
 import shlex
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _HEREDOC = re.compile(r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+))""")
 
 
-def one_text(commands: list) -> str:
+def one_text(commands: "list[Any]") -> str:
     """Return one text with the effect of `commands`: texts for a shell, or ``{command, args}`` to run without one.
 
     Texts from one that begins a heredoc to the one that ends it are a single command. Values of any other kind are left
@@ -22,14 +26,14 @@ def one_text(commands: list) -> str:
     return texts[0] if len(texts) == 1 else "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
 
 
-def _whole(commands: list) -> list:
+def _whole(commands: "list[Any]") -> "list[Any]":
     """`commands` with each heredoc in one piece."""
     found, rest = [], list(commands)
     while rest:
         command = rest.pop(0)
         begun = _HEREDOC.search(command) if isinstance(command, str) else None
         ends = [word for word in begun.groups() if word] if begun else []
-        lines: list = []
+        lines: list[Any] = []
         for line in rest if ends else ():
             if not isinstance(line, str):
                 break

@@ -13,6 +13,10 @@ import os
 from swarm_hook_core.environment import ON, first_set
 from swarm_hook_core.state import config_path, read_private, state_dir
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
@@ -33,13 +37,13 @@ class Config:
 
     __slots__ = ("path", "there", "user", "checkouts", "writers", "faults")
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
         self.there = False
-        self.user: dict = {}
-        self.checkouts: dict = {}
-        self.writers: list = []
-        self.faults: list = []
+        self.user: dict[str, Any] = {}
+        self.checkouts: dict[str, Any] = {}
+        self.writers: list[Any] = []
+        self.faults: list[Any] = []
 
 
 class Setting:
@@ -51,7 +55,7 @@ class Setting:
 
     __slots__ = ("value", "source", "folder")
 
-    def __init__(self, value, source, folder=""):
+    def __init__(self, value: "Any", source: "Any", folder: str = ""):
         self.value = value
         self.source = source
         self.folder = folder
@@ -67,7 +71,7 @@ class Writer:
 
     __slots__ = ("tool", "paths", "command", "folder", "unless")
 
-    def __init__(self, tool, paths=(), command="", folder="", unless=None):
+    def __init__(self, tool: "Any", paths: "Any" = (), command: str = "", folder: str = "", unless: "Any" = None):
         self.tool = tool
         self.paths = paths
         self.command = command
@@ -117,7 +121,7 @@ def _word(name: str, prefix: str, folder: str) -> Setting:
     return in_file(name, folder)
 
 
-def variables(name: str, prefix: str) -> list:
+def variables(name: str, prefix: str) -> "list[Any]":
     """Return the variables for setting `name`; the first one that is set wins, also over the file."""
     return [f"SWARM_{prefix}_{name.upper()}"] * bool(prefix) + [f"SWARM_{name.upper()}"]
 
@@ -138,7 +142,7 @@ def without(name: str, folder: str) -> str:
     return str(current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name])
 
 
-def _checkout_over(checkouts: dict, folder: str) -> str:
+def _checkout_over(checkouts: "dict[str, Any]", folder: str) -> str:
     """Return the nearest of `checkouts` at or above `folder`, up to its git root; may be empty."""
     try:
         probe = os.path.realpath(folder)
@@ -171,7 +175,7 @@ def read(path: str) -> Config:
     return found
 
 
-_last: tuple = (None, None)
+_last: "tuple[Any, ...]" = (None, None)
 
 
 def current() -> Config:
@@ -180,7 +184,7 @@ def current() -> Config:
     path = config_path()
     try:
         state = os.stat(path)
-        mark: tuple = (path, state.st_mtime_ns, state.st_size, state.st_ino)
+        mark: tuple[Any, ...] = (path, state.st_mtime_ns, state.st_size, state.st_ino)
     except (OSError, ValueError):
         mark = (path,)
     if _last[0] != mark:
@@ -188,10 +192,11 @@ def current() -> Config:
         faults = _last[1].faults
         if faults:
             _record_once(f"{path}: {'; '.join(faults)}", " ".join(map(str, mark)), "config-fault")
-    return _last[1]
+    config: Config = _last[1]
+    return config
 
 
-def _take(found: Config, settings: dict) -> None:
+def _take(found: Config, settings: "dict[str, Any]") -> None:
     found.user = _choices(settings, "", ("checkouts", "writers"), found.faults)
     checkouts = settings.get("checkouts", {})
     if not isinstance(checkouts, dict):
@@ -218,7 +223,7 @@ def _take(found: Config, settings: dict) -> None:
             found.faults.append(f"writer {number}: {error}")
 
 
-def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
+def _choices(given: "dict[str, Any]", where: str, others: "tuple[Any, ...]", faults: "list[Any]") -> "dict[str, Any]":
     """Return the valid choices among DEFAULTS in `given`. `others`: further keys that are allowed."""
     taken = {}
     for name, value in given.items():
@@ -237,7 +242,7 @@ def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
     return taken
 
 
-def _writer(entry) -> Writer:
+def _writer(entry: "Any") -> Writer:
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     unknown = [name for name in entry if name not in ("tool", "paths", "command", "folder", "unless")]

@@ -3,6 +3,10 @@
 import os
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; a program with more output is no answer
 
 
@@ -11,7 +15,7 @@ class Result:
 
     __slots__ = ("code", "stdout", "stderr")
 
-    def __init__(self, code, stdout="", stderr=""):
+    def __init__(self, code: "Any", stdout: str = "", stderr: str = ""):
         self.code = code
         self.stdout = stdout
         self.stderr = stderr
@@ -52,10 +56,10 @@ def run(
     finally:
         for handle in (in_read, out_write, err_write):
             os.close(handle)
-    received: dict = {out_read: [], err_read: []}
+    received: dict[int, list[bytes]] = {out_read: [], err_read: []}
     poll = select.poll()
-    for handle in received:
-        poll.register(handle, select.POLLIN | select.POLLHUP)
+    for pipe in received:
+        poll.register(pipe, select.POLLIN | select.POLLHUP)
     to_give = memoryview(stdin.encode("utf-8", "surrogateescape"))
     if in_write is not None:
         os.set_blocking(in_write, False)  # a program that does not read must not block us
@@ -113,7 +117,7 @@ def start_detached(argv: list[str]) -> None:
         os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setpgroup=0)
 
 
-def _give(handle: int, data):
+def _give(handle: int, data: "Any") -> "Any":
     """Write some of `data` and return the rest; empty once the reader is gone."""
     try:
         return data[os.write(handle, data) :]
@@ -123,7 +127,7 @@ def _give(handle: int, data):
         return data[:0]
 
 
-def _reap(pid: int, end: float):
+def _reap(pid: int, end: float) -> "int | None":
     """Return the exit code of `pid`, waited for until `end` (monotonic), else None."""
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)

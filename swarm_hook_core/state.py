@@ -73,8 +73,7 @@ def is_watching() -> bool:
 
 
 def awaited_dir() -> str:
-    """Return the folder of sessions with calls that others wait for (``traces.endings``). It exists only while they do.
-    """
+    """Return the folder of sessions with calls that others wait for (``traces.endings``). It exists only meanwhile."""
     return os.path.join(state_dir(), "awaited")
 
 
@@ -109,8 +108,7 @@ def store_path() -> str:
 
 
 def local_store() -> str:
-    """Return the path of the coordinator's database file, empty if it is missing. Raises OSError as `refuse_link` does.
-    """
+    """Return the path of the coordinator's database file, empty if missing. Raises OSError as `refuse_link` does."""
     path = store_path()
     refuse_link(path)
     return path if os.path.isfile(path) else ""

@@ -4,10 +4,16 @@ import os
 
 from swarm_hook_core.config import SHELL_TOOLS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+
 PATCH_MARKER = "*** Begin Patch"
 
 
-def shell_text(tool: str, tool_input) -> str:
+def shell_text(tool: str, tool_input: object) -> str:
     """Return the shell text that this call runs, empty if it runs no shell."""
     if tool not in SHELL_TOOLS:
         return ""
@@ -20,7 +26,7 @@ def shell_text(tool: str, tool_input) -> str:
     return command if isinstance(command, str) else ""
 
 
-def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str]]:
+def write_targets(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str]]:
     """``(folder, path as spelled)`` of every file this call would write, in order.
 
     Raises ValueError where the call is one of the runtime's write tools but its paths cannot be
@@ -37,7 +43,7 @@ def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, st
     return [(folder, path) for path in patch_paths(text)] if text else []
 
 
-def changes(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str, str]]:
+def changes(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str, str]]:
     """``(folder, path as spelled, how)`` of the same files, in order; `how`: see ``change``.
 
     Raises ValueError as `write_targets` does.
@@ -58,7 +64,7 @@ def changes(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str, str
     return [(folder, path, how) for path, how in patch_changes(text)] if text else []
 
 
-def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
+def absolute_paths(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[str]:
     """The same as absolute paths without repeats; empty also where the input cannot be read."""
     try:
         targets = write_targets(config, tool, tool_input, cwd)
@@ -67,7 +73,7 @@ def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
     return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in targets))
 
 
-def _command_in(tool_input):
+def _command_in(tool_input: object) -> "Any":
     """Return the command of a shell tool, text or argv, from any place that a client puts it in."""
     if isinstance(tool_input, dict):
         return tool_input.get("command", tool_input.get("cmd"))

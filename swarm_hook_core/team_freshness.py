@@ -13,7 +13,10 @@ from swarm_hook_core.state import name_of, read_private, state_dir, write_privat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_hook_core.check import Writes
+    from swarm_hook_core.hooks import ToolCall
 
 KEPT_SECONDS = 86400  # of the marks for told sessions
 
@@ -29,14 +32,14 @@ class Stale:
 
     __slots__ = ("top", "repository", "said_at", "mark")
 
-    def __init__(self, top, repository, said_at, mark):
+    def __init__(self, top: str, repository: "Any", said_at: object, mark: str):
         self.top = top
         self.repository = repository
         self.said_at = said_at
         self.mark = mark
 
 
-def stale_trees(rows) -> list:
+def stale_trees(rows: "Any") -> "list[Any]":
     """Return the Stale work trees on this machine among `rows` of ``LockReader.team_trees``. Nearly always empty."""
     if not rows:
         return []
@@ -68,7 +71,7 @@ def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
     return None
 
 
-def words(tool: str, one, now: float, is_denied: bool) -> str:
+def words(tool: str, one: "Any", now: float, is_denied: bool) -> str:
     """Return the words for the model about a call in a Stale tree: it goes ahead, or it `is_denied`."""
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration
@@ -89,7 +92,7 @@ def words(tool: str, one, now: float, is_denied: bool) -> str:
     )
 
 
-def is_news(call, one) -> bool:
+def is_news(call: "ToolCall", one: "Any") -> bool:
     """Return True, once, if the session or agent of a call has not been told of this time without news."""
     folder = os.path.join(state_dir(), "team", "told")
     path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))

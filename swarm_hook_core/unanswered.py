@@ -7,10 +7,14 @@ be in passing, by its first check.
 from swarm_hook_core import faults
 from swarm_hook_core.hooks import answer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+
 OUT_OF_TIME = 14  # SIGALRM; the process sets it as it begins
 
 
-def tell(config, event: str, status: int) -> int:
+def tell(config: "RuntimeConfig", event: str, status: int) -> int:
     """Record a coordinator that ended with exit `status` as a shell has it; a session's start says so as well."""
     try:
         signal = status - 128

@@ -10,12 +10,17 @@ import time
 
 from swarm_hook_core.state import make_private, name_of, open_private, read_private, state_dir, write_all
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+
 LONGEST = 20_000  # characters that a session is told at once, the newest
 LARGEST = 4 << 20  # bytes that are read for that
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 
-def keep(config, event, words: str) -> None:
+def keep(config: "RuntimeConfig", event: "SessionEvent", words: str) -> None:
     """Keep `words` for the session, or the subagent, of an event, behind earlier words. Raises OSError."""
     folder = _folder()
     make_private(folder)
@@ -27,7 +32,7 @@ def keep(config, event, words: str) -> None:
         os.close(handle)
 
 
-def take(config, event) -> str:
+def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
     """Return the kept words for the session or subagent of an event, nearly always empty. They count as told."""
     if not os.path.isdir(_folder()):
         return ""
@@ -47,7 +52,7 @@ def _folder() -> str:
     return os.path.join(state_dir(), "unheard")
 
 
-def _path(config, event) -> str:
+def _path(config: "RuntimeConfig", event: "SessionEvent") -> str:
     whose = f"{config.runtime_name}.{name_of(event.session_id)}"
     return os.path.join(_folder(), f"{whose}.{name_of(event.agent)}" if event.agent else whose)
 

@@ -8,15 +8,22 @@ import os
 
 from swarm_hook_core import scratch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+    from swarm_hook_core.lookup import LockReader, Session
+
 MOST = 50  # messages that are looked at for one line
 SENDERS = 3  # that are named
 EXCERPT = 240  # characters of the first message
 SYSTEM = "system"  # the sender of swarm's own messages
 
 
-def is_due(config, event, instance_id: str, newest: int) -> bool:
-    """Return True if the message `newest` has not been told to the session `instance_id`; subagents are told nothing.
-    """
+def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, newest: int) -> bool:
+    """Return True if the message `newest` was not told to the session `instance_id`; subagents are told nothing."""
     if _is_of_subagent(event):
         return False
     try:
@@ -26,7 +33,7 @@ def is_due(config, event, instance_id: str, newest: int) -> bool:
         return True
 
 
-def take(config, event, reader, session) -> str:
+def take(config: "RuntimeConfig", event: "SessionEvent", reader: "LockReader", session: "Session") -> str:
     """Return the line about unread mail that `session` has not been told, may be empty. It counts as told.
 
     `reader`: the store's LockReader. Raises OSError if the session's folder cannot be written: then nothing is told,
@@ -40,14 +47,14 @@ def take(config, event, reader, session) -> str:
     return line(rows, session.label) if rows else ""
 
 
-def line(rows, label: str) -> str:
+def line(rows: "Any", label: str) -> str:
     """Return one line about unread messages, ``(sender, its label or None, text)`` each, the oldest first.
 
     `label` is the one of the reading session.
     """
     from swarm_hook_core.untrusted_text import quoted
 
-    counts: dict = {}
+    counts: dict[str, Any] = {}
     for sender, sender_label, _text in rows:
         name = _name(sender, sender_label, label)
         counts[name] = counts.get(name, 0) + 1
@@ -63,13 +70,13 @@ def line(rows, label: str) -> str:
     )
 
 
-def _is_of_subagent(event) -> bool:
+def _is_of_subagent(event: "SessionEvent") -> bool:
     from swarm_hook_core.lookup import SOME_AGENT
 
     return event.agent not in ("", SOME_AGENT)
 
 
-def _name(sender: str, sender_label, label: str) -> str:
+def _name(sender: str, sender_label: "str | None", label: str) -> str:
     """Return the name of a message's sender for the session with `label`."""
     from swarm_hook_core.labels import same_circle, token
     from swarm_hook_core.naming import UNNAMED, holder_name
@@ -83,7 +90,7 @@ def _name(sender: str, sender_label, label: str) -> str:
     return holder_name(sender_label, sender)
 
 
-def _path(config, session_id: str) -> str:
+def _path(config: "RuntimeConfig", session_id: str) -> str:
     return os.path.join(scratch.folder_of(config, session_id), scratch.MAIL)
 
 
@@ -94,8 +101,7 @@ def _told_in(text: str, instance_id: str) -> int:
 
 
 def _advance(path: str, instance_id: str, newest: int) -> int:
-    """Note that all messages up to `newest` are told; return the number before. Of two hooks at once, one tells them.
-    """
+    """Note that all messages up to `newest` are told; return the number before. Of two hooks, one tells them."""
     from swarm_hook_core.state import open_in_private, write_all
 
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)

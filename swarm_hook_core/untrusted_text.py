@@ -4,9 +4,10 @@ Whoever can write into the store, or name a file, chooses them. Shown, they are 
 and stand in quotes wherever they could be taken for words of ours.
 """
 
-from swarm_hook_core.labels import LONGEST as LABEL
+from swarm_hook_core import labels
 
-NOTE = 200  # characters of a note, a reason or a title that are shown
+LABEL = labels.LONGEST  # characters
+NOTE = 200  # of a note, a reason or a title that are shown
 NAME = 1000  # of the path of a file
 COMMAND = 500  # of a command line
 TEXT = 4000  # of a message

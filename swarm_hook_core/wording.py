@@ -3,9 +3,13 @@
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import AUTO
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Held
+
 
 def reason(
-    tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False,
+    tool: str, path: str, held: "Held", viewer_identity: str, now: float, by: str = "", within: bool = False,
     own_id: str = "", waiting: int = 0,
 ) -> str:  # fmt: skip
     """Return the reason for a denial: holder, note, since, until, and the way out.
@@ -56,7 +60,7 @@ def joining(waiting: int) -> str:
     return f"{line} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
 
 
-def until(held, now: float) -> str:
+def until(held: "Held", now: float) -> str:
     """Return the end of a lock, in words."""
     words = "until it is released or that session ends"
     if held.mode == AUTO:
@@ -65,14 +69,14 @@ def until(held, now: float) -> str:
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 
-        words = f"lapses in {duration(left(held.lease, host_id(), now))} unless renewed"
+        words = f"lapses in {duration(left(held.lease, host_id(), now) or 0.0)} unless renewed"
     if isinstance(held.expected_end, (int, float)):
         away = held.expected_end - now
         words += f", expected to end in {duration(away)}" if away > 0 else f", expected to end {duration(-away)} ago"
     return words
 
 
-def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
+def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
     """Return the holder, ``note: ...; `` or nothing, and the address for questions, as this identity may know them."""
     is_own = bool(own_id) and held.instance_id == own_id
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):

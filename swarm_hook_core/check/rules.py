@@ -13,7 +13,8 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 import os
 import time
 
-from swarm_hook_core.check import OTHERS_CHANGES, Check, Verdict, joined
+from swarm_hook_core.check import OTHERS_CHANGES, Check
+from swarm_hook_core.hooks import Verdict, joined
 from swarm_hook_core.state import absolute_setting, has_claims, is_in_team, is_watching
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from swarm_hook_core.check import Writes
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.traces import Trail
 
@@ -125,8 +126,7 @@ def alone(check: Check) -> "Verdict | None":
         return None
     if check.is_known and not _is_left_unread(check, check.trail):
         check.look_again()
-        if check.is_joined:
-            return protections(check)
+        return _protections_again(check)
     check.end()
     return None
 
@@ -198,7 +198,7 @@ def team(check: Check) -> "Verdict | None":
     if tree is None:
         return None
     if strict(check.config.env_prefix, call.folder):
-        from swarm_hook_core.check.denial import Denial
+        from swarm_hook_core.denial import Denial
 
         words = team_freshness.words(call.client_tool, tree, check.now, True)
         return Verdict(Denial("", None, words, certain=False))
@@ -318,6 +318,14 @@ AFTERWARDS = (count, drop_plan, drop_claims, watch_command, watch_edit, tell_new
 # ------------------------------------------------------------------------------------------------ parts of rules
 
 
+def _protections_again(check: Check) -> "Verdict | None":
+    """Ask about protections once more, since the call has to be read after all."""
+    if check.is_joined:
+        return protections(check)
+    check.end()
+    return None
+
+
 def _denied(denial: "Denial | None") -> "Verdict | None":
     return Verdict(denial) if denial is not None else None
 
@@ -336,7 +344,7 @@ def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: fl
     collision = first_collision(session, targets, peers)
     if collision is None:
         return None
-    from swarm_hook_core.check.denial import of_lock
+    from swarm_hook_core.denial import of_lock
 
     return of_lock(collision, session, writes.call, peers, now)
 

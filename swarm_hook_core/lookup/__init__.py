@@ -6,6 +6,11 @@
 `Peers` puts the questions for one session, and leaves out the locks of sessions that have gone.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 GLOB = "glob:"  # the prefix of a pattern's key; the rest is the key of the folder that all covered paths are in
 BATCH = 400  # keys in one question; old releases of SQLite take 999 values
 NEAR = 200  # locks near a call that are watched or named at most
@@ -37,12 +42,15 @@ class Held:
     )  # fmt: skip
 
     def __init__(
-        self, file, instance_id, label="", note="", since=0, *, names=(), agent="", mode=None, expected_end=None,
-        pattern=None, base=None, fence=None, lease: tuple = (None,) * 4, evidence=None, path_key=None, repository=None,
+        self, file: str, instance_id: str, label: object = "", note: object = "", since: object = 0, *,
+        names: "Iterable[str]" = (), agent: object = "", mode: "str | None" = None,
+        expected_end: "float | None" = None, pattern: "str | None" = None, base: "str | None" = None,
+        fence: "int | None" = None, lease: "tuple[Any, ...]" = (None,) * 4, evidence: "Any" = None,
+        path_key: "str | None" = None, repository: "str | None" = None,
     ):  # fmt: skip
         # Rows may come from other programs. An odd note must not hide a lock.
         self.file = file
-        self.names = names or (file,)
+        self.names: tuple[str, ...] = tuple(names) or (file,)
         self.instance_id = instance_id
         self.label = label if isinstance(label, str) else ""
         self.agent = agent if isinstance(agent, str) else ""
@@ -65,8 +73,15 @@ class Session:
 
     __slots__ = ("instance_id", "label", "directory", "root", "file_root", "mounts")
 
-    def __init__(self, instance_id, label="", directory="", root="", file_root=""):
-        self.mounts: list = []  # other paths of `root`, where that folder is mounted more than once
+    def __init__(
+        self,
+        instance_id: str,
+        label: "str | None" = "",
+        directory: str = "",
+        root: str = "",
+        file_root: str = "",
+    ):
+        self.mounts: list[Any] = []  # other paths of `root`, where that folder is mounted more than once
         self.instance_id = instance_id
         self.label = label or ""
         self.directory = directory
@@ -82,15 +97,15 @@ class LockReader:
 
     is_ours = True  # True if our coordinator has made the store, which then knows sessions
 
-    def session(self, runtime: str, session_id: str):
+    def session(self, runtime: str, session_id: str) -> "Session | None":
         """Return the Session that a client's hooks have registered under this id, or None."""
         return None
 
-    def other_mounts(self, root: str) -> list:
+    def other_mounts(self, root: str) -> "list[Any]":
         """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         return []
 
-    def holder(self, runtime: str, session_id: str):
+    def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
         """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them, or None."""
         return None
 
@@ -107,11 +122,10 @@ class LockReader:
         return False
 
     def newest_mail(self, instance_id: str) -> int:
-        """Return the number of a session's newest unread message, or 0; messages that `has_news` covers do not count.
-        """
+        """Return the number of a session's newest unread message, or 0; `has_news` is about other messages."""
         return 0
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> list:
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
         """Return its unread messages with higher numbers, ``(sender, its label or None, text)``, the oldest first."""
         return []
 
@@ -157,7 +171,7 @@ class LockReader:
         """
         return False
 
-    def team_trees(self) -> list:
+    def team_trees(self) -> "list[Any]":
         """Return the work trees on this machine that have joined a team, and the freshness of its locks here.
 
         ``(top, the team's name of the repository, fresh until, start of the machine, last heard of)``: by
@@ -165,7 +179,7 @@ class LockReader:
         """
         return []
 
-    def leases_and_news(self, instance_id: str) -> tuple:
+    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         return [], False
 
@@ -182,19 +196,19 @@ class Peers:
     the claims of others for their turns, or is None.
     """
 
-    def __init__(self, reader, own_id: str, now: float, own_agent: str = "", claimed=None):
+    def __init__(self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", claimed: "Any" = None):
         self.reader = reader
         self.claimed = claimed
         self.own_id = own_id
         self.own_agent = own_agent
         self.now = now
-        self._gone: dict = {}  # instance -> True if it has gone
+        self._gone: dict[str, bool] = {}  # instance -> True if it has gone
 
     def any(self) -> bool:
         """Return True if any other session has a lock at all; those of sessions that have gone still count."""
         return bool(self.claimed is not None and self.claimed.any()) or self.reader.others_hold(self.own_id)
 
-    def on(self, keys, over=()) -> list:
+    def on(self, keys: "list[str]", over: "Any" = ()) -> "list[Any]":
         """Return the Held locks under any of `keys` or `over`, and on patterns that cover a path with one of `keys`.
 
         `over` are the folders over those paths: a pattern that fits a folder does not hold the files in it.
@@ -204,36 +218,38 @@ class Peers:
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
-    def names_in(self, folders) -> "set[str] | None":
+    def names_in(self, folders: "list[str]") -> "set[str] | None":
         """Return the names in these folders that are or may be locked, as `LockReader.names_in` does."""
         return self.reader.names_in(folders, self.own_id)
 
-    def under(self, folders, limit: int = NEAR) -> list:
+    def under(self, folders: "list[str]", limit: int = NEAR) -> "list[Any]":
         """Return the Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
-        return self.first_under(folders, limit)[0]
+        found: list[Held] = self.first_under(folders, limit)[0]
+        return found
 
-    def first_under(self, folders, limit: int) -> tuple:
+    def first_under(self, folders: "list[str]", limit: int) -> "tuple[Any, ...]":
         """Return the locks that `under` finds, and True if there may be more."""
         found = self.claimed.under(folders) if self.claimed is not None else []
         found += self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
         return self._live(found), len(found) >= limit
 
-    def patterns(self, folders) -> list:
+    def patterns(self, folders: "list[str]") -> "list[Any]":
         """Return the Held locks on patterns that may cover something below any of these folders."""
         return self._live(self.reader.patterns_near(folders, self.own_id))
 
-    def over(self, roots) -> list:
+    def over(self, roots: "Any") -> "list[Any]":
         """Return the Held locks on any of these, and on the folders over them."""
         from swarm_hook_core.paths import above
 
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
-    def around(self, roots) -> list:
+    def around(self, roots: "Any") -> "list[Any]":
         """Return `under`, `over` and `patterns`, each lock once."""
-        return self.first_around(roots, NEAR)[0]
+        found: list[Held] = self.first_around(roots, NEAR)[0]
+        return found
 
-    def first_around(self, roots, limit: int) -> tuple:
+    def first_around(self, roots: "Any", limit: int) -> "tuple[Any, ...]":
         """Return the locks that `around` finds, and True if there may be more under these folders."""
         found, more = self.first_under(roots, limit)
         found += self.over(roots) + self.patterns(roots)
@@ -243,22 +259,22 @@ class Peers:
         """Return how many wait for a lock on `path` already."""
         return self.reader.waiting_for(path)
 
-    def was_denied(self, held, path: str, seconds: float) -> bool:
+    def was_denied(self, held: "Held", path: str, seconds: float) -> bool:
         """Return True if the last `seconds` have a record that this lock kept this session from writing `path`."""
         return self.reader.was_denied(self.own_id, held, self.now - seconds, path)
 
-    def _live(self, found) -> list:
+    def _live(self, found: "Any") -> "list[Any]":
         rows = [held for held in found if self._is_peers(held)]
         if not rows:
             return rows
         return [held for held in rows if held.evidence is None or not self._is_void(held)]
 
-    def _is_peers(self, held) -> bool:
+    def _is_peers(self, held: "Held") -> bool:
         if held.instance_id != self.own_id:
             return True
         return held.agent not in ("", self.own_agent) and self.own_agent != SOME_AGENT
 
-    def _is_void(self, held) -> bool:
+    def _is_void(self, held: "Held") -> bool:
         if self._has_gone(held) or self._has_lapsed(held):
             return True
         if (held.agent or "").startswith("hold:") or held.evidence["runtime"] == "hold":
@@ -268,15 +284,16 @@ class Peers:
             return has_ended(held.agent, host_id()) or runs_inside(held.agent, held.evidence)
         return False
 
-    def _has_lapsed(self, held) -> bool:
+    def _has_lapsed(self, held: "Held") -> bool:
         if held.lease is None:
             return False
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 
-        return left(held.lease, host_id(), self.now) <= 0
+        remaining = left(held.lease, host_id(), self.now)
+        return remaining is not None and remaining <= 0
 
-    def _has_gone(self, held) -> bool:
+    def _has_gone(self, held: "Held") -> bool:
         if held.instance_id not in self._gone:
             from swarm_hook_core.liveness import departed, served_by
             from swarm_hook_core.process import client_process, host_id

@@ -12,6 +12,8 @@ from swarm_hook_core.lookup import AUTO, BATCH, GLOB, REQUESTS, Held, LockReader
 
 TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_hook_core.lookup.waiting import Wait
 
 # Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
@@ -49,7 +51,7 @@ class without_functools:
     ``functools`` at the same moment, nothing is put into ``sys.modules``, and the import takes its time.
     """
 
-    def __enter__(self):
+    def __enter__(self) -> "Any":
         self.installed = None
         if "functools" in sys.modules or _thread._count():
             return
@@ -61,18 +63,18 @@ class without_functools:
 
         class StandIn:
             @staticmethod
-            def lru_cache(size):
+            def lru_cache(size: int) -> "Any":
                 return lambda function: _lru_cache_wrapper(function, size, False, tuple)
 
         # `sys.modules` takes any object; type checkers want modules there.
         self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
 
-    def __exit__(self, *_exception):
+    def __exit__(self, *_exception: object) -> None:
         if self.installed is not None and sys.modules.get("functools") is self.installed:
             del sys.modules["functools"]
 
 
-def sqlite_driver():
+def sqlite_driver() -> "Any":
     """Return the C module under the interpreter's ``sqlite3``."""
     with without_functools():
         import _sqlite3
@@ -90,7 +92,7 @@ def as_text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def connect_read_only(driver, path: str, busy_seconds: float):
+def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
     """Return a read-only connection to `path`, also from a sandbox that cannot write its folder.
 
     A write-ahead log needs its index file or leave and room to create it. Where that cannot be had and
@@ -125,7 +127,7 @@ def _pending(log: str) -> bool:
         return False
 
 
-def _roll_back(driver, uri: str, busy_seconds: float) -> None:
+def _roll_back(driver: "Any", uri: str, busy_seconds: float) -> None:
     connection = driver.connect(uri.replace("?mode=ro", "?mode=rw"), uri=True, timeout=busy_seconds)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -140,7 +142,7 @@ class StoreReader(LockReader):
     `waits` has a busy store's answers later, if they decide on a write; others do without them sooner.
     """
 
-    def __init__(self, path: str, driver=None, waits: bool = False):
+    def __init__(self, path: str, driver: "Any" = None, waits: bool = False):
         self.driver = driver or sqlite_driver()
         self.path = path
         self._waits = waits
@@ -150,12 +152,12 @@ class StoreReader(LockReader):
         self._details = DETAILS
         self._evidence = EVIDENCE
 
-    def close(self):
+    def close(self) -> None:
         """Let go of the file now, not when the garbage collector comes by."""
         self.connection.close()
         del self.connection
 
-    def __del__(self):
+    def __del__(self) -> None:
         try:
             self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
         except (AttributeError, TypeError):
@@ -163,7 +165,7 @@ class StoreReader(LockReader):
 
     # ----------------------------------------------------------------------------------------- sessions
 
-    def session(self, runtime: str, session_id: str):
+    def session(self, runtime: str, session_id: str) -> "Session | None":
         found = self._rows_if_known(
             "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
             " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
@@ -172,7 +174,7 @@ class StoreReader(LockReader):
         self.is_ours = self.is_ours and found is not None
         return Session(*found[0]) if found else None
 
-    def other_mounts(self, root: str) -> list:
+    def other_mounts(self, root: str) -> "list[Any]":
         rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
         others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
         if not root or not others:
@@ -183,7 +185,7 @@ class StoreReader(LockReader):
             return []
         return [other for other in others if _is_folder(other, own)]
 
-    def holder(self, runtime: str, session_id: str):
+    def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
             found = self._rows_if_known(
                 f"SELECT i.id, i.label, {evidence} FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
@@ -211,21 +213,21 @@ class StoreReader(LockReader):
         found = self._rows_if_known(f"SELECT m.id {UNREAD} ORDER BY m.id DESC LIMIT 1", (instance_id, instance_id))
         return found[0][0] if found else 0
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> list:
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
         sql = (
             f"SELECT m.sender, (SELECT label FROM instances WHERE id = m.sender), m.content {UNREAD}"
             f" AND m.id > ? ORDER BY m.id LIMIT {limit}"
         )
         return [tuple(row) for row in self._rows_if_known(sql, (instance_id, instance_id, after)) or ()]
 
-    def team_trees(self) -> list:
+    def team_trees(self) -> "list[Any]":
         sql = (
             "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at FROM swarm_team_trees t"
             " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"
         )
         return [tuple(row) for row in self._rows_if_known(sql) or ()]
 
-    def leases_and_news(self, instance_id: str) -> tuple:
+    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
             f" AND mode IS NOT '{AUTO}' AND instance_id = ?"  # no sign of life renews those
@@ -282,7 +284,7 @@ class StoreReader(LockReader):
     def _aliased(self, keys: list[str]) -> list[Held]:
         """Return locks that another implementation stored under a path with links still in it."""
         sql = f"SELECT rowid, file FROM context WHERE type = 'lock' AND path_key IS NULL AND {NAME_OF_FILE} = ? LIMIT ?"
-        rows: list = []
+        rows: list[Any] = []
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
         for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
             rows += self._ask(sql, (name, ALIAS_LIMIT - len(rows)))
@@ -308,7 +310,7 @@ class StoreReader(LockReader):
         return [_held(row, row["file"], found[row["rowid"]]) for row in self._by_rowid(list(found))]
 
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
-        found: dict = {}
+        found: dict[Any, Held] = {}
         for folder in folders:
             if not storable(folder):
                 continue
@@ -325,7 +327,7 @@ class StoreReader(LockReader):
     def names_in(self, folders: list[str], own_id: str) -> "set[str] | None":
         if self._has_unkeyed() or self._has_patterns() or self._has_worktree_locks():
             return None
-        names: set = set()
+        names: set[str] = set()
         for folder in _storable(folders):
             low = folder.rstrip("/") + "/"
             for column, condition in (("path_key", ""), ("file", " AND path_key IS NOT file")):
@@ -343,7 +345,7 @@ class StoreReader(LockReader):
         unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
         return bool(self._ask(unkeyed))
 
-    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list:
+    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> "list[Any]":
         condition = "c.path_key >= ? AND c.path_key < ? AND "
         if self._details is DETAILS:
             try:  # a lock of another agent of one's own session counts as another's
@@ -383,15 +385,17 @@ class StoreReader(LockReader):
     def _has_patterns(self) -> bool:
         return bool(self._patterns("path_key >= ? AND path_key < ? LIMIT 1", [GLOB, GLOB[:-1] + ";"], "1"))
 
-    def _patterns_under(self, path_keys: list[str]) -> list:
+    def _patterns_under(self, path_keys: list[str]) -> "list[Any]":
         return [row for some in _batches(path_keys) for row in self._patterns(f"path_key IN ({_marks(some)})", some)]
 
-    def _patterns(self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key") -> list:
+    def _patterns(
+        self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key"
+    ) -> "list[Any]":
         # Only the columns that decide if a pattern is met: most are not, and need no more.
         sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
         return self._ask(sql, values)
 
-    def _by_rowid(self, ids: list[int]) -> list:
+    def _by_rowid(self, ids: list[int]) -> "list[Any]":
         return [row for some in _batches(ids) for row in self._locks(f"c.rowid IN ({_marks(some)})", some)]
 
     # --------------------------------------------------------------------------- locks of other work trees
@@ -439,10 +443,11 @@ class StoreReader(LockReader):
 
     # ------------------------------------------------------------------------------------------- the file
 
-    def _ask(self, sql: str, values=()) -> list:
-        return self._insist(lambda: self.connection.execute(sql, values).fetchall())
+    def _ask(self, sql: str, values: "Any" = ()) -> "list[Any]":
+        rows: list[Any] = self._insist(lambda: self.connection.execute(sql, values).fetchall())
+        return rows
 
-    def _insist(self, question):
+    def _insist(self, question: "Any") -> "Any":
         """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
         while True:
             try:
@@ -457,7 +462,7 @@ class StoreReader(LockReader):
                 if not self._wait.goes_on():
                     raise
 
-    def _rows_if_known(self, sql: str, values=()):
+    def _rows_if_known(self, sql: str, values: "Any" = ()) -> "list[Any] | None":
         """Return the rows of a query; None in a file that has no such table or column."""
         try:
             return self._ask(sql, values)
@@ -466,7 +471,7 @@ class StoreReader(LockReader):
                 raise
         return None
 
-    def _locks(self, condition: str, values: list, limit: int = -1) -> list:
+    def _locks(self, condition: str, values: "list[Any]", limit: int = -1) -> "list[Any]":
         try:
             return self._select(condition, values, limit)
         except self.driver.OperationalError as error:
@@ -475,7 +480,7 @@ class StoreReader(LockReader):
         self._details = NO_DETAILS  # an earlier release's file, until the coordinator next writes to it
         return self._select(condition, values, limit)
 
-    def _select(self, condition: str, values: list, limit: int, more: str = "") -> list:
+    def _select(self, condition: str, values: "list[Any]", limit: int, more: str = "") -> "list[Any]":
         # CROSS JOIN keeps the lock index outermost, in spite of the planner's guesses about table sizes.
         sql = (
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
@@ -493,7 +498,7 @@ class StoreReader(LockReader):
         return self._select(condition, values, limit, more)
 
 
-def _held(row, *names, repository=None) -> Held:
+def _held(row: "Any", *names: str, repository: "Any" = None) -> Held:
     """Return the Held of a row of ``StoreReader._select``, found by the keys `names`."""
     file = row["file"]
     return Held(
@@ -505,7 +510,7 @@ def _held(row, *names, repository=None) -> Held:
     )  # fmt: skip
 
 
-def _is_folder(path: str, found) -> bool:
+def _is_folder(path: str, found: "Any") -> bool:
     """Return True if the folder at `path` is the one that `found`, a result of `os.stat`, describes."""
     try:
         return os.path.samestat(os.stat(path), found)
@@ -517,9 +522,9 @@ def _storable(texts: list[str]) -> list[str]:
     return [text for text in texts if text.isascii() or storable(text)]
 
 
-def _batches(values: list) -> list:
+def _batches(values: "list[Any]") -> "list[Any]":
     return [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
 
 
-def _marks(values) -> str:
+def _marks(values: "Any") -> str:
     return ",".join("?" * len(values))

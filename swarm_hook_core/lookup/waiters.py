@@ -5,8 +5,12 @@ from swarm_hook_core.json_text import loads
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.process import gone, host_id
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def count(rows, path: str) -> int:
+
+def count(rows: "Any", path: str) -> int:
     """Return how many of `rows` wait for something that `path` is part of, or that is below it.
 
     A row is ``(wants, until, host, pid, start)`` of ``swarm_waiters``; those that have gone do not count.
@@ -20,7 +24,7 @@ def count(rows, path: str) -> int:
     return found
 
 
-def _meets(wants, key: str) -> bool:
+def _meets(wants: "Any", key: str) -> bool:
     try:
         asked = loads(wants)
     except (ValueError, TypeError, RecursionError):
@@ -28,7 +32,7 @@ def _meets(wants, key: str) -> bool:
     return isinstance(asked, list) and any(_is_met(want, key) for want in asked if isinstance(want, dict))
 
 
-def _is_met(want: dict, key: str) -> bool:
+def _is_met(want: "dict[str, Any]", key: str) -> bool:
     pattern, stored = want.get("pattern"), want.get("path_key")
     if pattern:
         from swarm_hook_core.lookup.pattern_locks import covered

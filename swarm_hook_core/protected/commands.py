@@ -51,7 +51,7 @@ def _level(folder: str, of_user: bool) -> str:
 
     if of_user:
         folder = ""
-    return settings.in_file("auto", folder).value
+    return str(settings.in_file("auto", folder).value)
 
 
 def _of_git(words: "list[str]", folder: "str | None") -> "Matter | None":

@@ -7,6 +7,9 @@ from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk
 
@@ -23,7 +26,7 @@ def _divided(left: int, right: int) -> int:
     return -quotient
 
 
-_BINARY = {  # operator -> (precedence, function)
+_BINARY: dict[str, tuple[int, Callable[[int, int], Any]]] = {  # operator -> (precedence, function)
     "||": (0, lambda left, right: int(bool(left or right))),
     "&&": (1, lambda left, right: int(bool(left and right))),
     "|": (2, int.__or__),
@@ -44,7 +47,12 @@ _BINARY = {  # operator -> (precedence, function)
     "%": (9, lambda left, right: left - _divided(left, right) * right),
     "**": (10, int.__pow__),
 }
-_UNARY = {"-": int.__neg__, "+": int.__pos__, "~": int.__invert__, "!": lambda operand: int(not operand)}
+_UNARY: dict[str, Callable[[int], int]] = {
+    "-": int.__neg__,
+    "+": int.__pos__,
+    "~": int.__invert__,
+    "!": lambda operand: int(not operand),
+}
 _ASSIGNMENTS = {"=", *(f"{one}=" for one in ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"))}
 _OPERATORS = sorted({*_BINARY, *_ASSIGNMENTS, *"()?:,!~", "++", "--"}, key=len, reverse=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import EDIT
+from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
@@ -131,13 +132,11 @@ class Files:
 
     def is_untouched(self, path: str) -> bool:
         """Return True if no earlier command of this script may have changed anything at or under absolute `path`."""
-        effects, inside = self.effects, path.rstrip("/") + "/"
+        effects = self.effects
         if effects.guesses or effects.git or effects.runs:
             return False
         made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
-        return not any(
-            one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
-        )
+        return not any(contains(path, one) or contains(one, path) for one in made)
 
     def is_no_folder(self, path: str) -> bool:
         """Return True if no folder is at absolute `path`, and no earlier command of this script may have made one."""
@@ -148,7 +147,7 @@ class Files:
 
     def may_be_gone(self, folder: str) -> bool:
         """Return True if an earlier command of this script may have removed absolute `folder`."""
-        effects, inside = self.effects, folder + "/"
+        effects = self.effects
         removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
         removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
-        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
+        return any(one is not None and contains(one, folder) for one in removed)

@@ -93,6 +93,13 @@ class Scope:
             return UNKNOWN
         return self.environment.get(name)
 
+    def known_text(self, name: str) -> str:
+        """Return the text of variable `name`; empty if it is not set, is unknown, or is a list."""
+        value = self.variable(name)
+        if isinstance(value, str) and is_known(value):
+            return value
+        return ""
+
     def parameter(self, name: str, missing: str | None = UNKNOWN) -> str | list[str] | None:
         """Return the text of ``$name``, or a list for ``$@``. `missing`: for unset names; a profile may set them."""
         if name.isdecimal():

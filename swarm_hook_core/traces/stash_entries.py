@@ -7,7 +7,7 @@ if that was shortly before. Where two sessions come into question, or no session
 
 from __future__ import annotations
 
-from swarm_hook_core.check.denial import Denial, Loss
+from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.check.denial import Denial, Loss
+from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree

@@ -36,6 +36,8 @@ class StoreWatcher:
 
     async def wait_beyond(self, commits: int, seconds: float | None) -> bool:
         """Wait until there are more than `commits`. Return False after `seconds`; `None` waits for ever."""
+        if self.commits > commits:
+            return True
         try:
             await asyncio.wait_for(self._pass(commits), seconds)
         except asyncio.TimeoutError:  # no commit in time

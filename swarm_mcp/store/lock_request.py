@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.denial import Denial
     from swarm_hook_core.repository import Tree
     from swarm_mcp.domain.session import Session
 else:
@@ -373,7 +373,7 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
         else:
             fence = None
         return Attempt(tool, denial.path, cwd, agent, fence, times=denial.times)
-    told = {"why": loss.why, "deed": loss.deed, "command": loss.by[:LONGEST_WORDS], "changed_at": loss.at}
+    told: dict[str, Any] = {"why": loss.why, "deed": loss.deed, "command": loss.by[:LONGEST_WORDS], "changed_at": loss.at}
     said = denial.reason.partition("\n")[0][:LONGEST_WORDS]
     also = tuple(loss.also[:MOST_ALSO])
     return Attempt(tool, denial.path, cwd, agent, times=denial.times, also=also, said=said, **told)

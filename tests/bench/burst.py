@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.store import Store, cleanup, turns
+from swarm_mcp.store import Store, cleanup, database
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 from swarm_mcp.store.sessions import Registration
@@ -202,7 +202,7 @@ class _Held:
         self.longest = 0.0
 
     def __enter__(self) -> _Held:
-        kind, held = turns.Transaction, self
+        kind, held = database.Turn, self
         self._kept = kind.__enter__, kind.__exit__
 
         def enter(one):
@@ -218,7 +218,7 @@ class _Held:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        turns.Transaction.__enter__, turns.Transaction.__exit__ = self._kept
+        database.Turn.__enter__, database.Turn.__exit__ = self._kept
 
 
 def _passed(store: Store, ahead: list[float]) -> bool:

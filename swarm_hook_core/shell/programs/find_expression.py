@@ -6,6 +6,7 @@ import os
 import stat
 import time
 
+from swarm_hook_core.paths import contains
 from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
@@ -83,7 +84,7 @@ class Expression:
         def admits(path: str) -> bool | None:
             if self.broken:
                 return None
-            if path != root and not path.startswith(root.rstrip("/") + "/"):
+            if not contains(root, path):
                 return False
             names = []
             if path != root:

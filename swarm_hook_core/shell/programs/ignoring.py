@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.paths import contains
 from swarm_hook_core.wildcards import PatternUnreadable, match
 from swarm_hook_core.wildmatch import covers, parsed
 
@@ -167,7 +168,7 @@ class IgnoreRules:
             top = "/"
             if file == ".gitignore":
                 top = self._repository(above)
-            while top and (folder == top or folder.startswith(top.rstrip("/") + "/")):
+            while top and contains(top, folder):
                 verdict = self._matched_from(folder, self._file(folder, file), path, is_folder)
                 if verdict is not None:
                     return verdict

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
@@ -182,7 +183,7 @@ def made_before(call: Call) -> Admits:
             return True
         answer: bool | None = False
         for tree in effects.trees[:trees]:
-            if path == tree.root or path.startswith(tree.root.rstrip("/") + "/"):
+            if contains(tree.root, path):
                 # Ask that tree about the disk only: with files made before it, circles would cost too much.
                 one = getattr(tree.admits, "on_disk", tree.admits)(path)
                 if one:

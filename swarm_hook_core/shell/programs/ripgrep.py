@@ -125,14 +125,23 @@ class _Search:
             files = [one for one in files if one != ".gitignore"]
         if has("--no-ignore-dot"):
             files = [one for one in files if one == ".gitignore"]
+        globs: list[str] = []
+        if self.is_rg:
+            globs = [*values("-g", "--glob"), *values("--iglob")]
         rules = IgnoreRules(
-            root, call.folder, files,
+            root,
+            call.folder,
+            files,
             hidden=has("--hidden", "-.") or unrestricted > self.is_rg or call.name == "ack",
-            globs=[*values("-g", "--glob"), *values("--iglob")] if self.is_rg else (),
-            fold=has("--iglob", "--glob-case-insensitive"), types=values("-t", "--type"),
-            without=values("-T", "--type-not"), home=self._variable("HOME"), config=self._variable("XDG_CONFIG_HOME"),
-            follows=has("--follow") or (self.is_rg and has("-L")), roots=self.roots,
-        )  # fmt: skip
+            globs=globs,
+            fold=has("--iglob", "--glob-case-insensitive"),
+            types=values("-t", "--type"),
+            without=values("-T", "--type-not"),
+            home=call.walk.scope.known_text("HOME"),
+            config=call.walk.scope.known_text("XDG_CONFIG_HOME"),
+            follows=has("--follow") or (self.is_rg and has("-L")),
+            roots=self.roots,
+        )
         ways = ("--no-ignore-parent", "--no-ignore-global", "--no-ignore-exclude", "--no-hidden")
         unsure = call.name == "ack" or has(*ways)
         deepest = self.options.value("-d", "--max-depth") or ""
@@ -149,12 +158,6 @@ class _Search:
             return verdict
 
         return admits
-
-    def _variable(self, name: str) -> str:
-        value = self.call.walk.scope.variable(name)
-        if isinstance(value, str) and is_known(value):
-            return value
-        return ""
 
     # Contents
 

@@ -200,18 +200,12 @@ class _FdAdmits:
 def _fd_rules(call: Call, root: str, options: Options, roots: list[str]) -> IgnoreRules:
     from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
-    def variable(name: str) -> str:
-        value = call.walk.scope.variable(name)
-        if isinstance(value, str) and is_known(value):
-            return value
-        return ""
-
     files = [".fdignore", ".ignore", ".gitignore"]
     if options.has("--no-ignore-vcs"):
         files.pop()
     if options.has("-I", "--no-ignore", "-u", "--unrestricted"):
         files = []
-    home, config = variable("HOME"), variable("XDG_CONFIG_HOME")
+    home, config = call.walk.scope.known_text("HOME"), call.walk.scope.known_text("XDG_CONFIG_HOME")
     rules = IgnoreRules(
         root, call.folder, files, options.has("-H", "--hidden", "-u", "--unrestricted"), home=home, config=config,
         follows=options.has("-L", "--follow"), finds_links=True, roots=roots,

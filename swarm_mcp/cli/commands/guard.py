@@ -75,7 +75,9 @@ def guard(args: Arguments) -> int:
     example: swarm-mcp guard install
     """
     action = args.words[0]
-    folder = clean(args.value("--dir") or here())
+    folder = here()
+    if args.value("--dir"):
+        folder = clean(args.value("--dir"))
     if action == "check":
         return _check(args, folder)
     if action == "uninstall" or not args.given("--auto"):

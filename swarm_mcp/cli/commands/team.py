@@ -75,7 +75,9 @@ def team(args: Arguments) -> int:
         return _status(args)
     if action == "init":
         return _init(args)
-    folder = clean(args.value("--dir") or here())
+    folder = here()
+    if args.value("--dir"):
+        folder = clean(args.value("--dir"))
     if action == "join":
         return _join(args, folder)
     return _leave(args, folder)

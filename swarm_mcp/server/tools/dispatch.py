@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from swarm_mcp.answer_size import ROWS_BYTES, fitted
-from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.dispatch import Dispatch
-from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.domain.task import TYPES
 from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, flag, number, text, texts
@@ -13,6 +10,11 @@ from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, f
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from swarm_mcp.dispatch.request import DispatchRequest
+
+# The package `dispatch` is loaded by the first call: it would be a quarter of the work for the list of tools.
+DEFAULT_TYPE, DEFAULT_ROLE = "implement", "implementer"
 
 PLACEMENT = {
     "type": "object",
@@ -52,6 +54,8 @@ PLACEMENT = {
 
 
 async def _dispatch(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
+    from swarm_mcp.dispatch.dispatch import Dispatch
+
     request = _request(arguments)
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
     while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
@@ -74,6 +78,8 @@ def _with_completion(call: Call, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _request(arguments: dict[str, Any]) -> DispatchRequest:
+    from swarm_mcp.dispatch.request import DispatchRequest
+
     given = {name: arguments[name] for name in DispatchRequest._fields if name in arguments}
     for name in ("files", "depends_on", "skills"):
         given[name] = tuple(given.get(name, ()))
@@ -86,10 +92,14 @@ def _seconds(description: str) -> dict[str, Any]:
 
 
 def _pause(call: Call, arguments: dict[str, Any]) -> Answer:
+    from swarm_mcp.dispatch import control
+
     return Answer(control.pause(call.store, call.member(), arguments["task_id"]))
 
 
 def _resume(call: Call, arguments: dict[str, Any]) -> Answer:
+    from swarm_mcp.dispatch import control
+
     return Answer(control.resume(call.store, call.member(), arguments["task_id"]))
 
 

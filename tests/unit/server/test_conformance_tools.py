@@ -9,6 +9,9 @@ from support.fixtures import Ground
 from support.requirement import requirement
 from support.serving import Server
 
+from swarm_mcp.dispatch import request
+from swarm_mcp.server.tools import dispatch
+
 RECORD = captures.load("tools")
 
 
@@ -49,3 +52,7 @@ def test_every_tool_takes_what_the_record_says(ground: Ground):
         shown = [{key: item[key] for key in wanted[0]} for item in found]
         verdict.judge(kind, differences(wanted, shown, names))
     verdict.deliver()
+
+
+def test_the_tool_has_the_defaults_of_a_dispatch() -> None:
+    assert (dispatch.DEFAULT_TYPE, dispatch.DEFAULT_ROLE) == (request.DEFAULT_TYPE, request.DEFAULT_ROLE)

@@ -14,6 +14,8 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.options import Options
 
@@ -96,7 +98,7 @@ def _checkout_index(_call: GitCall, _words: list[str], options: Options) -> list
     return options.operands or None
 
 
-_LOSING = {
+_LOSING: dict[str, Callable[[GitCall, list[str], Options], list[str] | None]] = {
     "checkout": _checkout,
     "checkout-index": _checkout_index,
     "clean": lambda _call, _words, options: options.operands,

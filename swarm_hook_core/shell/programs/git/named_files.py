@@ -239,14 +239,10 @@ def settings(call: Call, reading: Reading) -> None:
     for path in reading.options.values("-f", "--file"):
         call.write(path)
     if reading.options.has("--global"):
-        home = _variable(call, "HOME")
-        own = _variable(call, "GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
-        beside = os.path.join(_variable(call, "XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
-        call.write(beside if not os.path.exists(own) and os.path.exists(beside) else own)
-
-
-def _variable(call: Call, name: str) -> str:
-    value = call.walk.scope.variable(name)
-    if isinstance(value, str) and is_known(value):
-        return value
-    return ""
+        variable = call.walk.scope.known_text
+        home = variable("HOME")
+        own = variable("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
+        beside = os.path.join(variable("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+        if not os.path.exists(own) and os.path.exists(beside):
+            own = beside
+        call.write(own)

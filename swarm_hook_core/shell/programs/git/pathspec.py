@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
@@ -166,7 +167,7 @@ class Pathspec:
         for one in founds:
             root = os.path.realpath(one.root)
             verdict: bool | None = False
-            if whole == root or whole.startswith(root.rstrip("/") + "/"):
+            if contains(root, whole):
                 verdict = one.admits(whole)
             if verdict:
                 return True
