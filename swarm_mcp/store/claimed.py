@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def adopt(db: Database) -> bool:
-    """Make locks of the claims of hooks, in the present transaction or one of its own; return True if there were any."""
+    """Make locks of hooks' claims, in the present transaction or one of its own; return True if there were any."""
     if not db.adopts or not has_claims():
         return False
     from swarm_mcp.store import automatic_locks
