@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
 
 def adopt(db: Database) -> bool:
-    """Outside a transaction: make locks of the claims of hooks; return True if there were any."""
+    """Make locks of hooks' claims, in the present transaction or one of its own; return True if there were any."""
     if not db.adopts or not has_claims():
         return False
     from swarm_mcp.store import automatic_locks
 
+    if db.connection.in_transaction:
+        return automatic_locks.adopt_in(db)
     return automatic_locks.adopt(db)
 
 

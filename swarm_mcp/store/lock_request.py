@@ -373,7 +373,12 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
         else:
             fence = None
         return Attempt(tool, denial.path, cwd, agent, fence, times=denial.times)
-    told: dict[str, Any] = {"why": loss.why, "deed": loss.deed, "command": loss.by[:LONGEST_WORDS], "changed_at": loss.at}
+    told: dict[str, Any] = {
+        "why": loss.why,
+        "deed": loss.deed,
+        "command": loss.by[:LONGEST_WORDS],
+        "changed_at": loss.at,
+    }
     said = denial.reason.partition("\n")[0][:LONGEST_WORDS]
     also = tuple(loss.also[:MOST_ALSO])
     return Attempt(tool, denial.path, cwd, agent, times=denial.times, also=also, said=said, **told)

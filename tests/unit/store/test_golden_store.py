@@ -1,6 +1,7 @@
-"""A scripted story through the store's public face leaves the same rows as ever (``tests/data/golden/store/story.json``).
+"""A scripted story through the store's public face leaves the same rows as ever
+(``tests/data/golden/store/story.json``).
 
-``WRITE_GOLDEN=1`` writes the file anew, after a change of what the store keeps.
+``WRITE_GOLDEN=1`` writes the file anew, after a change of the stored rows.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Narrator:
 
 
 class Story:
-    """Operations one after the other; what each answered is part of the golden file."""
+    """Operations one after the other; the answer of each is part of the golden file."""
 
     def __init__(self, store: Store, ground: Ground):
         self.store = store

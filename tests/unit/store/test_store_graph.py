@@ -1,4 +1,4 @@
-"""The modules of the store call each other one way: the graph of what uses what has no circle.
+"""The modules of the store call each other one way: the graph of their uses has no circle.
 
 An edge is any way to another module: an import at the top, inside a function or for type checkers, an attribute of an
 imported module (also inside a lambda), a name of a module in ``__import__``.
@@ -41,7 +41,7 @@ def graph_of(folder: Path) -> dict[str, set[str]]:
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str]:
-    """Return one circle of modules, beginning and ending with the same one; empty if there is none."""
+    """Return one circle of modules, beginning and ending with the same one; else an empty list."""
     done: set[str] = set()
 
     def search(path: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Each deed is done whole or not at all: a process that is killed in it leaves the store as before, or as after.
 
-What comes after is told by the same deed on a copy of the file. What locks mean is told by ``support.lock_model``.
+The same deed on a copy of the file shows the state after it. ``support.lock_model`` says how locks behave.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Side:
         return self.tasks[title].id if title in self.tasks else ""
 
     def found(self) -> dict:
-        """What the store holds."""
+        """Return all that the store holds."""
         rows, tasks = self.rows, self.tasks
         names = {row.id: name for name, row in rows.items()}
         titles = {task.id: title for title, task in tasks.items()}
@@ -100,8 +100,8 @@ class Side:
 class Machine(RuleBasedStateMachine):
     """One store, deed by deed. Each deed may be the last of the process that does it.
 
-    A rule that cannot be played returns, and has no precondition: what the store has cleaned away so far depends on
-    the clock, and Hypothesis wants what it draws to depend on nothing but what it drew.
+    A rule that cannot be played returns, and has no precondition: cleaning depends on the clock, and Hypothesis wants
+    its draws to depend on nothing but earlier draws.
     """
 
     folder: Path
@@ -157,7 +157,7 @@ class Machine(RuleBasedStateMachine):
             assert self.side.found() == after[-1]
 
     def found_after(self, deed: Callable[[Side], object]) -> list[dict]:
-        """Return what the store would hold after each transaction of `deed`: it is done to a copy."""
+        """Return the contents of the store after each transaction of `deed`, done to a copy."""
         copy = self.path + "-copy.db"
         for end in ("", "-wal"):
             if os.path.exists(self.path + end):
