@@ -29,15 +29,26 @@ class Cover:
 
     def __init__(self, held: "Held"):
         self.held = held
-        self.base = held.base if isinstance(held.base, str) else ""
+        if isinstance(held.base, str):
+            self.base = held.base
+        else:
+            self.base = ""
         self.fold = self.base.startswith(NO_CASE)
-        pattern = held.pattern if isinstance(held.pattern, str) else ""
-        try:
-            self.segments = wildmatch.parsed(pattern, self.fold) if self.base else None
-        except wildmatch.PatternUnreadable:
-            self.segments = None
+        if isinstance(held.pattern, str):
+            pattern = held.pattern
+        else:
+            pattern = ""
+        self.segments: Any = None
+        if self.base:
+            try:
+                self.segments = wildmatch.parsed(pattern, self.fold)
+            except wildmatch.PatternUnreadable:  # another program's pattern
+                self.segments = None
         prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if self.fold else pattern)
-        self.folder = f"{self.base.rstrip('/')}/{prefix}" if prefix else self.base
+        if prefix:
+            self.folder = f"{self.base.rstrip('/')}/{prefix}"
+        else:
+            self.folder = self.base
 
     def has(self, key: str) -> bool:
         """Return True if it covers the path with this key."""
@@ -85,7 +96,7 @@ def covered_below(starts: "Any", most: int = ENTRIES, seconds: float = SECONDS) 
         folder, there = waiting.pop()
         try:
             entries = os.scandir(folder)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # gone, or closed to us
             continue
         with entries:
             for entry in entries:
