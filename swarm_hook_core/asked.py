@@ -101,4 +101,6 @@ class AskedCore(HookCore):
 def asked_trail(config: RuntimeConfig, call: ToolCall) -> "AskedTrail | None":
     """Return the Trail of a call that is only asked about; None if its checkout wants no traces."""
     found = level(config.env_prefix, call.folder)
-    return None if found == OFF else AskedTrail(config, call, found)
+    if found == OFF:
+        return None
+    return AskedTrail(config, call, found)

@@ -28,13 +28,22 @@ def shorten(denial: "Denial", session: "Session | None", call: "ToolCall", room:
     denial.rest = reason.partition("\n")[2]
     who, why, ask = holder(held, token(session.label, "identity"), session.instance_id)
     path = denial.path.removeprefix(f"{call.folder}/")
-    path = path if len(path) <= PATH else f"…{path[1 - PATH :]}"
-    times = f"denied {denial.times} times, " if denial.times >= MANY else ""
+    if len(path) <= PATH:
+        path = path
+    else:
+        path = f"…{path[1 - PATH :]}"
+    if denial.times >= MANY:
+        times = f"denied {denial.times} times, "
+    else:
+        times = ""
     begin = f"swarm lock blocked {call.client_tool} for {named(path)}: {times}held by {cut(who, WHO)}"
     instead = f"work on something else, {ask.partition(' (')[0]}, or wait in line for it (lock_file with wait_seconds)"
     if denial.times >= PERSON:
         instead = "do what can be done without it, say in your answer what is left to do, and end the turn"
     end = f". Do not write it another way: {instead}."
     left = room - len(begin) - len(end) - len(" (note: )")
-    note = f" (note: {quoted(held.note, left - len('...'))})" if why and left > 10 else ""
+    if why and left > 10:
+        note = f" (note: {quoted(held.note, left - len('...'))})"
+    else:
+        note = ""
     denial.brief = cut(begin + note + end, room)

@@ -27,7 +27,10 @@ class Budget:
     def part(self, seconds: "float | None" = None) -> float:
         """Return when a part of the check that begins now is over: after `seconds`, or when the budget ends."""
         now = time.thread_time()
-        until = self.end if seconds is None else min(self.end, now + seconds)
+        if seconds is None:
+            until = self.end
+        else:
+            until = min(self.end, now + seconds)
         return max(until, now + LEAST_SECONDS)
 
     def forgive_import(self, seconds: float) -> float:

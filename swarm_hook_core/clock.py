@@ -11,14 +11,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", None) if sys.platform.startswith("linux") else None
+if sys.platform.startswith("linux"):
+    _CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+else:
+    _CLOCK = None
 if _CLOCK is None:
     _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)  # on macOS this one counts sleep
 
 
 def now() -> float:
     """Seconds since the machine started."""
-    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+    if _CLOCK is None:
+        return time.monotonic()
+    return time.clock_gettime(_CLOCK)
 
 
 def awake() -> float:
@@ -28,7 +33,9 @@ def awake() -> float:
 
 def boot(host: str) -> str:
     """Return the id of this start of the machine from ``process.host_id()``; empty if it has none."""
-    return host.split("/")[1] if host.count("/") >= 2 else ""
+    if host.count("/") >= 2:
+        return host.split("/")[1]
+    return ""
 
 
 def left(lease: "Any", host: str, wall_now: float) -> "float | None":
@@ -43,4 +50,6 @@ def left(lease: "Any", host: str, wall_now: float) -> "float | None":
         return None
     if isinstance(renewed, (int, float)) and booted == boot(host):
         return renewed + ttl - now()
-    return wall_until - wall_now if isinstance(wall_until, (int, float)) else 0.0
+    if isinstance(wall_until, (int, float)):
+        return wall_until - wall_now
+    return 0.0

@@ -100,7 +100,9 @@ def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str
         paths = spellings(spelled, folder, real)
         there = [root + path[len(session.root) :] for path in paths if _is_in(path, session.root)]
         keys += [key for path in there for key in keys_for(path, folder, real) if key not in keys]
-    return list(dict.fromkeys(keys)) if session.mounts else keys
+    if session.mounts:
+        return list(dict.fromkeys(keys))
+    return keys
 
 
 def _is_in(path: str, root: str) -> bool:

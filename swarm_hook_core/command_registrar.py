@@ -87,7 +87,10 @@ class CommandRegistrar:
         if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
             # Another implementation of the contract: it knows instances, not sessions.
             instance, scope = saved["instance_id"], saved.get("scope", "")
-            place = ["--scope", scope] if scope else []
+            if scope:
+                place = ["--scope", scope]
+            else:
+                place = []
             name = f"identity/workspace/herdr/{instance}"
             run([*argv, "kv", "del", name, "--as", instance, *place], seconds / 2)
             done = run([*argv, "deregister", "--as", instance, *place], seconds / 2)
@@ -101,14 +104,19 @@ def _flags(session: "dict[str, Any]", *names: str) -> list[str]:
 
 def _missing() -> str:
     _ours, other = find_on_path()
-    return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
+    if other:
+        return f"{other} is another program of that name"
+    return "the swarm-mcp command was not found"
 
 
 def _publish_pane(argv: list[str], row: "dict[str, Any]", pane: str, seconds: float) -> None:
     if not pane:
         return
     value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
-    place = ["--scope", str(row["scope"])] if row.get("scope") else []
+    if row.get("scope"):
+        place = ["--scope", str(row["scope"])]
+    else:
+        place = []
     key = f"identity/workspace/herdr/{row['id']}"
     run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
 
@@ -127,4 +135,6 @@ def _row(done: "Result") -> "dict[str, Any]":
 
 def _why(done: "Result") -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1][:240] if lines else f"swarm-mcp exited with {done.code}"
+    if lines:
+        return lines[-1][:240]
+    return f"swarm-mcp exited with {done.code}"

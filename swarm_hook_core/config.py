@@ -40,7 +40,10 @@ def plain_denial(event: str, reason: str) -> "dict[str, Any]":
 
 def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
     """Return the object that tells the model `text` and, at a session's start, shows the user a line."""
-    shown = {"systemMessage": for_user} if for_user else {}
+    if for_user:
+        shown = {"systemMessage": for_user}
+    else:
+        shown = {}
     return {**shown, "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
@@ -127,7 +130,10 @@ def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
     Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``.
     """
     tool_input, cwd = payload.get("tool_input"), payload.get("cwd")
-    given = tool_input if isinstance(tool_input, dict) else {}
+    if isinstance(tool_input, dict):
+        given = tool_input
+    else:
+        given = {}
     folder = next((given[key] for key in ("dir_path", "directory") if isinstance(given.get(key), str)), None)
     if payload.get("tool_name") not in SHELL_TOOLS or not folder or not isinstance(cwd, str):
         return payload
@@ -138,13 +144,18 @@ def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
 
 def server_and_tool(name: str) -> str:
     """Return ``mcp__server__tool`` for the tool of a server that a client calls ``server__tool``; empty for others."""
-    return f"mcp__{name}" if "__" in name and not name.startswith("mcp__") else ""
+    if "__" in name and not name.startswith("mcp__"):
+        return f"mcp__{name}"
+    return ""
 
 
 def _at(payload: object, place: str) -> object:
     """Return the value at `place` in `payload`, a name with dots between levels; None if it is missing."""
     for name in place.split("."):
-        payload = payload.get(name) if isinstance(payload, dict) else None
+        if isinstance(payload, dict):
+            payload = payload.get(name)
+        else:
+            payload = None
     return payload
 
 

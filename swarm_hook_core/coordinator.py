@@ -47,7 +47,7 @@ def chosen_command() -> list[str]:
 
         try:
             words = shlex.split(setting)
-        except ValueError:
+        except ValueError:  # an open quote
             return []
     return _words_on_path(words)
 
@@ -58,7 +58,10 @@ def note_denial(runtime: str, call: "ToolCall", denial: "Denial") -> None:
     Facts that explain the decision later go along, such as the path of the write. Nothing happens without a
     coordinator, or for a session without an id. Raises OSError.
     """
-    argv = command() if call.session_id else []
+    if call.session_id:
+        argv = command()
+    else:
+        argv = []
     if argv:
         loss = denial.loss
         held = denial.held
@@ -86,7 +89,10 @@ def note_attempt(runtime: str, call: "ToolCall", denial: "Denial") -> None:
 
     Raises OSError.
     """
-    argv = command() if call.session_id else []
+    if call.session_id:
+        argv = command()
+    else:
+        argv = []
     if argv:
         from swarm_hook_core.spawn import start_detached
 
@@ -104,15 +110,17 @@ def recorded(name: str) -> object:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
-    except OSError:
+    except OSError:  # nothing is recorded
         return None
     from swarm_hook_core.json_text import loads
 
     try:
         record = loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # a person has edited it
         return None
-    return record.get(name) if isinstance(record, dict) else None
+    if isinstance(record, dict):
+        return record.get(name)
+    return None
 
 
 def _installed() -> list[str]:
@@ -121,12 +129,16 @@ def _installed() -> list[str]:
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         return []
     needed = [word for word in words if os.path.isabs(word)]
-    return words if all(os.path.exists(word) for word in needed) else []
+    if all(os.path.exists(word) for word in needed):
+        return words
+    return []
 
 
 def _on_path() -> list[str]:
     ours, _other = find_on_path()
-    return [ours] if ours else []
+    if ours:
+        return [ours]
+    return []
 
 
 def _fetched() -> list[str]:
@@ -141,9 +153,13 @@ def _words_on_path(words: list[str]) -> list[str]:
     first = words[0]
     if first.endswith((".ts", ".js")) and os.path.isfile(first):
         program = _words_on_path(["bun" if first.endswith(".ts") else "node"])
-        return program + words if program else []
+        if program:
+            return program + words
+        return []
     if os.sep in first:
-        return words if os.access(first, os.X_OK) and not os.path.isdir(first) else []
+        if os.access(first, os.X_OK) and not os.path.isdir(first):
+            return words
+        return []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         candidate = os.path.join(folder, first)
         if folder and os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
@@ -170,7 +186,7 @@ def is_ours(path: str) -> bool:
         with open(path, "rb") as file:
             text = file.read(_READ)
         found = os.stat(path)
-    except OSError:
+    except OSError:  # it has just gone
         return False
     if MODULE in text:
         return True
@@ -206,7 +222,7 @@ def _remembered(state: str) -> "bool | None":
         memory = read_private(_memory(), 8192).decode("utf-8", "surrogateescape")
         answer, _, of = memory.rstrip("\n").partition(" ")
         age = time.time() - os.stat(_memory()).st_mtime
-    except OSError:
+    except OSError:  # it was never asked
         return None
     if of != state or (answer != "ours" and not 0 <= age < REFUSED_SECONDS):
         return None

@@ -143,6 +143,7 @@ class HookCore:
             plans.add_words(call.session_id, name_of_call(self.config, call), words)
         except OSError as error:  # the words are lost, the plan is not
             self.record_fault("kernel", error)
+        assert isinstance(call.input, dict)  # a plan has an entry only then
         allowed = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
         answer({"hookSpecificOutput": {**allowed, "updatedInput": preceded(call.input, entry)}})
 

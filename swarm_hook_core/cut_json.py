@@ -29,7 +29,7 @@ def loads_cut(text: str, partly: "tuple[Any, ...]" = ()) -> "dict[str, Any]":
     for candidate in candidates:
         try:
             found = loads(candidate)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # the next candidate is shorter
             continue
         if isinstance(found, dict):
             return found
@@ -79,4 +79,6 @@ def _without_broken_escape(text: str) -> str:
     if (len(text) - begin) % 2:
         return text[:-1]
     escape = text.rfind("\\u", len(text) - 5)
-    return text[:escape] if escape >= 0 and not text[:escape].endswith("\\") else text
+    if escape >= 0 and not text[:escape].endswith("\\"):
+        return text[:escape]
+    return text

@@ -35,8 +35,13 @@ def is_word(text: str) -> bool:
 def identity(prefix: str) -> str:
     """Return the identity this session works under, without ``identity:``; may be empty."""
     name = first_set(f"SWARM_{prefix}_IDENTITY", "SWARM_HERMES_IDENTITY", "AGENT_IDENTITY", "SWARM_IDENTITY")
-    name = name[len("identity:") :] if name.startswith("identity:") else name
-    return name if is_word(name) else ""
+    if name.startswith("identity:"):
+        name = name[len("identity:") :]
+    else:
+        name = name
+    if is_word(name):
+        return name
+    return ""
 
 
 def scope(prefix: str) -> str:
@@ -57,7 +62,9 @@ def label_override(prefix: str) -> str:
 def mode(prefix: str) -> str:
     """``gateway`` or ``worker``."""
     value = first_set(f"SWARM_{prefix}_ROLE", "SWARM_ROLE").lower()
-    return value if value == "gateway" else "worker"
+    if value == "gateway":
+        return value
+    return "worker"
 
 
 def role(prefix: str, cwd: str, chosen_scope: str) -> str:
@@ -72,15 +79,19 @@ def role(prefix: str, cwd: str, chosen_scope: str) -> str:
         or first_set("SWARM_AGENT_ROLE")
         or ("planner" if mode(prefix) == "gateway" else "")
     ).lower()
-    return value if is_word(value) and value != "worker" else ""
+    if is_word(value) and value != "worker":
+        return value
+    return ""
 
 
 def lease_seconds(prefix: str) -> int:
     """Return the seconds for which a silent session keeps its locks; 0 for no limit."""
     value = first_set(f"SWARM_{prefix}_LEASE_SECONDS", "SWARM_LEASE_SECONDS")
     try:
-        return max(0, int(value)) if value else DEFAULT_LEASE_SECONDS
-    except ValueError:
+        if value:
+            return max(0, int(value))
+        return DEFAULT_LEASE_SECONDS
+    except ValueError:  # no number
         return DEFAULT_LEASE_SECONDS
 
 
@@ -111,7 +122,7 @@ def _said_in(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LARGEST_FILE).strip()
-    except OSError:
+    except OSError:  # it has just gone
         return ""
     if text.startswith("{"):
         return text

@@ -34,9 +34,15 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.hooks import Verdict
 
-    why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
+    if isinstance(error, NotChecked):
+        why = str(error)
+    else:
+        why = faults.describe(error)
     may_write = _may_write(config, call)
-    denied = "denied, as it could not be checked: " if may_write else ""
+    if may_write:
+        denied = "denied, as it could not be checked: "
+    else:
+        denied = ""
     faults.record(config.runtime_name, "pre_tool_use", denied + why)
     return Verdict(Denial("", None, _words(call.client_tool, why, found)) if may_write else None, failed=True)
 
@@ -54,7 +60,9 @@ def _closed(config: "RuntimeConfig", call: "ToolCall") -> "Setting | None":
     from swarm_hook_core.settings import CLOSED, fail
 
     found = fail(config.env_prefix, call.folder)
-    return found if found.value == CLOSED else None
+    if found.value == CLOSED:
+        return found
+    return None
 
 
 def has_store() -> bool:
@@ -63,7 +71,7 @@ def has_store() -> bool:
 
     try:
         os.lstat(store_path())
-    except FileNotFoundError:
+    except FileNotFoundError:  # no local store
         return bool(chosen_command())
     except (OSError, ValueError):
         return True  # the store may be there

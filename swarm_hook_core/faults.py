@@ -24,7 +24,7 @@ def record(runtime: str, hook: str, fault: str) -> None:
 
         line = dumps({"at": int(time.time()), "runtime": runtime, "hook": hook, "fault": fault[:500]})
         append_line(fault_log(), line, LIMIT_BYTES)
-    except Exception:
+    except Exception:  # there is no one left to tell
         return
 
 

@@ -37,6 +37,8 @@ def ask(
     `settings` are git's own options such as ``-c name=value``. They come first, then ours. A question to `git config`
     gets the repository's answer as it is: it runs no program.
     """
-    flags = ("--no-pager",) if words[0] == "config" else FLAGS
+    flags: tuple[str, ...] = FLAGS
+    if words[0] == "config":
+        flags = ("--no-pager",)
     argv = ["git", "-C", folder, *settings, *flags, *words]
     return run(argv, seconds, environment={**(environment or {}), **ENVIRONMENT})

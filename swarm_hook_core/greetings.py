@@ -32,7 +32,12 @@ def unregistered(why: str, is_fetched: bool = False) -> str:
     if not _is_store_at_hand():
         return f"{words} File locks are NOT enforced for it. {MENDING}"
     checked = "What its file tools and shell commands write is checked against the locks of others all the same"
-    mend = FETCHING if is_fetched else MENDING if command() else INSTALLING
+    if is_fetched:
+        mend = FETCHING
+    elif command():
+        mend = MENDING
+    else:
+        mend = INSTALLING
     return f"{words} {checked}; it can lock nothing itself, and others do not see it. {mend}"
 
 
@@ -92,7 +97,10 @@ def _peers(summary: "dict[str, Any]") -> str:
     names, count = summary.get("peers") or [], summary.get("peer_count") or 0
     if not count:
         return "No other session is here now."
-    more = f" and {count - len(names)} more" if count > len(names) else ""
+    if count > len(names):
+        more = f" and {count - len(names)} more"
+    else:
+        more = ""
     return f"Other sessions here: {_joined(names)}{more}."
 
 
@@ -100,10 +108,15 @@ def _locks(summary: "dict[str, Any]") -> str:
     locks, count = summary.get("locks") or [], summary.get("lock_count") or 0
     if not count:
         return "Nothing is locked."
-    more = f" and {count - len(locks)} more" if count > len(locks) else ""
+    if count > len(locks):
+        more = f" and {count - len(locks)} more"
+    else:
+        more = ""
     return f"Locked now: {_joined(locks)}{more}."
 
 
 def _joined(texts: "Any") -> str:
     """Join the coordinator's texts, bounded once more: it may be another implementation, or an older one."""
-    return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str)) if texts else ""
+    if texts:
+        return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str))
+    return ""

@@ -59,5 +59,5 @@ def _text_of(file: str) -> str:
     try:
         with open(os.path.expanduser(file), encoding="utf-8", errors="replace") as told:
             return told.read()
-    except OSError:
+    except OSError:  # the client has no such file
         return ""

@@ -120,7 +120,10 @@ def joined(*lines: str) -> str:
 
 def session_event(payload: "dict[str, Any]") -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
-    why = "notification_type" if payload.get("hook_event_name") == "Notification" else "source"
+    if payload.get("hook_event_name") == "Notification":
+        why = "notification_type"
+    else:
+        why = "source"
     words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn")]
     return SessionEvent(*words)
 
@@ -144,7 +147,9 @@ def tool_call(payload: "dict[str, Any]") -> ToolCall:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", body: "Any", unread: "Any" = None) -> int:
@@ -176,7 +181,9 @@ def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
 def read(stdin: "IO[Any]") -> str:
     """All of `stdin` (text or binary) as text; bytes that are not UTF-8 survive as surrogates."""
     data = getattr(stdin, "buffer", stdin).read()
-    return data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+    if isinstance(data, str):
+        return data
+    return str(data.decode("utf-8", "surrogateescape"))
 
 
 def answer(told: "dict[str, Any]") -> None:

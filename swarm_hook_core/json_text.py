@@ -83,15 +83,20 @@ def loads_object(text: str) -> "dict[str, Any]":
 def _loads_outer(text: str) -> object:
     try:
         value = loads(text)
-    except RecursionError:
+    except RecursionError:  # deeper than Python can go
         return loads(shallow(text, LEVELS))
     # Most documents have too few brackets to be deep. The parser may accept more depth than the code after it.
-    return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
+    if text.count("[") + text.count("{") <= LEVELS:
+        return value
+    return pruned(value)
 
 
 def pruned(value: "Any") -> "Any":
     """Return a JSON `value` with None for the lists and objects nested deeper than `LEVELS`."""
-    level = [value] if isinstance(value, (dict, list)) else []
+    if isinstance(value, (dict, list)):
+        level = [value]
+    else:
+        level = []
     for _ in range(LEVELS - 1):
         if not level:
             return value
@@ -102,7 +107,9 @@ def pruned(value: "Any") -> "Any":
             if isinstance(one, (dict, list))
         ]
     for outer in level:
-        places = outer.items() if isinstance(outer, dict) else enumerate(outer)
+        places: Any = enumerate(outer)
+        if isinstance(outer, dict):
+            places = outer.items()
         for place in [place for place, one in places if isinstance(one, (dict, list))]:
             outer[place] = None
     return value
@@ -127,7 +134,9 @@ def shallow(text: str, levels: int) -> str:
 
     def after(pattern: "Any", at: int) -> int:
         found = pattern.match(text, at)
-        return found.end() if found else at
+        if found:
+            return int(found.end())
+        return at
 
     kept: list[Any] = []
     begin = at = depth = looked = 0  # `begin`: start of the text that is still to be kept
@@ -177,7 +186,9 @@ def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
     if not indent or not isinstance(value, (dict, list, tuple)) or not value:
         return _encoded(value, ", ")
     pad = "\n" + " " * (indent * (depth + 1))
-    inner = value.values() if isinstance(value, dict) else value
+    inner: Any = value
+    if isinstance(value, dict):
+        inner = value.values()
     if _SCALARS.issuperset(map(type, inner)):
         body = _encoded(value, "," + pad)[1:-1]  # of one level: nothing but its separators lays it out
     else:
@@ -185,7 +196,10 @@ def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
         if isinstance(value, dict):
             parts = [f"{quote(str(key))}: {part}" for key, part in zip(value, parts)]
         body = ("," + pad).join(parts)
-    ends = "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, dict):
+        ends = "{}"
+    else:
+        ends = "[]"
     return ends[0] + pad + body + "\n" + " " * (indent * depth) + ends[1]
 
 
@@ -193,7 +207,7 @@ def _encoded(value: object, separator: str) -> str:
     """`value` as JSON without layout."""
     try:
         return "".join(_parts(value, separator))
-    except ValueError:
+    except ValueError:  # a number that JSON lacks
         return "".join(_parts(_finite(value), separator))
 
 
@@ -210,10 +224,14 @@ def _parts(value: object, separator: str) -> "Any":
 def _finite(value: "Any") -> "object":
     """Return `value` with None for numbers that JSON does not have."""
     if isinstance(value, float):
-        return value if value - value == 0 else None
+        if value - value == 0:
+            return value
+        return None
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return value
 
 
 def _refuse(value: object) -> None:

@@ -45,7 +45,10 @@ def compose(
         if short and not any(word.startswith("session:") for word in words):
             words.append(f"session:{short}")
         return " ".join(words)
-    words = [f"identity:{identity}"] if identity else []
+    if identity:
+        words = [f"identity:{identity}"]
+    else:
+        words = []
     words += [runtime, f"platform:{platform}"]
     if mode == "gateway":
         words.append("mode:gateway")

@@ -43,7 +43,9 @@ def renew(
         done = run([*words, "--tell"], TELL_SECONDS)
         from swarm_hook_core.untrusted_text import TEXT, cut_text
 
-        return cut_text(done.stdout.strip(), 10 * TEXT) if done.code == 0 else ""
+        if done.code == 0:
+            return cut_text(done.stdout.strip(), 10 * TEXT)
+        return ""
     due = [ttl for ttl, span in spans if span <= ttl * (1 - 1 / PARTS)]
     if due and _is_first(config, session_id, min(due) / PARTS):
         start_detached(words)

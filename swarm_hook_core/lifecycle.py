@@ -104,7 +104,10 @@ def end_subagent(
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
-    file = local_store() if event.session_id and event.agent else ""
+    if event.session_id and event.agent:
+        file = local_store()
+    else:
+        file = ""
     if not file:
         return
     store = StoreReader(file, driver)
@@ -190,11 +193,17 @@ def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registra
     from swarm_hook_core.untrusted_text import NOTE, named
 
     identity = environment.identity(config.env_prefix)
-    why = work_tracker.publish(registrar.command, row, identity, found) if identity else ""
+    if identity:
+        why = work_tracker.publish(registrar.command, row, identity, found)
+    else:
+        why = ""
     if why:
         _record(config, "session_start", f"work tracker not published: {why}")
     server = found.get("mcp") or found.get("mcp_server")
-    through = f", reached through the MCP server {named(server, NOTE)}" if isinstance(server, str) else ""
+    if isinstance(server, str):
+        through = f", reached through the MCP server {named(server, NOTE)}"
+    else:
+        through = ""
     return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 

@@ -28,7 +28,10 @@ def to_ask(targets: "list[tuple[str, str]]", places: "Any", peers: "Peers") -> "
         groups.setdefault((folder, start + slash), []).append(place)
     asked: list[Any] = []
     for (folder, start), some in groups.items():
-        taken = _taken(os.path.join(folder, start), len(some), peers) if len(some) > FEW else None
+        if len(some) > FEW:
+            taken = _taken(os.path.join(folder, start), len(some), peers)
+        else:
+            taken = None
         if taken is None:
             asked += some
             continue
@@ -56,8 +59,8 @@ def _taken(folder: str, files: int, peers: "Peers") -> "set[str] | None":
                         return None
                     if entry.is_symlink():
                         links.add(entry.name.casefold())
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError):  # there are no links in it yet
             continue
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # closed to us: not known
             return None
     return locked | links

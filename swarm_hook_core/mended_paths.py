@@ -18,7 +18,10 @@ def opened(path: str, is_sought: bool) -> "list[Any]":
     path = path.replace("\0", "")
     places = [path]
     if not os.path.isabs(path) and not os.path.lexists(path):
-        bare = path[1:].lstrip("/\\") if path[:1] == "@" else path
+        if path[:1] == "@":
+            bare = path[1:].lstrip("/\\")
+        else:
+            bare = path
         places.append(bare)
         if is_sought and (not os.path.lexists(bare) or os.path.lexists(path.partition("/")[0])):
             places += _ending_in(bare)

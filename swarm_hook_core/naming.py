@@ -37,7 +37,10 @@ def session_name(
     """
     label = label or ""
     machine = token(label, MACHINE)
-    where = f" on {named(machine, LONGEST_WORDS)}" if machine else ""
+    if machine:
+        where = f" on {named(machine, LONGEST_WORDS)}"
+    else:
+        where = ""
     if runtime == TEAM:  # the label has the runtime that it has there
         runtime = session_id = ""
     return _name_here(runtime, session_id, label, is_own, instance_id) + where
@@ -45,11 +48,16 @@ def session_name(
 
 def _name_here(runtime: "str | None", session_id: "str | None", label: str, is_own: bool, instance_id: str) -> str:
     origin = token(label, "origin")
-    kind = runtime if runtime and runtime not in (RUN, SERVER) else origin
+    if runtime and runtime not in (RUN, SERVER):
+        kind = runtime
+    else:
+        kind = origin
     if kind == DETACHED or (kind == TERMINAL and DETACHED in label.split()):
         return f"{DETACHED} {_short(instance_id)}".rstrip()
     if kind == TERMINAL:
-        return "you (this terminal)" if is_own else f"a terminal {_short(instance_id)}".rstrip()
+        if is_own:
+            return "you (this terminal)"
+        return f"a terminal {_short(instance_id)}".rstrip()
     if kind == HOLD:
         name = f"{_command(_chosen(label, HOLD)) or 'a command'} (hold)"
     elif token(label, "run") or runtime == RUN:
@@ -57,7 +65,9 @@ def _name_here(runtime: "str | None", session_id: "str | None", label: str, is_o
         name = " ".join(filter(None, ("worker", named(kind, LONGEST_WORDS) if kind else "", _short(number))))
     else:
         name = _client(runtime or "", session_id or "", label, kind, instance_id)
-    return f"you ({name})" if is_own else name
+    if is_own:
+        return f"you ({name})"
+    return name
 
 
 def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
@@ -76,7 +86,10 @@ def agent_name(agent: str) -> str:
 def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: str) -> str:
     words = _chosen(label, kind)
     if words:
-        first = named(words[0], LONGEST_WORDS) if len(words) == 1 else quoted(" ".join(words), LONGEST_WORDS)
+        if len(words) == 1:
+            first = named(words[0], LONGEST_WORDS)
+        else:
+            first = quoted(" ".join(words), LONGEST_WORDS)
     else:
         first = named(kind or token(label, "provider") or token(label, "role") or "session", LONGEST_WORDS)
     has_own_id = session_id and runtime not in ("", SERVER)
@@ -106,4 +119,6 @@ def _command(words: "list[Any]") -> str:
 
 
 def _short(text: str) -> str:
-    return named(text[:SHORT]) if text else ""
+    if text:
+        return named(text[:SHORT])
+    return ""

@@ -52,4 +52,6 @@ def session_by_folder(child: object, transcript: object) -> str:
 
 
 def _entries(folder: str) -> "list[Any]":
-    return os.listdir(folder) if os.path.isdir(folder) else []
+    if os.path.isdir(folder):
+        return os.listdir(folder)
+    return []

@@ -53,7 +53,10 @@ def uv() -> str:
 
 def is_news(of_fetching: bool) -> bool:
     """Return True, once, if the user has not been told that this release is fetched, or that it cannot be."""
-    told = f"{launcher()}.told" if of_fetching else os.path.join(os.path.dirname(launcher()), "told-none")
+    if of_fetching:
+        told = f"{launcher()}.told"
+    else:
+        told = os.path.join(os.path.dirname(launcher()), "told-none")
     if os.path.exists(told):
         return False
     try:

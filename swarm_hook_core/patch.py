@@ -116,7 +116,10 @@ def _read(text: str) -> "list[tuple[str, str]]":
             elif line == _END:
                 mode = _OUTSIDE
             elif line.startswith(_HEADERS):
-                mode = _UPDATING if line.startswith(_UPDATE) else _BETWEEN
+                if line.startswith(_UPDATE):
+                    mode = _UPDATING
+                else:
+                    mode = _BETWEEN
                 header = line[: line.index(": ") + 2]
                 found.append((header, line[len(header) :]))
             elif line.startswith(_MOVE_TO):
@@ -189,7 +192,7 @@ def _unwrap_json(text: str) -> object:
 
     try:
         return loads_outer(text)
-    except ValueError:
+    except ValueError:  # plain text
         return None
 
 
@@ -217,8 +220,13 @@ def codex_patch(command: str) -> "tuple[str | None, str] | None":
     if not moved:
         return None, body
     verb, _, argument = moved.strip().partition(" ")
-    directory = _as_codex(argument.strip()) if verb == "cd" else None
-    return (directory, body) if directory else None
+    if verb == "cd":
+        directory = _as_codex(argument.strip())
+    else:
+        directory = None
+    if directory:
+        return (directory, body)
+    return None
 
 
 def _as_codex(raw: str) -> "str | None":
@@ -234,4 +242,6 @@ def _as_codex(raw: str) -> "str | None":
         found = re.match(rf"""\"(?:{unknown})*((?:[^"\\$`\n]|\\.)+)""", raw)
     else:
         found = re.fullmatch(r"""((?:[^\\'"$`\s;&|<>()]|\\.)+)""", raw)
-    return found[1].replace("\t", "").replace("\r", "") if found else None
+    if found:
+        return found[1].replace("\t", "").replace("\r", "")
+    return None

@@ -74,8 +74,10 @@ def key_of(path: str) -> str:
     """
     try:
         resolved = _composed_on_mac(_single_root(os.path.realpath(path)))
-        return _without_case(resolved) if ignores_case(resolved) else resolved
-    except ValueError:
+        if ignores_case(resolved):
+            return _without_case(resolved)
+        return resolved
+    except ValueError:  # a path that no file can have
         return path
 
 
@@ -103,7 +105,10 @@ def key_and_keys(path: str, is_new: bool = True) -> tuple[str, list[str]]:
         return key_of(path), keys_for(path, os.sep)
     resolved = _single_root(_resolved(path))
     composed = _composed_on_mac(resolved)
-    found = [path] if resolved == path else [path, resolved]
+    if resolved == path:
+        found = [path]
+    else:
+        found = [path, resolved]
     found += [key for one in found for key in (_composed_on_mac(one), _without_case(one))]
     return _without_case(composed) if is_new and ignores_case(composed) else composed, list(dict.fromkeys(found))
 
@@ -143,7 +148,9 @@ def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":
         if all_are_places and not may_be:
             return None
         key = key_of(path)
-        return key if key in keys else None
+        if key in keys:
+            return key
+        return None
 
     return found
 
@@ -152,9 +159,9 @@ def _file_at(path: str) -> "tuple[int, ...] | None":
     """Return the identity of the file that `path` leads to: None if it is missing, an empty tuple if unknown."""
     try:
         there = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # missing
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # closed to us: not known
         return ()
     return there.st_dev, there.st_ino
 
@@ -166,7 +173,9 @@ def _without_case(path: str) -> str:
 
 def _composed_on_mac(path: str) -> str:
     # APFS and HFS+ never tell composed and decomposed letters apart.
-    return _composed(path) if sys.platform == "darwin" else path
+    if sys.platform == "darwin":
+        return _composed(path)
+    return path
 
 
 def ignores_case(path: str) -> bool:
@@ -202,7 +211,7 @@ def _told_by_names_in(folder: str) -> "bool | None":
             for _, entry in zip(range(64), entries):
                 if entry.name.swapcase() != entry.name:
                     return _one_file(entry.path, os.path.join(folder, entry.name.swapcase()))
-    except OSError:
+    except OSError:  # the folder cannot be listed
         return False
     return None
 
@@ -212,7 +221,7 @@ def _is_top_of_file_system(folder: str) -> bool:
     over = os.path.dirname(folder)
     try:
         return over == folder or os.stat(over).st_dev != os.stat(folder).st_dev
-    except OSError:
+    except OSError:  # missing
         return True
 
 
@@ -226,7 +235,7 @@ def _is_marked_caseless(folder: str) -> bool:
     question = 2 << 30 | calcsize("l") << 16 | ord("f") << 8 | 1  # FS_IOC_GETFLAGS; elsewhere refused
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
+    except OSError:  # a file system without such marks
         return False
     try:
         flags = fcntl.ioctl(opened, question, bytes(calcsize("l")))
@@ -240,7 +249,7 @@ def _is_marked_caseless(folder: str) -> bool:
 def _one_file(left: str, right: str) -> bool:
     try:
         here, there = os.lstat(left), os.lstat(right)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # one of them is missing
         return False
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
@@ -252,7 +261,10 @@ def contains(folder: str, path: str) -> bool:
 
 def above(key: str) -> list[str]:
     """The keys of the folders over the path with this key: a lock on one of them covers it."""
-    mark = NO_CASE if key.startswith(NO_CASE) else ""
+    if key.startswith(NO_CASE):
+        mark = NO_CASE
+    else:
+        mark = ""
     path = key[len(mark) :]
     found: list[str] = []
     while True:
@@ -264,7 +276,9 @@ def above(key: str) -> list[str]:
 
 def below(key: str, root: str) -> "str | None":
     """Return the rest of `key` below `root`, the key of a folder: ``/a.py``; empty if they are equal, else None."""
-    return key[len(root) :] if contains(root, key) else None
+    if contains(root, key):
+        return key[len(root) :]
+    return None
 
 
 def translated(path: str, directory: str, root: str, file_root: str) -> str:
@@ -298,14 +312,16 @@ def _is_a_name(text: str) -> bool:
     """Return False for a text that the system cannot be asked about: a lone surrogate names no file."""
     try:
         os.fsencode(text)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
 
 def _single_root(path: str) -> str:
     # POSIX lets "//x" mean something else; on Linux and macOS it is "/x".
-    return path[1:] if path.startswith("//") and not path.startswith("///") and os.name == "posix" else path
+    if path.startswith("//") and not path.startswith("///") and os.name == "posix":
+        return path[1:]
+    return path
 
 
 def _composed(path: str) -> str:

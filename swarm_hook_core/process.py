@@ -45,10 +45,14 @@ def start_time(pid: int) -> str:
         fields = stat[stat.rfind(")") + 2 :].split()
         if len(fields) < 20:
             return ""
-        return "-" if fields[0] in ("Z", "X") else fields[19]
+        if fields[0] in ("Z", "X"):
+            return "-"
+        return fields[19]
     if _is("darwin"):
         state, _, started = _output(["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)]).strip().partition(" ")
-        return "-" if state.startswith("Z") else "".join(started.split())
+        if state.startswith("Z"):
+            return "-"
+        return "".join(started.split())
     return ""
 
 
@@ -69,10 +73,14 @@ def parent_of(pid: int) -> int:
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
-        return int(fields[1]) if len(fields) > 1 else 0
+        if len(fields) > 1:
+            return int(fields[1])
+        return 0
     if _is("darwin"):
         value = _output(["/bin/ps", "-o", "ppid=", "-p", str(pid)]).strip()
-        return int(value) if value.isdigit() else 0
+        if value.isdigit():
+            return int(value)
+        return 0
     return 0
 
 
@@ -96,13 +104,19 @@ def program_name(pid: int) -> str:
 
 def runs_app_server(pid: int) -> bool:
     """Return True if `pid` is a client's shared background server, which outlives its terminals (Linux)."""
-    words = _read(f"/proc/{pid}/cmdline").split("\0") if _is("linux") else []
+    if _is("linux"):
+        words = _read(f"/proc/{pid}/cmdline").split("\0")
+    else:
+        words = []
     return "app-server" in words[1:4]
 
 
 def ancestors(limit: int = 24, below: int = 0) -> "Iterator[int]":
     """Pids above this process, or above process `below`, nearest first."""
-    pid = parent_of(below) if below else os.getppid()
+    if below:
+        pid = parent_of(below)
+    else:
+        pid = os.getppid()
     while pid > 1 and limit:
         yield pid
         pid = parent_of(pid)
@@ -124,17 +138,24 @@ def client_process(marks: "Iterable[str]" = ()) -> tuple[int, str]:
     one with a known name, or one with our script in its arguments. A client that is a shell script itself is known by
     `marks`, one of them in its path.
     """
-    script_pid = _script(marks) if marks else 0
+    if marks:
+        script_pid = _script(marks)
+    else:
+        script_pid = 0
     if script_pid:
         started = start_time(script_pid)
-        return (script_pid, started) if started not in ("", "-") else (0, "")
+        if started not in ("", "-"):
+            return (script_pid, started)
+        return (0, "")
     ours = _own_words()
     for pid in ancestors():
         if program_name(pid) in ADOPTERS:
             break  # our parent has ended
         if not _is_shell(pid) and not (ours and ours in command_line(pid)) and not _stands_between(pid):
             started = start_time(pid)
-            return (pid, started) if started not in ("", "-") else (0, "")
+            if started not in ("", "-"):
+                return (pid, started)
+            return (0, "")
     return 0, ""
 
 
@@ -150,7 +171,9 @@ def _own_words() -> str:
     if words[:1] == ["hook"] and words[2:3] == ["--runtime"]:
         return f'" {" ".join(words[3:4])} {words[1]}'
     places = path.split("/")[-4:]
-    return "/".join(places) if len(places) == 4 else ""
+    if len(places) == 4:
+        return "/".join(places)
+    return ""
 
 
 def _is_shell(pid: int) -> bool:
@@ -205,7 +228,7 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
     else:
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+        except ProcessLookupError:  # proof
             return True
         except OSError:
             pass  # it exists, and belongs to another user
@@ -228,18 +251,18 @@ def _started_above(own: int, pid: int) -> str:
 def _namespace(kind: str) -> str:
     try:
         return os.readlink(f"/proc/self/ns/{kind}")
-    except OSError:
+    except OSError:  # no Linux
         return ""
 
 
 def _read(path: str) -> str:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except OSError:
+    except OSError:  # the process has ended
         return ""
     try:
         return os.read(handle, 4096).decode("utf-8", "replace").strip()
-    except OSError:
+    except OSError:  # the process has ended
         return ""
     finally:
         os.close(handle)

@@ -98,7 +98,7 @@ def _newest_first(*having: str) -> "Iterator[dict[str, Any]]":
     for file in (path(), path() + ".1"):
         try:
             text = read_private(file, 2 * LIMIT_BYTES).decode("utf-8", "replace")
-        except OSError:
+        except OSError:  # nothing was denied yet
             continue
         for line in reversed(text.splitlines() if having[0] in text else []):
             if not all(words in line for words in having):

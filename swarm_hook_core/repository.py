@@ -49,11 +49,17 @@ def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     mark = os.path.join(folder, ".git")
     try:
         kind = os.lstat(mark).st_mode & 0o170000
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no work tree
         return None
-    top = folder if is_real else os.path.realpath(folder)
+    if is_real:
+        top = folder
+    else:
+        top = os.path.realpath(folder)
     if kind == _FOLDER or (kind == _LINK and os.path.isdir(mark)):
-        own = os.path.realpath(mark) if kind == _LINK else os.path.join(top, ".git")
+        if kind == _LINK:
+            own = os.path.realpath(mark)
+        else:
+            own = os.path.join(top, ".git")
         return Tree(top, own, own)
     word, _, target = _line(mark).partition(": ")
     if word != "gitdir" or not target:
@@ -65,7 +71,10 @@ def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
 
 def trees_beside(tree: "Tree") -> "list[Any]":
     """Tops of every work tree of this clone, this one's too."""
-    found = [os.path.dirname(tree.common)] if os.path.basename(tree.common) == ".git" else []
+    if os.path.basename(tree.common) == ".git":
+        found = [os.path.dirname(tree.common)]
+    else:
+        found = []
     listed = os.path.join(tree.common, "worktrees")
     try:
         names = sorted(os.listdir(listed))
@@ -106,12 +115,17 @@ def folder_id(tree: "Tree") -> str:
 def names_of(key: str, tree: "Tree") -> "list[Any]":
     """Return the names of the path with this key in the repository of `tree`; empty if it is outside."""
     within = place_of(key, tree.top)
-    return [] if within is None else [f"{one}:{within}" for one in ids(tree)]
+    if within is None:
+        return []
+    return [f"{one}:{within}" for one in ids(tree)]
 
 
 def place_of(key: str, top: str) -> "str | None":
     """Return `key` as seen from folder `top`, empty for `top` itself, with the mark of keys without case; else None."""
-    mark = NO_CASE if key.startswith(NO_CASE) else ""
+    if key.startswith(NO_CASE):
+        mark = NO_CASE
+    else:
+        mark = ""
     path = key[len(mark) :]
     if mark:
         from unicodedata import normalize
@@ -120,7 +134,9 @@ def place_of(key: str, top: str) -> "str | None":
     if path == top:
         return mark
     root = top.rstrip("/") + "/"
-    return mark + path[len(root) :] if path.startswith(root) else None
+    if path.startswith(root):
+        return mark + path[len(root) :]
+    return None
 
 
 # ------------------------------------------------------------------ the first commit
@@ -170,7 +186,7 @@ def _identity(folder: str) -> str:
     """Return a folder's own number, which it keeps under every spelling of its path."""
     try:
         found = os.stat(folder)
-    except OSError:
+    except OSError:  # missing
         return "-"
     return f"{found.st_dev:x}.{found.st_ino:x}"
 
@@ -179,7 +195,7 @@ def _birth(tree: "Tree") -> str:
     """Return a mark that a repository made in the same place does not share: git never writes this file."""
     try:
         return f"{os.stat(os.path.join(tree.common, 'description')).st_mtime_ns:x}"
-    except OSError:
+    except OSError:  # made by another git
         return "-"
 
 
@@ -198,7 +214,7 @@ def small_text(path: str) -> str:
             return ""
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(SMALL)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # closed to us
         return ""
 
 
@@ -206,7 +222,7 @@ def _settings(path: str) -> "tuple[bool | None, bool]":
     """Return ``swarm.logical`` of a configuration, or None if it is not set; and ``extensions.worktreeConfig``."""
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError:  # no such file
         return None, False
     state = (found.st_ino, found.st_mtime_ns, found.st_size)
     if path not in _known or _known[path][0] != state:  # asked of for every lock, by servers that run for days
@@ -228,7 +244,10 @@ def _settings_in(text: str) -> "tuple[bool | None, bool]":
             continue
         name, equals, value = line.partition("=")
         value = value.partition("#")[0].partition(";")[0].strip().strip('"').lower()
-        is_on = value in ON if equals else True
+        if equals:
+            is_on = value in ON
+        else:
+            is_on = True
         if (section, name.strip().lower()) == ("swarm", "logical"):
             logical = is_on
         elif (section, name.strip().lower()) == ("extensions", "worktreeconfig"):

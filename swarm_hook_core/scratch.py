@@ -32,9 +32,11 @@ def load(config: "RuntimeConfig", session_id: str) -> "dict[str, Any]":
     """Return the saved facts about this session; empty if there are no such facts of ours."""
     try:
         saved = loads(read_private(os.path.join(folder_of(config, session_id), _NAME), LARGEST).decode())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # nothing is saved, or it is torn
         return {}
-    return saved if isinstance(saved, dict) and saved.get("session_id") == session_id else {}
+    if isinstance(saved, dict) and saved.get("session_id") == session_id:
+        return saved
+    return {}
 
 
 def save(config: "RuntimeConfig", session_id: str, **facts: str) -> None:
@@ -60,7 +62,7 @@ def clear(config: "RuntimeConfig", session_id: str) -> None:
     for remove, path in (*((os.remove, file) for file in files), (os.rmdir, folder)):
         try:
             remove(path)
-        except OSError:
+        except OSError:  # not there, or the folder is in use
             continue
 
 
@@ -85,7 +87,7 @@ def end_turn(config: "RuntimeConfig", session_id: str) -> None:
     try:
         os.remove(os.path.join(folder, _TURN))
         os.rmdir(folder)
-    except OSError:
+    except OSError:  # other facts are in the folder
         return
 
 
@@ -102,7 +104,7 @@ def stop_serving(config: "RuntimeConfig", session_id: str) -> None:
     """Take that note back, no matter which server made it."""
     try:
         os.remove(os.path.join(folder_of(config, session_id), _SERVER))
-    except OSError:
+    except OSError:  # there is no note
         return
 
 
@@ -118,7 +120,7 @@ def forget_dead_servers(config: "RuntimeConfig") -> None:
             for remove, path in ((os.remove, os.path.join(folder, _SERVER)), (os.rmdir, folder)):
                 try:
                     remove(path)
-                except OSError:
+                except OSError:  # the folder is in use
                     break
 
 
@@ -126,5 +128,5 @@ def _line_in(path: str) -> str:
     """Return the text of a file of one short line; may be empty."""
     try:
         return read_private(path, 512).decode().strip()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # there is no such file
         return ""

@@ -23,7 +23,9 @@ def one_text(commands: "list[Any]") -> str:
             command = shlex.join(word for word in words if isinstance(word, str))
         if isinstance(command, str):
             texts.append(command)
-    return texts[0] if len(texts) == 1 else "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
+    if len(texts) == 1:
+        return texts[0]
+    return "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
 
 
 def _whole(commands: "list[Any]") -> "list[Any]":
@@ -31,8 +33,14 @@ def _whole(commands: "list[Any]") -> "list[Any]":
     found, rest = [], list(commands)
     while rest:
         command = rest.pop(0)
-        begun = _HEREDOC.search(command) if isinstance(command, str) else None
-        ends = [word for word in begun.groups() if word] if begun else []
+        if isinstance(command, str):
+            begun = _HEREDOC.search(command)
+        else:
+            begun = None
+        if begun:
+            ends = [word for word in begun.groups() if word]
+        else:
+            ends = []
         lines: list[Any] = []
         for line in rest if ends else ():
             if not isinstance(line, str):

@@ -23,7 +23,10 @@ def unregistered(config: "RuntimeConfig", call: "ToolCall", instance_id: str) ->
     from swarm_hook_core.paths import git_root
 
     identity, cwd = environment.identity(config.env_prefix), call.cwd
-    label = f"identity:{identity}" if identity else ""
+    if identity:
+        label = f"identity:{identity}"
+    else:
+        label = ""
     return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", environment.file_root(config.env_prefix))
 
 

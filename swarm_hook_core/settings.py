@@ -106,7 +106,9 @@ def kernel(prefix: str, folder: str = "") -> bool:
 
 def _switch(name: str, prefix: str, folder: str) -> bool:
     value = first_set(*variables(name, prefix))
-    return value.lower() in ON if value else in_file(name, folder).value
+    if value:
+        return value.lower() in ON
+    return bool(in_file(name, folder).value)
 
 
 def _word(name: str, prefix: str, folder: str) -> Setting:
@@ -129,7 +131,10 @@ def variables(name: str, prefix: str) -> "list[Any]":
 def in_file(name: str, folder: str) -> Setting:
     """Return the file's value of setting `name` in `folder`, without the variables."""
     config = current()
-    checkout = _checkout_over(config.checkouts, folder) if config.checkouts and folder else ""
+    if config.checkouts and folder:
+        checkout = _checkout_over(config.checkouts, folder)
+    else:
+        checkout = ""
     if checkout and name in config.checkouts[checkout]:
         return Setting(config.checkouts[checkout][name], "checkout", checkout)
     if name in config.user:
@@ -273,7 +278,7 @@ def _record_once(fault: str, state: str, name: str) -> None:
     try:
         if read_private(told, 32768).decode("utf-8", "surrogateescape") == state[:8192]:
             return
-    except OSError:
+    except OSError:  # nothing was told yet
         pass
     try:
         write_private(told, state[:8192])

@@ -121,9 +121,9 @@ def _give(handle: int, data: "Any") -> "Any":
     """Write some of `data` and return the rest; empty once the reader is gone."""
     try:
         return data[os.write(handle, data) :]
-    except BlockingIOError:
+    except BlockingIOError:  # the pipe is full
         return data
-    except OSError:
+    except OSError:  # the reader is gone
         return data[:0]
 
 
@@ -142,7 +142,7 @@ def _kill_group(pid: int) -> None:
     try:
         os.killpg(pid, 9)
         os.waitpid(pid, 0)
-    except OSError:
+    except OSError:  # it has ended already
         return
 
 
@@ -153,6 +153,6 @@ def _run_portably(argv: list[str], seconds: float, stdin: str, environment: dict
         done = subprocess.run(
             argv, input=stdin, env=environment, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace"
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, subprocess.TimeoutExpired) as error:  # not started, or too slow
         return Result(None, stderr=str(error))
     return Result(done.returncode, done.stdout, done.stderr)

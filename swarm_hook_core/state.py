@@ -111,7 +111,9 @@ def local_store() -> str:
     """Return the path of the coordinator's database file, empty if missing. Raises OSError as `refuse_link` does."""
     path = store_path()
     refuse_link(path)
-    return path if os.path.isfile(path) else ""
+    if os.path.isfile(path):
+        return path
+    return ""
 
 
 def refuse_link(path: str) -> None:
@@ -149,7 +151,7 @@ def mark_of(path: str, like: str = "") -> str:
     """Return a text that changes with the file at `path`; with `like` from a store, only once it is another file."""
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError:  # missing
         return "-"
     if like.startswith("@"):
         return f"@{found.st_dev}:{found.st_ino}"
@@ -207,7 +209,10 @@ def open_private(path: str, flags: int, follows: bool = False) -> int:
 
     `follows`: a person may have put a symbolic link there. Raises NotOrdinary for anything but a plain file.
     """
-    unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0) if follows else _UNBLOCKED
+    if follows:
+        unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0)
+    else:
+        unblocked = _UNBLOCKED
     try:
         handle = os.open(path, flags | unblocked, 0o600)
     except IsADirectoryError as error:
@@ -244,7 +249,9 @@ def read_all(handle: int, limit: int) -> bytes:
     while limit > 0 and (part := os.read(handle, min(limit, 1 << 20))):
         parts.append(part)
         limit -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return b"".join(parts)
 
 
 def clear_place(path: str) -> None:

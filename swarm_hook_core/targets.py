@@ -22,8 +22,12 @@ def shell_text(tool: str, tool_input: object) -> str:
         import shlex
 
         # argv of a shell that is given its text, as older clients have it
-        return command[2] if len(command) == 3 and command[1] in ("-c", "-lc") else shlex.join(command)
-    return command if isinstance(command, str) else ""
+        if len(command) == 3 and command[1] in ("-c", "-lc"):
+            return str(command[2])
+        return shlex.join(command)
+    if isinstance(command, str):
+        return command
+    return ""
 
 
 def write_targets(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str]]:
@@ -40,7 +44,9 @@ def write_targets(config: "RuntimeConfig", tool: str, tool_input: object, cwd: s
     from swarm_hook_core.patch import patch_paths
 
     folder, text = _patch_of_codex(command, cwd)
-    return [(folder, path) for path in patch_paths(text)] if text else []
+    if text:
+        return [(folder, path) for path in patch_paths(text)]
+    return []
 
 
 def changes(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str, str]]:
@@ -53,7 +59,10 @@ def changes(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) ->
             return [(cwd, path, how) for path, how in config.extract_changes(tool_input)]
         from swarm_hook_core.change import EDIT, REPLACE
 
-        how = REPLACE if tool in config.replaces else EDIT
+        if tool in config.replaces:
+            how = REPLACE
+        else:
+            how = EDIT
         return [(cwd, path, how) for path in config.extract_paths(tool_input)]
     command = shell_text(tool, tool_input)
     if PATCH_MARKER not in command:
@@ -61,14 +70,16 @@ def changes(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) ->
     from swarm_hook_core.patch import patch_changes
 
     folder, text = _patch_of_codex(command, cwd)
-    return [(folder, path, how) for path, how in patch_changes(text)] if text else []
+    if text:
+        return [(folder, path, how) for path, how in patch_changes(text)]
+    return []
 
 
 def absolute_paths(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[str]:
     """The same as absolute paths without repeats; empty also where the input cannot be read."""
     try:
         targets = write_targets(config, tool, tool_input, cwd)
-    except ValueError:
+    except ValueError:  # the rule about locks raises it
         return []
     return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in targets))
 

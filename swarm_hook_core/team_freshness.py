@@ -76,7 +76,10 @@ def words(tool: str, one: "Any", now: float, is_denied: bool) -> str:
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration
 
-    since = f"for {duration(now - one.said_at)}" if isinstance(one.said_at, (int, float)) else "since it has joined"
+    if isinstance(one.said_at, (int, float)):
+        since = f"for {duration(now - one.said_at)}"
+    else:
+        since = "since it has joined"
     said = (
         f"swarm: this machine has not heard from the server of {named(one.repository)} {since}: what sessions on other"
         " machines have locked since then is not known here."
@@ -99,7 +102,7 @@ def is_news(call: "ToolCall", one: "Any") -> bool:
     try:
         if read_private(path, 1024).decode() == one.mark:
             return False
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # nothing was told yet
         pass
     try:
         _forget_old(folder)
@@ -114,7 +117,7 @@ def _forget_old(folder: str) -> None:
 
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError:  # nothing was told yet
         return
     for name in names:
         path = os.path.join(folder, name)

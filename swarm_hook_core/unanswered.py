@@ -18,7 +18,10 @@ def tell(config: "RuntimeConfig", event: str, status: int) -> int:
     """Record a coordinator that ended with exit `status` as a shell has it; a session's start says so as well."""
     try:
         signal = status - 128
-        why = "no answer within its time" if signal == OUT_OF_TIME else f"swarm-mcp was killed by signal {signal}"
+        if signal == OUT_OF_TIME:
+            why = "no answer within its time"
+        else:
+            why = f"swarm-mcp was killed by signal {signal}"
         faults.record(config.runtime_name, event, why)
         if event == "session_start":
             from swarm_hook_core.greetings import unregistered

@@ -64,5 +64,5 @@ def _prune(folder: str, before: float) -> None:
         try:
             if os.stat(path).st_mtime < before:
                 os.remove(path)
-        except OSError:
+        except OSError:  # another hook has removed it
             continue

@@ -29,7 +29,7 @@ def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, new
     try:
         with open(_path(config, event.session_id), encoding="utf-8") as file:
             return newest > _told_in(file.read(512), instance_id)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # nothing was told yet
         return True
 
 
@@ -44,7 +44,9 @@ def take(config: "RuntimeConfig", event: "SessionEvent", reader: "LockReader", s
         return ""
     known = _advance(_path(config, event.session_id), session.instance_id, newest)
     rows = reader.unread_mail(session.instance_id, known, MOST)
-    return line(rows, session.label) if rows else ""
+    if rows:
+        return line(rows, session.label)
+    return ""
 
 
 def line(rows: "Any", label: str) -> str:
@@ -58,12 +60,21 @@ def line(rows: "Any", label: str) -> str:
     for sender, sender_label, _text in rows:
         name = _name(sender, sender_label, label)
         counts[name] = counts.get(name, 0) + 1
-    number = f"{MOST} or more" if len(rows) == MOST else str(len(rows))
+    if len(rows) == MOST:
+        number = f"{MOST} or more"
+    else:
+        number = str(len(rows))
     names = [name if len(counts) == 1 else f"{many} from {name}" for name, many in list(counts.items())[:SENDERS]]
-    more = f" and {len(counts) - SENDERS} more senders" if len(counts) > SENDERS else ""
+    if len(counts) > SENDERS:
+        more = f" and {len(counts) - SENDERS} more senders"
+    else:
+        more = ""
     whose = f"{'from ' if len(counts) == 1 else ''}{', '.join(names)}{more}"
     first = quoted(rows[0][2] if isinstance(rows[0][2], str) else "", EXCERPT)
-    which = "It says" if len(rows) == 1 else f"The first, from {_name(rows[0][0], rows[0][1], label)}, says"
+    if len(rows) == 1:
+        which = "It says"
+    else:
+        which = f"The first, from {_name(rows[0][0], rows[0][1], label)}, says"
     return (
         f"swarm: {number} unread message{'' if len(rows) == 1 else 's'} for you, {whose}. {which}: {first}. To read"
         f" {'it' if len(rows) == 1 else 'them'} whole, call poll_messages, or run `swarm-mcp bootstrap`."
@@ -97,7 +108,9 @@ def _path(config: "RuntimeConfig", session_id: str) -> str:
 def _told_in(text: str, instance_id: str) -> int:
     """Return the newest message that was told, as the file says; 0 where it is about another instance, or torn."""
     whose, _, number = text.strip().partition(" ")
-    return int(number) if whose == instance_id and number.isdigit() else 0
+    if whose == instance_id and number.isdigit():
+        return int(number)
+    return 0
 
 
 def _advance(path: str, instance_id: str, newest: int) -> int:

@@ -78,7 +78,9 @@ def _in_quotes(text: str, longest: int) -> str:
 
 
 def _ended(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    if len(text) <= longest:
+        return text
+    return text[: longest - 1] + "…"
 
 
 def _escaped(c: str) -> str:
@@ -89,4 +91,6 @@ def _escaped(c: str) -> str:
         return _NAMED[c]
     if code < 0x100:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"

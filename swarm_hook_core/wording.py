@@ -22,18 +22,36 @@ def reason(
     A holder of another identity stays unnamed, and so does its note. That it holds the lock is never hidden.
     """
     who, why, ask = holder(held, viewer_identity, own_id)
-    age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
+    if held.since:
+        age = f"locked {duration(now - held.since)} ago"
+    else:
+        age = "locked some time ago"
     from swarm_hook_core.untrusted_text import command, named
 
-    through = f" (in the locked folder {named(held.file)})" if within else ""
+    if within:
+        through = f" (in the locked folder {named(held.file)})"
+    else:
+        through = ""
     if held.pattern:
         through = f" (one of the locked {named(held.file)})"
     if held.elsewhere:
-        what = "folder" if within else "file"
+        if within:
+            what = "folder"
+        else:
+            what = "file"
         through += f" (the same {what} of another work tree, {named(held.elsewhere)}, is locked for all work trees)"
-    still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-    which = f" ({command(by)})" if by and not tool.endswith(by) else ""
-    without = "leave it out of the command, " if which else ""
+    if held.mode == "shared":
+        still = ", who reads it and keeps it still"
+    else:
+        still = ""
+    if by and not tool.endswith(by):
+        which = f" ({command(by)})"
+    else:
+        which = ""
+    if which:
+        without = "leave it out of the command, "
+    else:
+        without = ""
     return (
         f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still}"
         f" ({why}{age}, {until(held, now)})."
@@ -56,7 +74,10 @@ def way_past_hooks(name: str) -> str:
 
 def joining(waiting: int) -> str:
     """Return the advice to wait for a lock, behind as many sessions as are `waiting` for it."""
-    line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it" if waiting else "wait in line for it"
+    if waiting:
+        line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it"
+    else:
+        line = "wait in line for it"
     return f"{line} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
 
 
@@ -84,7 +105,10 @@ def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, s
     from swarm_hook_core import untrusted_text
     from swarm_hook_core.naming import agent_name, holder_name
 
-    why = f"note: {untrusted_text.quoted(held.note)}; " if held.note.strip() else ""
+    if held.note.strip():
+        why = f"note: {untrusted_text.quoted(held.note)}; "
+    else:
+        why = ""
     if is_own:
         return f"another agent of your session ({agent_name(held.agent)})", why, "leave it to that agent"
     who = holder_name(held.label, held.instance_id)
@@ -104,4 +128,6 @@ def duration(seconds: float) -> str:
 
 def ago(seconds: float) -> str:
     """Return the time since something, for people: ``now``, ``4 min ago``."""
-    return f"{duration(seconds)} ago" if seconds >= 1 else "now"
+    if seconds >= 1:
+        return f"{duration(seconds)} ago"
+    return "now"

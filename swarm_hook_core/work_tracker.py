@@ -29,10 +29,15 @@ def publish(argv: list[str], row: "dict[str, Any]", identity: str, tracker: "dic
     """Set `tracker` for an identity, as instance `row`; why that failed, empty where it did not."""
     from swarm_hook_core.spawn import run
 
-    place = ["--scope", str(row["scope"])] if row.get("scope") else []
+    if row.get("scope"):
+        place = ["--scope", str(row["scope"])]
+    else:
+        place = []
     words = ["kv", "set", f"config/work_tracker/{identity}", dumps(tracker), "--as", row["id"], *place]
     done = run([*argv, *words], SECONDS)
-    return "" if done.code == 0 else done.stderr.strip()[:240] or f"swarm-mcp kv set exited with {done.code}"
+    if done.code == 0:
+        return ""
+    return done.stderr.strip()[:240] or f"swarm-mcp kv set exited with {done.code}"
 
 
 def parsed(text: str) -> "dict[str, Any]":
@@ -41,7 +46,7 @@ def parsed(text: str) -> "dict[str, Any]":
     if text.startswith("{"):
         try:
             value = loads(text)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # not JSON after all
             return {}
         if isinstance(value, dict) and isinstance(value.get("provider"), str) and is_word(value["provider"]):
             return value
@@ -49,7 +54,9 @@ def parsed(text: str) -> "dict[str, Any]":
     provider, _, server = (part.strip() for part in text.partition(":"))
     if not is_word(provider):
         return {}
-    return {"provider": provider, "mcp": server} if server else {"provider": provider}
+    if server:
+        return {"provider": provider, "mcp": server}
+    return {"provider": provider}
 
 
 def _in_parts(prefix: str) -> "dict[str, Any]":

@@ -90,7 +90,7 @@ class Writes:
         """Absolute paths of the same files, without repeats; empty if the input cannot be read."""
         try:
             named = self.named
-        except ValueError:
+        except ValueError:  # the rule about locks raises it
             return []
         return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in named))
 

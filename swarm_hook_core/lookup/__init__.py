@@ -52,16 +52,30 @@ class Held:
         self.file = file
         self.names: tuple[str, ...] = tuple(names) or (file,)
         self.instance_id = instance_id
-        self.label = label if isinstance(label, str) else ""
-        self.agent = agent if isinstance(agent, str) else ""
-        self.note = note if isinstance(note, str) else ""
+        if isinstance(label, str):
+            self.label = label
+        else:
+            self.label = ""
+        if isinstance(agent, str):
+            self.agent = agent
+        else:
+            self.agent = ""
+        if isinstance(note, str):
+            self.note = note
+        else:
+            self.note = ""
         self.mode = mode
-        self.since = since if isinstance(since, (int, float)) else 0
+        if isinstance(since, (int, float)):
+            self.since = since
+        else:
+            self.since = 0
         self.expected_end = expected_end
         self.pattern = pattern
         self.base = base
         self.fence = fence
-        self.lease = lease if isinstance(lease[0], (int, float)) else None
+        self.lease: tuple[Any, ...] | None = None
+        if isinstance(lease[0], (int, float)):
+            self.lease = lease
         self.evidence = evidence
         self.elsewhere = ""
         self.path_key = path_key
@@ -214,7 +228,10 @@ class Peers:
         `over` are the folders over those paths: a pattern that fits a folder does not hold the files in it.
         """
         # Claims first: one that becomes a lock goes when the lock is there.
-        found = self.claimed.on(keys) if self.claimed is not None else []
+        if self.claimed is not None:
+            found = self.claimed.on(keys)
+        else:
+            found = []
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
@@ -229,7 +246,10 @@ class Peers:
 
     def first_under(self, folders: "list[str]", limit: int) -> "tuple[Any, ...]":
         """Return the locks that `under` finds, and True if there may be more."""
-        found = self.claimed.under(folders) if self.claimed is not None else []
+        if self.claimed is not None:
+            found = self.claimed.under(folders)
+        else:
+            found = []
         found += self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
         return self._live(found), len(found) >= limit
@@ -310,7 +330,7 @@ def storable(text: str) -> bool:
     """Return True if a store can hold `text`. It cannot hold a file name that is not UTF-8, so no lock has one."""
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 

@@ -48,7 +48,10 @@ class CommandReader(LockReader):
                 continue
             if file not in keys and ascii_lower(os.path.basename(file)) not in names:
                 continue
-            key = file if file in keys else key_of(file)
+            if file in keys:
+                key = file
+            else:
+                key = key_of(file)
             if key in keys:
                 found.append(self._held(row, key))
         return found
@@ -81,7 +84,10 @@ class CommandReader(LockReader):
         lease: tuple[Any, ...] = (None,) * 4
         if isinstance(pattern, str):
             place = row["file"].removesuffix(pattern.lstrip("/"))
-            base = key_of(place) if place != row["file"] else None
+            if place != row["file"]:
+                base = key_of(place)
+            else:
+                base = None
         if isinstance(row.get("lapses_in"), (int, float)):
             from swarm_hook_core.clock import boot, now
             from swarm_hook_core.process import host_id

@@ -41,7 +41,7 @@ def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]
 
         try:
             segments = parsed(pattern, fold)
-        except PatternUnreadable:
+        except PatternUnreadable:  # another program's pattern
             continue
         names = tuple(key for key, rest in there if covers(segments, rest))
         if names:

@@ -39,7 +39,9 @@ def _parts(agent: "str | None") -> "tuple[Any, ...]":
         return 0, "", ""
     pid, _, rest = agent[len(PREFIX) :].partition(":")
     started, _, place = rest.rpartition(":")
-    return (int(pid), started, place) if pid.isdigit() else (0, "", "")
+    if pid.isdigit():
+        return (int(pid), started, place)
+    return (0, "", "")
 
 
 def _place(here: str) -> str:

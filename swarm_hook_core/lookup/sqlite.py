@@ -52,13 +52,13 @@ class without_functools:
     """
 
     def __enter__(self) -> "Any":
-        self.installed = None
+        self.installed: "Any" = None
         if "functools" in sys.modules or _thread._count():
             return
         try:
             # The C module under `functools` is in no stubs: it is CPython's own, hence the handler.
             from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
-        except ImportError:
+        except ImportError:  # not CPython
             return
 
         class StandIn:
@@ -123,7 +123,7 @@ def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
 def _pending(log: str) -> bool:
     try:
         return os.path.getsize(log) > 0
-    except OSError:
+    except OSError:  # there is no such file
         return False
 
 
@@ -172,7 +172,9 @@ class StoreReader(LockReader):
             (runtime, session_id),
         )
         self.is_ours = self.is_ours and found is not None
-        return Session(*found[0]) if found else None
+        if found:
+            return Session(*found[0])
+        return None
 
     def other_mounts(self, root: str) -> "list[Any]":
         rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
@@ -181,7 +183,7 @@ class StoreReader(LockReader):
             return []
         try:
             own = os.stat(root)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the folder has gone
             return []
         return [other for other in others if _is_folder(other, own)]
 
@@ -193,7 +195,9 @@ class StoreReader(LockReader):
                 (runtime, session_id),
             )
             if found is not None:
-                return (*found[0][:2], found[0]) if found else None
+                if found:
+                    return (*found[0][:2], found[0])
+                return None
         return None
 
     def purpose_of(self, instance_id: str) -> str:
@@ -203,15 +207,22 @@ class StoreReader(LockReader):
         )
         note = "SELECT content FROM context WHERE type = 'lock' AND instance_id = ? ORDER BY rowid DESC LIMIT 1"
         found = self._rows_if_known(task, (instance_id,) * 2) or self._rows_if_known(note, (instance_id,))
-        text = found[0][0] if found else ""
-        return text if isinstance(text, str) else ""
+        if found:
+            text = found[0][0]
+        else:
+            text = ""
+        if isinstance(text, str):
+            return text
+        return ""
 
     def has_news(self, instance_id: str) -> bool:
         return bool(self._rows_if_known("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance_id,)))
 
     def newest_mail(self, instance_id: str) -> int:
         found = self._rows_if_known(f"SELECT m.id {UNREAD} ORDER BY m.id DESC LIMIT 1", (instance_id, instance_id))
-        return found[0][0] if found else 0
+        if found:
+            return int(found[0][0])
+        return 0
 
     def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
         sql = (
@@ -514,7 +525,7 @@ def _is_folder(path: str, found: "Any") -> bool:
     """Return True if the folder at `path` is the one that `found`, a result of `os.stat`, describes."""
     try:
         return os.path.samestat(os.stat(path), found)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # the folder has gone
         return False
 
 

@@ -27,7 +27,7 @@ def count(rows: "Any", path: str) -> int:
 def _meets(wants: "Any", key: str) -> bool:
     try:
         asked = loads(wants)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # another program's row
         return False
     return isinstance(asked, list) and any(_is_met(want, key) for want in asked if isinstance(want, dict))
 
@@ -49,5 +49,10 @@ def _is_in_reach(key: str, other: str) -> bool:
 
 
 def _plain(key: str, fold: bool) -> str:
-    path = key[len(NO_CASE) :] if key.startswith(NO_CASE) else key
-    return path.casefold() if fold else path
+    if key.startswith(NO_CASE):
+        path = key[len(NO_CASE) :]
+    else:
+        path = key
+    if fold:
+        return path.casefold()
+    return path

@@ -28,7 +28,10 @@ class Wait:
 
     def __init__(self, path: str):
         self.path = path
-        self.end = 0.0 if _was_in_vain(path) else time.monotonic() + SECONDS
+        if _was_in_vain(path):
+            self.end = 0.0
+        else:
+            self.end = time.monotonic() + SECONDS
 
     def goes_on(self) -> bool:
         """Pause, and return True to ask once more; after too long a wait, keep later checks from waiting."""
@@ -52,7 +55,7 @@ def _was_in_vain(path: str) -> bool:
         age = time.time() - os.stat(_note_file()).st_mtime
         noted = read_private(_note_file(), 16384).decode("utf-8", "surrogateescape")
         return 0 <= age < IN_VAIN_SECONDS and noted == path
-    except OSError:
+    except OSError:  # no check has waited in vain
         return False
 
 

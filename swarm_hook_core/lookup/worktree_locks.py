@@ -46,7 +46,9 @@ def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: i
 
 def below(name: str) -> "tuple[Any, ...]":
     """Return the range ``(from, to)`` of the names in a repository below the folder with this name."""
-    return (name, name[:-1] + ";") if name.endswith(":") else (name + "/", name + "0")
+    if name.endswith(":"):
+        return (name, name[:-1] + ";")
+    return (name + "/", name + "0")
 
 
 def takes_part(tree: "Tree", keys_in_repository: "Any") -> bool:
@@ -93,7 +95,9 @@ def _spelled(key: str, file: str, tree: "Tree") -> str:
     if not key.startswith(NO_CASE):
         return key
     length = len(repository.place_of(key, tree.top) or "") - len(NO_CASE)
-    return os.path.join(tree.top, file[-length:]) if length > 0 else tree.top
+    if length > 0:
+        return os.path.join(tree.top, file[-length:])
+    return tree.top
 
 
 def _placed(keys: "Iterable[str]") -> "list[Any]":
