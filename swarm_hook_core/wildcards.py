@@ -227,8 +227,9 @@ def _takes(item: Any, letter: str) -> bool:
 
 def matches(text: str, items: list[Any]) -> bool:
     """Return True if the whole of `text` matches `items`."""
-    if has_groups(items):
-        return len(text) in _ends(text, 0, items, [MOST_TRIES])
+    for item in items:
+        if item.__class__ is _Group:
+            return len(text) in _ends(text, 0, items, [MOST_TRIES])
     return matches_plainly(text, items)
 
 

@@ -7,7 +7,7 @@ import stat
 import time
 
 from swarm_hook_core.paths import contains
-from swarm_hook_core.wildcards import match
+from swarm_hook_core.wildcards import compiled, matches
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Expression:
         self.folder = folder
         self.follows = follows
         self.actions: list[Action] = []
+        self._patterns: dict[str, list[Any]] = {}  # read once, for all files
         self.deepest: int | None = None
         self.shallowest: int | None = None
         self.depth_first = False
@@ -248,13 +249,18 @@ class Expression:
         if test in ("-iname", "-ipath", "-iwholename"):
             test, value, spelled = "-" + test[2:], value.lower(), spelled.lower()
         if test == "-name":
-            return match(spelled.rstrip("/").rpartition("/")[2] or spelled, value)
+            return self._matches(spelled.rstrip("/").rpartition("/")[2] or spelled, value)
         if test in ("-path", "-wholename"):
-            return match(spelled, value)
+            return self._matches(spelled, value)
         try:
             return self._of_file(test, value, whole)
         except (OSError, ValueError):  # the file is gone, or the value is no number
             return None
+
+    def _matches(self, text: str, pattern: str) -> bool:
+        if pattern not in self._patterns:
+            self._patterns[pattern] = compiled(pattern)
+        return matches(text, self._patterns[pattern])
 
     def _of_file(self, test: str, value: str, whole: str) -> bool | None:
         if self.follows:
