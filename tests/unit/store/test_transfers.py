@@ -254,7 +254,9 @@ def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground):
         assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
         done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
         assert (
-            done.code == 1 and "your lock lapsed" in done.err and f"peer {peer['id'][:8]} has locked it since" in done.err
+            done.code == 1
+            and "your lock lapsed" in done.err
+            and f"peer {peer['id'][:8]} has locked it since" in done.err
         )
         store.locks.acquire(holder, "f")
         assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"
