@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 SERVERS = 20
 ROUNDS = 3
-SECONDS = 90  # for an answer: twenty servers load the SDK at once
+SECONDS = 90  # for an answer: twenty servers start at once
 FILES = 5
 CHECK_SECONDS = waiting.SECONDS + DEADLINE_SECONDS  # longest wait of a check for the store, and for the coordinator
 # A client for each server: the process above a server tells the session of its calls.

@@ -442,7 +442,7 @@ def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground
         assert b"Traceback" not in _ended(server)
         assert time.monotonic() - begun < (1 if os.getloadavg()[0] < 2 * (os.cpu_count() or 1) else 4)
         assert left(ground)
-    # Output closed, input open: in the opening, and with the SDK.
+    # Output closed, input open: before the event loop, and in it.
     one_shot(ground, lines(INITIALIZE, INITIALIZED, ask(2, "ping")))
     for asks in (("ping", {}), ("tools/call", {"name": "whoami", "arguments": {}})):
         with Server(ground) as server:
