@@ -137,7 +137,7 @@ class AllTasks:
             self._nursery = None
         if not command.is_supervised:
             raise Refused(
-                f"{command.spawner} starts workers that nobody sees the end of: --all is for process and tmux"
+                f"{command.spawner} does not report the end of its workers: use --all with process or tmux"
             )
         if not self._budget:
             return list(command.warnings)
@@ -145,9 +145,9 @@ class AllTasks:
 
         adapter = get(command.harness)
         if not (adapter.capabilities.cost or adapter.prices):
-            raise Refused(f"{adapter.name} cannot be given a limit on what it costs: nothing says what that is")
+            raise Refused(f"{adapter.name} cannot have a cost limit: its cost is unknown")
         self._stops_in_time = adapter.capabilities.max_cost
-        late = f"{adapter.name} says at its end what it has cost: those that are at work then may go over the limit"
+        late = f"{adapter.name} reports its cost at its end only: running workers may go over the limit"
         return [*command.warnings, *([] if self._stops_in_time else [late])]
 
     def _look(self, store: Store) -> None:
@@ -230,7 +230,7 @@ class AllTasks:
             return 0.0
         costs = [_cost(runs) for runs in self._ended.values()]
         if None in costs:
-            self.stopped = "what a worker has cost is not known, so the limit cannot be kept"
+            self.stopped = "the cost of a worker is unknown, so the limit cannot be kept"
             return None
         left = self._budget - sum(cost for cost in costs if cost is not None) - sum(self._limits.values())
         if left >= LEAST_SHARE:

@@ -61,7 +61,7 @@ def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     elif run:
         store.runs.ask(run.id, f"{CANCEL} by {_name(actor)}")  # its worker is a party to it
     else:
-        raise Refused("who asked for this task has gone and nobody works on it; it goes with time")
+        raise Refused("the session that asked for this task has gone and no worker has it; it expires by itself")
     return _answer(task, run, CANCELLED)
 
 
@@ -72,7 +72,7 @@ def discard(store: Store, actor: Session, tree: TaskTree) -> dict[str, Any]:
     """
     task = store.tasks.get(tree.scope, tree.task_id)
     if task and not (task.requester == actor.id or may_dispatch(actor)):
-        raise Refused("only who asked for the task, or a gateway, may throw its work tree away")
+        raise Refused("only the session that asked for the task, or a gateway, may delete its work tree")
     if task is None and not may_dispatch(actor):
         raise Refused("only a gateway may throw away the work tree of a task that is gone")
     worker = task_trees.worker_of(store, tree, but=actor.id)
@@ -146,7 +146,7 @@ def _require_party(store: Store, actor: Session, requester: str | None, worker: 
         return
     if requester and store.instances.live(requester) is None and may_dispatch(actor):
         return
-    raise Refused("only who asked for it and who does it may")
+    raise Refused("only the session that asked for it and its worker may")
 
 
 def _name(actor: Session) -> str:

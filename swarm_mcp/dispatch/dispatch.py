@@ -94,7 +94,7 @@ class CompletionWait(NamedTuple):
 POLL_SECONDS = 0.5
 _INTERNAL_FACTS = ("supervisor", "log")  # of a spawn; not for the answer
 SECRET_WARNING = (
-    "there is a secret in what was dispatched: the task's title and description have it masked, the worker is told it"
+    "the dispatch has a secret in it: the task's title and description have it masked, the worker is told it"
     " as it stands; better name the variable or file that holds it"
 )
 

@@ -183,7 +183,7 @@ def _move_forward(tree: TaskTree, target: Tree, tip: str, files: list[str]) -> N
     in_the_way = [file for file in uncommitted(target.top) if file in changed]
     if in_the_way:
         count = f"{len(in_the_way)} file{'s' if len(in_the_way) > 1 else ''}"
-        why = f"it would overwrite what is not committed in {count} here"
+        why = f"it would overwrite uncommitted changes in {count} here"
         raise MergeStopped(tree, why, in_the_way, "commit or stash that, then merge again")
     raise GitFailed(("merge",), done.stderr or done.stdout)
 

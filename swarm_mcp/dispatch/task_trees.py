@@ -227,7 +227,7 @@ def _make(tree: Tree, task: Task) -> TaskTree:
         git(tree.top, "worktree", "remove", "--force", "--force", left)
         tries(tree.top, "branch", "--delete", branch)
     elif os.path.lexists(top):
-        raise Refused(f"{top} is in the way of the task's work tree: see what it is, and take it away")
+        raise Refused(f"{top} is in the way of the task's work tree: look at it, and remove it")
     make_private(os.path.dirname(top))
     base = commit_of(tree.top, "HEAD")
     needed = _unmerged(tree, base, task.depends_on or [])
@@ -279,7 +279,7 @@ def _take_in(top: str, commit: str) -> None:
         named = f" in {', '.join(files[:MOST_NAMED])}"
     else:
         named = ""
-    raise Refused(f"what the tasks before this one have done conflicts{named}: swarm-mcp merge brings it together")
+    raise Refused(f"the work of earlier tasks conflicts{named}: swarm-mcp merge brings it together")
 
 
 def _top(tree: Tree, task_id: str, title: str) -> str:
@@ -359,7 +359,7 @@ def _delete(main: Tree, branch: str, kept_in: str) -> str:
     if kept_in and not _is_in(main, tip, kept_in):
         return f"branch {branch} is left: it has commits that are in no other"
     if not kept_in and not branch.startswith(BRANCHES):
-        return f"branch {branch} is left: it is none that was made for the task"
+        return f"branch {branch} is left: it was not made for the task"
     if not holds(main.top, "branch", "--delete", "--force", branch):
         return f"branch {branch} is left: git does not delete it"
     return ""

@@ -29,7 +29,7 @@ _PLACE = re.compile(r"\{\{\s*([\w.-]{1,200})\s*\}\}")
 DEFAULT_TEMPLATE = """\
 You are worker {{agentId}} in {{companyId}}. This is run {{runId}}, for task {{task.id}} ({{task.type}}): {{title}}
 
-What is asked of you, in the words of the session that asks:
+Your task, in the words of the session that asks:
 
 {{asked}}
 
@@ -185,7 +185,7 @@ def _details(task: Mapping[str, object], told: str, progress: str) -> str:
     else:
         parts = []
     parts += ["Files: " + ", ".join(named_files)] if named_files else []
-    reached = "An earlier run of this task was interrupted. What it had reached:"
+    reached = "An earlier run of this task was interrupted. Its progress:"
     parts += [f"{reached}\n\n{_as_said(safe(progress))}"] if progress else []
     return "\n\n".join(parts)
 

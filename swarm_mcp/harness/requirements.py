@@ -21,7 +21,7 @@ def require_possible(adapter: HarnessAdapter, query: Query) -> None:
     """Raise Unsupported where the harness lacks something that protects."""
     asked = (
         (query.mode == READ_ONLY, "read_only", "mode read-only: nothing would keep it from writing"),
-        (query.max_cost_usd > 0, "max_cost", "a limit on what it costs: it does not say so in time"),
+        (query.max_cost_usd > 0, "max_cost", "a cost limit: it does not report its cost in time"),
         (query.max_turns > 0, "max_turns", "a limit on its turns: it does not count them"),
         (query.output_schema is not None, "output_schema", "a schema for its answer"),
         (bool(query.client_tools), "client_tools", "client tools"),
@@ -56,7 +56,7 @@ def limit_reached(query: Query, cost: object, turns: object) -> str:
     """Return the limit that a running run has reached, empty for none. `cost`: dollars, None: unknown."""
     if query.max_cost_usd:
         if not isinstance(cost, (int, float)):
-            return "what it costs is not known (no price for its model), so it cannot be held to a limit"
+            return "its cost is unknown (no price for its model), so a limit cannot be kept"
         if cost >= query.max_cost_usd:
             return f"it has cost ${cost:g}, and may cost at most ${query.max_cost_usd:g}"
     if query.max_turns and isinstance(turns, int) and turns >= query.max_turns:

@@ -119,7 +119,7 @@ class RunAttempt:
         try:
             return held_by_kernel.inside(self._query, argv, folder)
         except held_by_kernel.NotHeld as why:
-            words = f"what others have locked is not held by the kernel for this command: {why}"
+            words = f"the kernel does not protect the locked files of others from this command: {why}"
             if why.is_final:
                 raise NotStarted(outcome.UNSUPPORTED, f"{words}; nothing uncertain may run here: SWARM_STRICT") from why
             self.notes.append(words)

@@ -233,7 +233,7 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
     else:
         prompt = sys.stdin.read()
     if not prompt.strip() and not known:
-        raise LoopFailure("what is to be done? swarm-mcp loop [SESSION] WORDS, or the words on standard input")
+        raise LoopFailure("the task is missing: swarm-mcp loop [SESSION] WORDS, or the words on standard input")
     loop = LoopRun(settings, report, known.cwd if known else settings.folder)
     try:
         _resolve(loop, known)

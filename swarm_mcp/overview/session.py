@@ -59,7 +59,7 @@ def session_whole(
         if instance_id in (one.instance_id, one.other)
     ][:HAPPENINGS]  # fmt: skip
     if row is None and not happened:
-        raise UnknownInstance("nothing is known of that session (what has happened is kept for about a day)")
+        raise UnknownInstance("that session is unknown (events are kept for about a day)")
     # the events of a departed session still have its name
     name = people.name(row) if row else people.called(instance_id)
     waits = [line for line in lines(store, scope, people).waiting if line.instance_id == instance_id]

@@ -26,7 +26,7 @@ MARKS = {
     "requested": "asked for",
     "altered": "changed all the same",
     "restored": "restored",
-    "attempted": "tried what only a person may do",
+    "attempted": "tried an action for persons only",
 }
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)  # seconds between ticks
 _MOST_TICKS = 9

@@ -21,7 +21,7 @@ from swarm_mcp.domain.run import ENDED
 from swarm_mcp.overview.refusal_words import around_owner
 
 LONGEST = 4000  # characters of one text of a session
-NO_TIME = "at a time that nobody knows"
+NO_TIME = "at an unknown time"
 
 
 def environment() -> Environment:

@@ -337,7 +337,7 @@ class Documents:
             if len(self.gave_way) > MOST_REMEMBERED:
                 del self.gave_way[next(iter(self.gave_way))]
         elif before["assignee"] not in (None, taken.assignee) and taken.status not in TERMINAL:
-            text = f"You have it no longer: it is {self._standing(taken)}, which the team knows of."
+            text = f"You have it no longer: the team has it as {self._standing(taken)}."
             self._rows.tell(before["assignee"], of_task(taken.id, f"[auto] {_titled(taken)}: {text}"))
 
     def unsay(self, ref: Ref) -> None:
@@ -355,7 +355,7 @@ class Documents:
             whom = before["assignee"]
         else:
             whom = before["requester"]
-        text = f"In the team it is {self._standing(task)}; that it was {before['status']} here, nobody else knew."
+        text = f"The team has it as {self._standing(task)}; its state {before['status']} was known here only."
         return self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
 
     def _standing(self, task: Task) -> str:

@@ -67,7 +67,7 @@ def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
         if known is None or wait_until_fresh(store, known["repository"], seconds):
             return ""
     silence = unheard_for(known["said_at"])
-    return f"the team's server was not heard of {silence}: what other machines have locked since then is not known here"
+    return f"the team's server was not heard of {silence}: locks of other machines since then are unknown here"
 
 
 def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:

@@ -248,7 +248,7 @@ class TeamServer:
         try:
             return self._greeted[repository]
         except KeyError:
-            raise TeamRefused(f"nobody has said hello to {repository}", code="hello_first") from None
+            raise TeamRefused(f"no hello was sent for {repository}", code="hello_first") from None
 
     def _who(self, greeted: Greeted) -> tuple[Any, ...]:
         return greeted.key, self.machine, _SPEAKER, greeted.epoch

@@ -29,7 +29,7 @@ SESSIONS = Table(
         Column("session", 34, "name", tail=NUMBER), Column("state", 8, "state"), Column("seen", 7, "faint"),
         Column("holds", 40, "held", keep_end=True), Column("waits for", 40, "busy", keep_end=True), Column("doing", 80),
     ),
-    empty="nobody is here: a session joins when its client starts, a terminal with its first swarm-mcp lock",
+    empty="no session is here: one joins when its client starts, a terminal with its first swarm-mcp lock",
 )  # fmt: skip
 LOCKS = Table(
     "Locks",

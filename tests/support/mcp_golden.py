@@ -150,7 +150,7 @@ def conversations() -> dict[str, list[str]]:
 
 
 def answers(lines: list[str], program: list[str] = SWARM) -> list[dict]:
-    """Return all answers of a server in a new home to `lines`, in the order of the ids, without varying parts."""
+    """Return all answers of a server in a new home to `lines`, in the order of the ids, without varying values."""
     with tempfile.TemporaryDirectory() as home:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SWARM_", "XDG_"))}
         environment.update(HOME=home, SWARM_STATE_DIR=f"{home}/state", SWARM_DB_PATH=f"{home}/swarm.db")
@@ -159,7 +159,7 @@ def answers(lines: list[str], program: list[str] = SWARM) -> list[dict]:
             [*program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=home, env=environment, text=True
         ) as server:
             assert server.stdin and server.stdout
-            for line in lines:  # one after another: the order of calls is part of the answer
+            for line in lines:  # one after another, since their order is part of the answers
                 server.stdin.write(line + "\n")
                 server.stdin.flush()
                 for _ in range(expected(line)):
@@ -211,7 +211,7 @@ def place(name: str) -> Path:
 
 
 def without_tools(answers: list[dict], tools: list[dict]) -> list[dict]:
-    """Return answers in which the list `tools`, kept in a record of its own, is only named."""
+    """Return answers in which the list `tools` is only named. It is kept in a record of its own."""
     return [
         {**answer, "result": {**answer["result"], "tools": "as in tools.json"}}
         if answer.get("result", {}).get("tools") == tools

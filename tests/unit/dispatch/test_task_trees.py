@@ -95,7 +95,7 @@ def test_a_worker_has_a_work_tree_of_its_own_and_merge_brings_its_commits_back(
     listed = ground.swarm("merge")
     assert f"[done]  Do it: well, now!\n  {tree}, branch swarm/{tree.name}: 2 commits for main" in listed.out
     stopped = merge(ground, answer["task_id"][:8])
-    assert stopped.code == 1 and "it would overwrite what is not committed in 1 file here" in stopped.err
+    assert stopped.code == 1 and "it would overwrite uncommitted changes in 1 file here" in stopped.err
     assert "\n  a.txt\n" in stopped.err and (repo / "a.txt").read_text().endswith("mine\n")
     git(str(repo), "checkout", "-q", "a.txt")
 
@@ -182,7 +182,7 @@ def test_a_task_begins_with_what_the_tasks_before_it_have_done(ground: Ground, r
     assert {"1", "2", "3", "4"} <= set(subjects(repo))
     sides = [worked(ground, lead, f"Side {n}", f"echo {n} > a.txt; {COMMIT} side{n}")["task_id"] for n in (1, 2)]
     torn = worked(ground, lead, "Torn", "echo never", status="failed", depends_on=tuple(sides))
-    assert "what the tasks before this one have done conflicts in a.txt" in task(ground, torn)["result"]
+    assert "the work of earlier tasks conflicts in a.txt" in task(ground, torn)["result"]
     assert task_trees.of_task(str(repo), torn["task_id"]) is None and len(branches(repo)) == 3
 
 

@@ -196,5 +196,5 @@ def test_where_it_cannot_the_command_goes_ahead_unless_it_is_strict(ground: Kern
         done = ground.run(ground.folder / "no-plan", "bash", "-c", few, "bash", *words)
         lines = done.stderr.splitlines()
         assert (done.returncode, len(lines), held.read_text()) == (code, said, text), done.stderr
-        assert lines[0].startswith("swarm: what others have locked is not held by the kernel for this command: ")
+        assert lines[0].startswith("swarm: the kernel does not protect the locked files of others from this command: ")
         assert not strict or "SWARM_STRICT" in lines[1]

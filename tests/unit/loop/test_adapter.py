@@ -1,4 +1,4 @@
-"""The harness ``loop``: argv, private file, events, errors, and what it looks for."""
+"""The harness ``loop``: argv, private file, events, errors, and its search for sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop's own shell, where the kernel holds what others have locked."""
+"""The loop's own shell, with others' locks held by the kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def held(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def result(model: Model, command: str = "./build") -> str:
-    """What the model is told of a command."""
+    """Return the model's result of a command."""
     model.script = [Say("", (("bash", {"command": command}),)), Say("Done.")]
     assert loop("go").code == 0
     (told,) = model.told()

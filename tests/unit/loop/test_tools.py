@@ -1,4 +1,4 @@
-"""The built-in tools, and what every tool has to put up with."""
+"""The built-in tools, and the faults that every tool must bear."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_lines_show_who_waits_behind_whom(ground, client):
         assert "claude-code bob f in repo" in words and "claude-code ann, who holds f" in words
         assert "claude-code bob, who came before" in words
         assert "waited for" in client.get("/timeline").text
-    assert "Nobody waits" in client.get("/lines", params={"scope": "/elsewhere"}).text
+    assert "No session waits" in client.get("/lines", params={"scope": "/elsewhere"}).text
 
 
 def test_circles_are_marked(ground, client, monkeypatch):

@@ -224,7 +224,7 @@ def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
         assert any(one.startswith("/session?") and one.endswith(ann.id) for one in links(shown))
     with ground.store() as store:
         store.locks.release(ann, path)
-    assert "Nobody holds it" in page("/file", path=path)
+    assert "No session holds it" in page("/file", path=path)
 
 
 def test_a_file_in_a_locked_folder_says_so(ground, page):
@@ -357,7 +357,7 @@ def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
     ground.lock(bob, f"{ground.scope}/docs/a.py", "only one")
     assert "all of them" in page("/file", path="src/*.py", scope=ground.scope)
     shown = page("/file", path="*/a.py", scope=ground.scope)
-    assert "only one" not in shown and "Nobody holds this very pattern" in shown
+    assert "only one" not in shown and "No session holds this very pattern" in shown
     assert "swarm-mcp why '*/a.py'" in words(shown)
 
 

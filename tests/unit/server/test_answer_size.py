@@ -20,8 +20,8 @@ from swarm_mcp.server.tool import Answer, Call, WaitingCall, answer_to, bounded
 
 pytestmark = pytest.mark.slow
 
-# What each tool is asked with; the defaults of the others do. A tool that is not here is called without arguments, or
-# with `SAMPLES` for what it must have: a new one is measured as well.
+# Arguments for each tool, beside the defaults. A missing tool is called without arguments, or with `SAMPLES` for the
+# required ones: a new tool is measured as well.
 ARGUMENTS: dict[str, list[dict]] = {
     "bootstrap": [{"mark_read": False}, {"mark_read": False, "include_terminal": True}, {"terminal_limit": 10**6}],
     "explain_lock": [{"file": "src/**"}, {"file": "src/f1.py"}],
@@ -52,7 +52,7 @@ def crowd(ground: Ground) -> Hands:
 
 
 def asked(hands: Hands, name: str, arguments: dict) -> Answer:
-    """What the server would answer to this call."""
+    """Return the server's answer to this call."""
     tool = TOOLS[name]
     if not asyncio.iscoroutinefunction(tool.call):
         return bounded(hands.answer(name, **arguments))
@@ -118,7 +118,7 @@ def test_a_list_goes_on_from_its_cursor_until_each_row_was_had_once(crowd: Hands
 
 
 def test_every_tool_that_lists_rows_takes_limit_and_after():
-    """A tool whose whole answer is a list: rows of what may grow."""
+    """A tool with a list as its answer has rows that may grow."""
     assert {name for name, tool in TOOLS.items() if "after" in tool.properties} == {*LISTS, "lock_history"}
     assert all("limit" in TOOLS[name].properties for name in (*LISTS, "lock_history", "poll_messages"))
 

@@ -1,4 +1,4 @@
-"""Which session calls, where the client's plugin can say so in an argument alone."""
+"""The session of a call by a plugin that can name it only in an argument."""
 
 from __future__ import annotations
 

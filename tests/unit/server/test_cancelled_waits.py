@@ -1,4 +1,4 @@
-"""A call that its client cancels in the moment of its grant: what it has taken is put back, whichever comes first."""
+"""A call that its client cancels in the moment of its grant: the grant is put back, in either order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.calls import Calls
 from swarm_mcp.store.changes import Changes
 
-TURNS = 8  # of the event loop, in which a grant comes from its worker thread to the one that has asked
+TURNS = 8  # of the event loop, in which a grant comes from its worker thread to the waiting call
 
 
 @pytest.mark.parametrize("turns", range(TURNS))
@@ -58,7 +58,7 @@ def test_a_wait_that_is_cancelled_in_the_moment_of_its_grant_leaves_no_lock(
 
         monkeypatch.setattr(LockWait, "advance", granted)
         try:
-            calls.lost(await asked)  # it was made before; the connection then learns that nobody wants it
+            calls.lost(await asked)  # it was made before the cancellation; the connection then reports it as lost
         except asyncio.CancelledError:
             return True
         finally:

@@ -1,4 +1,4 @@
-"""The recorded schemas of tools, and what else is listed: every name, type, enumeration, default and bound."""
+"""The recorded schemas of tools, resources and prompts: every name, type, enumeration, default and bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORD = captures.load("tools")
 
 
 def without_prose(schema, named: bool = False):
-    """A schema without what is said to people. `named`: this is an object's properties, whatever they are called."""
+    """Return a schema without its descriptions. `named`: this is an object's properties, with names of any kind."""
     if isinstance(schema, dict):
         kept = {key: value for key, value in schema.items() if named or key not in ("description", "$schema", "title")}
         return {key: without_prose(value, key == "properties" and not named) for key, value in kept.items()}

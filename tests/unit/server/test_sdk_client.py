@@ -120,7 +120,7 @@ def test_resources_and_prompts(ground: Ground, mode: str):
 
 
 def test_a_listener_of_the_new_era_hears_of_changes(ground: Ground):
-    """Since 2026-07-28 a client listens to several resources with one request, whose answer is the stream."""
+    """Since 2026-07-28 a client listens to several resources with one request. The answer is a stream."""
     peer = ground.session("peer", "peer")
 
     async def work() -> float:
@@ -165,7 +165,7 @@ def test_a_cancelled_wait_ends_in_the_server_too(ground: Ground, mode: str):
             await server.call_tool("register", {"directory": ground.scope})
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(server.call_tool("wait_for_activity", {"timeout_seconds": 0}), 0.5)
-            # Whatever arrives now belongs to the next who asks, not to a wait that nobody is in any more.
+            # Mail that arrives now belongs to the next call, not to the cancelled wait.
             me = (await server.call_tool("whoami", {})).structured_content
             peer = await asyncio.to_thread(ground.session, "peer", "peer")
             with ground.store() as store:

@@ -1,4 +1,4 @@
-"""The MCP server over real pipes: its tools, whose call it is, and its end."""
+"""The MCP server over real pipes: its tools, the session of a call, and its end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
     assert set(tools) == TOOLS
     for name, tool in tools.items():
         hints = tool["annotations"]
-        # Codex asks a person before it calls anything else, and there may be none.
+        # Codex asks a person before it calls any other tool, and there may be no person.
         assert (hints["destructiveHint"], hints["openWorldHint"]) == (name in DESTRUCTIVE, False), name
         assert hints["readOnlyHint"] is (name in READ_ONLY), name
         assert hints["idempotentHint"] or not hints["readOnlyHint"], name
@@ -119,7 +119,7 @@ def test_wrong_calls_are_errors_and_the_server_goes_on(ground: Ground, server: S
     assert len(ground.sql("SELECT id FROM context")) == 1
 
 
-# -- whose call it is -------------------------------------------------------------------------------
+# -- the calling session -------------------------------------------------------------------------------
 
 
 def test_the_client_process_tells_which_session_calls(ground: Ground, server: Server):
@@ -133,7 +133,7 @@ def test_the_client_process_tells_which_session_calls(ground: Ground, server: Se
         assert server.value("whoami")["id"] == hooked["id"]
     # The client begins another session in the same process, as /clear does; the first one ends.
     newer = ground.session("s3", "newer", client=ME)
-    assert server.text("whoami") == NOT_REGISTERED  # two may be meant, so none is taken
+    assert server.text("whoami") == NOT_REGISTERED  # two may be meant, so neither is taken
     ground.swarm("deregister", "--runtime", "claude-code", "--session-id", "s1")
     assert server.value("whoami")["id"] == newer["id"]
     # Sessions of hooks end by their own hook, not with the server.
@@ -169,7 +169,7 @@ def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
 def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_the_only_one(
     ground: Ground, server: Server
 ):
-    """Such hooks leave a leased row with a session in its label, and nothing that says whose it is."""
+    """Such hooks leave a leased row with a session in its label, and no name of the session."""
     ground.store().close()
 
     def left_by_hooks(name: str) -> None:
@@ -236,7 +236,7 @@ def read(server: Server, uri: str):
 
 
 def updated(server: Server, seconds: float) -> str | None:
-    """The URI of the next notice of a change, None where none comes in time."""
+    """Return the URI of the next notice of a change, or `None` if it does not come in time."""
     message = server.next_message(seconds)
     assert message is None or message["method"] == "notifications/resources/updated", message
     return message and message["params"]["uri"]

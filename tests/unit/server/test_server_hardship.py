@@ -1,4 +1,4 @@
-"""The MCP server with clients, systems and stores that do what they should not, over real pipes."""
+"""The MCP server with faulty clients, systems and stores, over real pipes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def gathered(server: Server, count: int, seconds: float = 30) -> list[dict]:
     return found
 
 
-# -- what clients write -------------------------------------------------------------------------------
+# -- malformed input ------------------------------------------------------------------------------------
 
 
 def test_whatever_a_client_writes_is_answered(ground: Ground):
@@ -213,14 +213,14 @@ def test_a_resource_of_what_can_be_no_path_is_none(file: str, ground: Ground):
 
 
 def _ended(server: Server) -> bytes:
-    """Close the server's input; what it has said on standard error."""
+    """Close the server's input; return its standard error."""
     server.close_input()
     assert server.ended_within(10) == 0
     return server.process.stderr.read()
 
 
 def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(ground: Ground):
-    """Hundreds of requests on the way, and megabytes of answers that nobody takes: more than any pipe holds."""
+    """Hundreds of open requests, and megabytes of unread answers: more than any pipe holds."""
     count = 300
     with Server(ground) as server:
         server.value("register", {"directory": ground.scope})
@@ -250,7 +250,9 @@ def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(groun
 
 
 def flood(server: Server, request: bytes, most: int) -> tuple[int, bytes]:
-    """Write this request until nothing of it has been taken for a second; how often, and what is left of the last."""
+    """Write the request until the server takes nothing for a second. Return the number of requests, and the rest of the
+    last.
+    """
     handle, count, rest = server.process.stdin.fileno(), 0, b""
     os.set_blocking(handle, False)
     while count * len(request) < most and select.select([], [handle], [], 1)[1]:
@@ -286,7 +288,7 @@ def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: s
 
 
 def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
-    """Whoever has only a list of requests gets all answers, though the input has ended long before them."""
+    """All requests of a file are answered, though the input ends long before the last answer."""
     requests = [
         INITIALIZE,
         INITIALIZED,
@@ -332,7 +334,7 @@ def test_what_is_cancelled_is_not_begun_and_what_it_took_is_put_back(ground: Gro
             time.sleep(0.3)
             for number in (queued, str(running), 12345, "none", None, {"a": 1}, 1):
                 cancel(server, number)
-            # Those that only read need not wait for whoever writes.
+            # Reads do not wait for a writer.
             begun = time.monotonic()
             assert server.value("whoami")["id"] == me["id"]
             assert server.value("get_file_lock", {"file": "f0"})["active"] is None
@@ -440,7 +442,7 @@ def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground
         assert b"Traceback" not in _ended(server)
         assert time.monotonic() - begun < (1 if os.getloadavg()[0] < 2 * (os.cpu_count() or 1) else 4)
         assert left(ground)
-    # Output closed, input open: in the opening, and with the SDK.
+    # Output closed, input open: before the event loop, and in it.
     one_shot(ground, lines(INITIALIZE, INITIALIZED, ask(2, "ping")))
     for asks in (("ping", {}), ("tools/call", {"name": "whoami", "arguments": {}})):
         with Server(ground) as server:
@@ -518,7 +520,7 @@ def test_a_store_that_goes_changes_or_cannot_be_written_while_the_server_lives(g
         os.rename(aside, folder)
         assert server.value("whoami")["id"] == me["id"]
 
-        # No longer ours to write. What is open stays open; opened anew, it says so in a line.
+        # No longer writable. An open store stays open; opened anew, it is refused in a line.
         ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")
         copy = folder / "copy"
         copy.write_bytes(Path(ground.database).read_bytes())
