@@ -8,6 +8,7 @@ from swarm_hook_core.spawn import run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from swarm_hook_core.spawn import Result
@@ -30,7 +31,11 @@ NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
 def ask(
-    words: "list[str]", folder: str, seconds: float, settings: "Any" = (), environment: "dict[str, str] | None" = None
+    words: "Sequence[str]",
+    folder: str,
+    seconds: float,
+    settings: "Any" = (),
+    environment: "Mapping[str, str] | None" = None,
 ) -> "Result":
     """Return the ``coordinator.Result`` of ``git <words>`` in `folder`, after at most `seconds`.
 

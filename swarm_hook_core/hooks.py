@@ -12,6 +12,7 @@ from swarm_hook_core.json_text import dumps, loads_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import IO, Any
 
     from swarm_hook_core.config import RuntimeConfig
@@ -93,7 +94,7 @@ class Verdict:
     __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
 
     def __init__(
-        self, denial: "Denial | None" = None, notice: str = "", watched: "list[Held] | tuple[Held, ...]" = (),
+        self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
         failed: bool = False,
     ):  # fmt: skip
         self.denial = denial

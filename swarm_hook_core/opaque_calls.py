@@ -47,7 +47,7 @@ def judge(
     config: "RuntimeConfig",
     session: "Session",
     call: "ToolCall",
-    effects: "Effects | None",
+    effects: "Effects",
     peers: "Peers",
     now: float,
     with_kernel: bool = True,
@@ -76,7 +76,7 @@ def _plan_of(
     config: "RuntimeConfig",
     call: "ToolCall",
     session: "Session",
-    effects: "Effects | None",
+    effects: "Effects",
     peers: "Peers",
     is_strict: bool,
 ) -> "Plan | None":

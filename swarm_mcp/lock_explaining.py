@@ -102,13 +102,11 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     }
     if denials:
         told.update(allowed=False, reason=denials[0].reason)
-        if denials[0].loss:
-            held = denials[0].loss.held
-        else:
-            held = denials[0].held
+        first = denials[0]
+        held = first.loss.held if first.loss else first.held
         if held is not None and same_circle(token(who.label, "identity"), token(held.label, "identity")):
             told.update(holder_id=held.instance_id)
-        if denials[0].held is not None:
+        if held is not None and first.held is not None:
             told.update(lock_file=held.elsewhere or held.file, fence=held.fence)
     return told
 

@@ -12,7 +12,7 @@ from swarm_hook_core.traces import journal, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from swarm_hook_core.shell.model import Read
@@ -43,7 +43,7 @@ def note(trail: Trail, meetings: Meetings, reads: list[Read], written: Collectio
                 _note_part(trail, meetings, path, read.spans, parts.setdefault(path, []))
 
 
-def _note_part(trail: Trail, meetings: Meetings, path: str, spans: list[Any], parts: list[tuple[int, int]]) -> None:
+def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any], parts: list[tuple[int, int]]) -> None:
     """Note that some lines of the file at `path` were shown; as a look at the file if they are all of it.
 
     `parts`: the parts shown before by the same call; this adds to them.

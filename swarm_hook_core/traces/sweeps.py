@@ -99,7 +99,7 @@ class Sweeps:
         elif words[0] == "push":
             git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-push")
         if git_call.aside:
-            lost += self.meetings.pending_below(tree_of(git_call))
+            lost += self.meetings.pending_below(tree_of(git_call) or git_call.folder)
         # Checked last: this searches the whole work tree, and in a large one would use up the time of the other
         # questions.
         elif words[0] == "stash" and not lost and stash_entries.puts_aside(git_call, words, self.left(), is_first):
@@ -108,7 +108,7 @@ class Sweeps:
         taken = [trace for trace in taken if trace.path not in self._staged]
         self._go_on(words, taken)
         if git_call.aside and not git_call.in_doubt and (not lost or self.level == NOTICE):
-            self.put_aside[tree_of(git_call)] = git_call.aside
+            self.put_aside[tree_of(git_call) or git_call.folder] = git_call.aside
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
             return self._outcome(git_call, words, lost, deed, self.level != NOTICE)

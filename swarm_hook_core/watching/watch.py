@@ -74,7 +74,7 @@ class Breach:
             setattr(self, name, facts[name])
 
 
-def begin(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) -> None:
+def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``)."""
     try:
         _begin(config, call, held, now)
@@ -141,7 +141,7 @@ def report(
 # ------------------------------------------------------------------------------------------------- beforehand
 
 
-def _begin(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) -> None:
+def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float) -> None:
     session_id = call.session_id
     if not session_id or not held:
         return
@@ -163,7 +163,7 @@ def _begin(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) 
     records.sweep(now)
 
 
-def locks_as_they_are(held: list[Held], now: float, most: int) -> list[dict[str, Any]]:
+def locks_as_they_are(held: Sequence[Held], now: float, most: int) -> list[dict[str, Any]]:
     """Return the facts of the locks `held` and of at most `most` of their files; keep the contents."""
     from swarm_hook_core.watching.kept import Kept
 
@@ -174,7 +174,13 @@ def locks_as_they_are(held: list[Held], now: float, most: int) -> list[dict[str,
         for path in paths:
             path_key = watched_files.key_of_file(place, key, path)
             entries.append([path, path_key, *keeper.look_at(path, path_key)])
-        facts = {"file": one.file, "key": key, "holder": one.instance_id, "agent": one.agent, "label": one.label}
+        facts: dict[str, Any] = {
+            "file": one.file,
+            "key": key,
+            "holder": one.instance_id,
+            "agent": one.agent,
+            "label": one.label,
+        }
         if one.pattern:
             facts.update(pattern=one.pattern, base=one.base)
         facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)

@@ -153,10 +153,9 @@ def _folder_of(cover: Cover) -> str:
     from swarm_hook_core.wildmatch import literal_prefix
 
     pattern, file = cover.held.pattern, cover.held.file
-    if isinstance(pattern, str):
-        place = file.removesuffix(pattern.lstrip("/"))
-    else:
-        place = file
+    if not isinstance(pattern, str):
+        return cover.folder[cover.folder.find("/") :]
+    place = file.removesuffix(pattern.lstrip("/"))
     if place == file:
         return cover.folder[cover.folder.find("/") :]
     return os.path.join(place.rstrip("/") or "/", literal_prefix(pattern)).rstrip("/") or "/"

@@ -122,7 +122,7 @@ def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any])
         rows += _between(tx, low, high)
     found = {}
     for row in rows:
-        if row.id in found or is_in(row.path_key, tree):
+        if row.id in found or is_in(row.path_key or "", tree):
             continue
         key = _key(tree.top, _place(row.repository or "", tree))
         # A folder counts as one if it was one when it was locked, even if it is not there here.
@@ -138,9 +138,9 @@ def _elsewhere(tx: Transaction, reach: Reach, tree: Tree) -> list[Reach]:
     tops: dict[str, None] = {}
     for one in repository.ids(tree):
         for row in _between(tx, one + ":", one + ";"):
-            top = repository.tree_over((row.path_key or "").removeprefix(NO_CASE))
-            if top is not None:
-                tops[top.top] = None
+            over = repository.tree_over((row.path_key or "").removeprefix(NO_CASE))
+            if over is not None:
+                tops[over.top] = None
     for top in repository.trees_beside(tree):
         other = repository.tree_at(top)
         if other is not None and other.common == tree.common and repository.opted_in(other):

@@ -493,7 +493,9 @@ class Replica:
         if mine.path_key == reach.key and (mine.pattern or "") == reach.pattern:
             return True
         tree = repository.tree_at(top, is_real=True)
-        return bool(mine.repository and tree) and mine.repository in repository.names_of(reach.key or "", tree)
+        if tree is None or not mine.repository:
+            return False
+        return mine.repository in repository.names_of(reach.key or "", tree)
 
 
 def _who(row: LockRow) -> str:
