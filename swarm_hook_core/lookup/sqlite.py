@@ -52,7 +52,7 @@ class without_functools:
     """
 
     def __enter__(self) -> "Any":
-        self.installed: "Any" = None
+        self.installed: Any = None
         if "functools" in sys.modules or _thread._count():
             return
         try:
