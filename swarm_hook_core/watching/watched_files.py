@@ -22,7 +22,7 @@ FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
 PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
-def files_of(locks: list[Held], room: int) -> Iterator[tuple[Held, str, str, list[str], bool]]:
+def files_of(locks: Sequence[Held], room: int) -> Iterator[tuple[Held, str, str, list[str], bool]]:
     """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
     At most `room` files in all. `place`: the folder of the files, or the file itself.

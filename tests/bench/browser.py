@@ -79,7 +79,7 @@ class Served:
         """The most memory that it had; 0 where the system does not say."""
         try:
             lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        except OSError:
+        except OSError:  # the process has ended
             return 0.0
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 

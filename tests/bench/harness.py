@@ -221,7 +221,7 @@ class Harness:
                 for row in store.database.rows("SELECT supervisor_pid FROM swarm_runs WHERE task_id IS NOT NULL"):
                     try:
                         status = Path(f"/proc/{row['supervisor_pid']}/status").read_text()
-                    except OSError:
+                    except OSError:  # the process has ended
                         continue
                     for line in status.splitlines():
                         if line.startswith("VmHWM"):

@@ -226,7 +226,7 @@ def _orphans() -> Iterator[float]:
     while True:
         try:
             _, _, usage = os.wait3(0)
-        except ChildProcessError:
+        except ChildProcessError:  # no child is left
             return
         yield usage.ru_utime + usage.ru_stime
 
@@ -242,7 +242,7 @@ def _upkeep_of(pid: int) -> int:
                     and b"enter.py" in Path(f"/proc/{name}/cmdline").read_bytes()
                 ):
                     return int(name)
-            except OSError:
+            except OSError:  # the process has ended
                 continue
     raise WrongAnswer("there is no upkeep")
 

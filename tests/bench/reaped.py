@@ -33,7 +33,7 @@ def main() -> None:
         while True:
             try:
                 pid, status = os.wait()
-            except ChildProcessError:
+            except ChildProcessError:  # no child is left
                 break
             if pid in children and status:
                 children[pid].seek(0)

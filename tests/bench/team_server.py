@@ -189,7 +189,7 @@ class TeamServers:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
+            except OSError:  # the process has ended
                 continue
             if int(stat.parent.name) == self._engine.pid:
                 ticks += sum(map(int, fields[11:15]))

@@ -272,7 +272,7 @@ def kill_processes_of(home: Path) -> None:
     for pid in processes_of(home):
         try:
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
+        except ProcessLookupError:  # it has ended
             pass
     # Codex's daemon binds its sockets in /tmp, and a killed one leaves them behind.
     for link in filter(Path.is_symlink, home.glob(".codex/app-server-*/*.sock")):
@@ -294,7 +294,7 @@ def kill_group(process: subprocess.Popen[str]) -> None:
     if is_killed:
         try:
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
+        except ProcessLookupError:  # it has ended
             pass
     process.wait()
     while is_killed and _runs_in_group(process.pid):  # a client's launcher may be gone before the client is

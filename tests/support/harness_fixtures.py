@@ -89,11 +89,11 @@ def is_alive(pid: int) -> bool:
     """Return True for a process that exists and is no zombie."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         return False
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except OSError:  # the process has ended
         return not sys.platform.startswith("linux")
     return stat[stat.rfind(")") + 2] not in "ZX"
 

@@ -133,7 +133,7 @@ class KernelGround:
         for name in filter(str.isdecimal, os.listdir("/proc")):
             try:
                 words = Path(f"/proc/{name}/cmdline").read_bytes()
-            except OSError:
+            except OSError:  # the process has ended
                 continue
             if mark in words and b"enter.py" in words:
                 found.append(int(name))

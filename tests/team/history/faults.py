@@ -72,7 +72,7 @@ class SwallowingProxy:
         while not self._is_closed:
             try:
                 client, _ = self._listener.accept()
-            except OSError:
+            except OSError:  # the listener is closed
                 return
             threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 

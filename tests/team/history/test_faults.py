@@ -34,7 +34,7 @@ def echo() -> Iterator[tuple[int, list[bytes]]]:
         while True:
             try:
                 client, _ = listener.accept()
-            except OSError:
+            except OSError:  # the listener is closed
                 return
             threading.Thread(target=serve, args=(client,), daemon=True).start()
 

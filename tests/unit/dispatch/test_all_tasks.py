@@ -199,12 +199,12 @@ def kill_everything(ground: Ground, command: subprocess.Popen) -> None:
             continue
         try:
             variables = Path("/proc", entry, "environ").read_bytes()
-        except OSError:
+        except OSError:  # the process has ended
             continue
         if f"SWARM_STATE_DIR={os.environ['SWARM_STATE_DIR']}".encode() in variables:
             try:
                 os.kill(int(entry), signal.SIGKILL)
-            except ProcessLookupError:
+            except ProcessLookupError:  # it has ended
                 pass
     command.wait()
 

@@ -60,7 +60,7 @@ def test_who_keeps_the_mounts_is_killed_at_any_moment(ground: KernelGround) -> N
 def kill(process: int) -> None:
     try:
         os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         pass
 
 

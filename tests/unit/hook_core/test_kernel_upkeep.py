@@ -188,7 +188,7 @@ def handles_of(process: int) -> list[str]:
     for handle in Path(f"/proc/{process}/fd").iterdir():
         try:
             found.append(os.readlink(handle))
-        except OSError:
+        except OSError:  # the process has ended
             continue
     return found
 

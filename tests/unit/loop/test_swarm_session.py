@@ -193,7 +193,7 @@ def _alive(pid: int) -> bool:
     except OSError:
         try:
             os.kill(pid, 0)
-        except OSError:
+        except OSError:  # the process has ended
             return False
         return not os.path.isdir("/proc/self")
 

@@ -455,11 +455,11 @@ def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         return False
     try:  # its end may go unnoticed
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+    except OSError:  # the process has ended
         return True
 
 

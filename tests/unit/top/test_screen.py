@@ -80,7 +80,9 @@ def lines_with(app: Top, word: str) -> list[str]:
 
 def test_an_empty_store_says_what_to_do(ground: Ground):
     async def play(pilot: Pilot) -> None:
-        await until(pilot, shows(pilot, "no session is here", "nothing is locked", "no write has been refused", "no tasks"))
+        await until(
+            pilot, shows(pilot, "no session is here", "nothing is locked", "no write has been refused", "no tasks")
+        )
 
     played(made(ground), play)
 

@@ -315,7 +315,7 @@ def processor_ticks(pid: int) -> int | None:
     """Return a process's processor time; None if unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+    except OSError:  # the process has ended
         return None
     return int(fields[11]) + int(fields[12])
 
