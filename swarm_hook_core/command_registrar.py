@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class CommandRegistrar:
     """Registers and ends the sessions of the runtime `config`. `coordinator` is the command's argv, if it is known.
 
-    ``swarm_mcp.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
+    ``swarm_mcp.hooks.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
     """
 
     def __init__(self, config: "RuntimeConfig", coordinator: "list[str] | None" = None):

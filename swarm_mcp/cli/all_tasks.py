@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import complain, flush, listing, say, show
 from swarm_mcp.cli.progress import Progress
@@ -20,7 +21,6 @@ from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE, FAILED, Task
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 LONGEST = 200  # characters of a task's result in a line
 

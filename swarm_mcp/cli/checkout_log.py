@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.naming import agent_name
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import printed
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.size import printed
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, excerpt
@@ -15,9 +16,8 @@ from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
 from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import ATTEMPTED, LOWERED, TASK
-from swarm_mcp.paging import page
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.work_words import report_lines, run_lines
@@ -14,7 +15,6 @@ from swarm_mcp.dispatch.dispatch import Answered, AwaitingEnd, Finished, Startin
 from swarm_mcp.dispatch.spawners import SUPERVISED
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 LAST_WORDS_SECONDS = 15.0  # for an agent to end after it has ended its task
 _OUTCOMES = {

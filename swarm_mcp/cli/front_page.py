@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from swarm_mcp import __version__
-from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Usage, parse
 from swarm_mcp.cli.help_page import group_page
 from swarm_mcp.cli.output import line_width, listing, say, say_help
@@ -12,6 +11,7 @@ from swarm_mcp.cli.words import count
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 
 MOST_LOCKS = 5  # the whole page shall fit a terminal of 24 lines

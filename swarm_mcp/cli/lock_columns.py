@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.words import clause
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

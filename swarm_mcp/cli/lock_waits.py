@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Waiter
-from swarm_mcp.lock_acquisition import Taken, acquire
+from swarm_mcp.locking.acquisition import Taken, acquire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

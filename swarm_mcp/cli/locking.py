@@ -9,17 +9,17 @@ from swarm_hook_core.naming import LONGEST_WORDS, holder_name
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import find_acting_session, surrounding_session
+from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
-from swarm_mcp.lock_acquisition import refused_answer, requested
+from swarm_mcp.locking.acquisition import refused_answer, requested
+from swarm_mcp.sessions.acting import find_acting_session, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
-from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def say_row(parts: tuple[tuple[str, str], ...]) -> None:
 
 def _below_its_beginning(texts: list[str]) -> list[str]:
     """The last of the texts of a row in parts that fit the terminal, all but the first of them indented."""
-    from swarm_mcp.text_width import parted, width
+    from swarm_mcp.answers.text_width import parted, width
 
     before = sum(width(text) + 2 for text in texts[:-1])
     deeper = 0
@@ -252,8 +252,8 @@ def _folded(line: str, stream: TextIO, deeper: int = 2) -> list[str]:
     """`line` in parts that fit the terminal that `stream` goes to (as by ``folded``); one where it goes elsewhere."""
     if stream is None or not stream.isatty():
         return [line]
+    from swarm_mcp.answers.text_width import folded
     from swarm_mcp.cli.terminal import terminal_width
-    from swarm_mcp.text_width import folded
 
     return folded(line, terminal_width(stream), deeper)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from swarm_mcp.answer_size import ROWS_BYTES, printed
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.size import ROWS_BYTES, printed
 from swarm_mcp.cli.arguments import Arguments, Option
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.page import Page
-from swarm_mcp.paging import page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.answers.text_width import clipped, folded, parted, width
 from swarm_mcp.cli.terminal import meaning, paint, terminal_width
-from swarm_mcp.text_width import clipped, folded, parted, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_mcp import __version__, changelog
-from swarm_mcp.changelog import Entry
+from swarm_mcp import __version__
+from swarm_mcp.answers.text_width import folded
 from swarm_mcp.cli.words import clause
-from swarm_mcp.text_width import folded
+from swarm_mcp.runtimes import changelog
+from swarm_mcp.runtimes.changelog import Entry
 
 ROWS = 12  # lines of a terminal, and entries in JSON
 # Kinds of change in the order of the notes: first those that may need action.

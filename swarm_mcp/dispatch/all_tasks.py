@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from swarm_mcp.answers.views import name_of, short
 from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.dispatch import Dispatch
 from swarm_mcp.dispatch.nursery import Nursery
@@ -28,7 +29,6 @@ from swarm_mcp.domain.task import (
 )  # fmt: skip
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
-from swarm_mcp.views import name_of, short
 
 LOOK_SECONDS = 0.5  # between two looks at the store
 MOST_LOST = 3  # workers of one task that were killed, or gave it up
@@ -136,9 +136,7 @@ class AllTasks:
         if command.spawner != "process":
             self._nursery = None
         if not command.is_supervised:
-            raise Refused(
-                f"{command.spawner} does not report the end of its workers: use --all with process or tmux"
-            )
+            raise Refused(f"{command.spawner} does not report the end of its workers: use --all with process or tmux")
         if not self._budget:
             return list(command.warnings)
         from swarm_mcp.harness.registry import get

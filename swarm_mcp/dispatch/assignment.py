@@ -9,11 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from swarm_mcp.answers.views import short
 from swarm_mcp.dispatch.spawners import WorkerSpec
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import started_by
-from swarm_mcp.views import short
 
 if TYPE_CHECKING:
     from typing import Any

@@ -6,6 +6,7 @@ supervisor, through its run's row; it reacts within half a second, plus the time
 
 from __future__ import annotations
 
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.git_commands import branch_of, commit_of, uncommitted
 from swarm_mcp.dispatch.request import may_dispatch
@@ -16,7 +17,6 @@ from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp.answers.views import name_of
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.dispatch.request import (
@@ -39,11 +41,9 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
+from swarm_mcp.locking.task_claiming import reserve
 from swarm_mcp.store import Store, spawn_locks
-from swarm_mcp.task_claiming import reserve
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of
-from swarm_mcp.visibility import may_meet
 
 ALL = -1  # messages, in one go
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.state import is_in_team
-from swarm_mcp.agents_shell import NO_AGENTS
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.control import named_task
 from swarm_mcp.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
@@ -20,9 +20,9 @@ from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME, TEAM, Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
+from swarm_mcp.sessions.agents_shell import NO_AGENTS
 from swarm_mcp.store import Store
 from swarm_mcp.store.known_values import entry_in
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace.panes import deliver
 
 # Runtimes of sessions that are no agents, or that have their one task already.

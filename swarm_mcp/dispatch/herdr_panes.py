@@ -14,7 +14,7 @@ from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
 from swarm_hook_core.spawn import run
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, printed_by, shown_name
-from swarm_mcp.profiles import Settings
+from swarm_mcp.runtimes.profiles import Settings
 from swarm_mcp.store import Store
 
 SECONDS = 10.0

@@ -8,12 +8,12 @@ import time
 
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import ABANDONED, ENDED, STARTING
 from swarm_mcp.store import Store
-from swarm_mcp.views import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

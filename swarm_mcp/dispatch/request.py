@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
-from swarm_mcp.agents_shell import TERMINAL
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.dispatch.spawners import SUPERVISED, canonical
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import EDIT, MODES, READ_ONLY, YOLO
-from swarm_mcp.profiles import Settings
+from swarm_mcp.runtimes.profiles import Settings
+from swarm_mcp.sessions.agents_shell import TERMINAL
 from swarm_mcp.store import Store
-from swarm_mcp.views import name_of
 
 GENERALIST = "generalist"
 DEFAULT_TYPE = "implement"

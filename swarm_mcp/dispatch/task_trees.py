@@ -20,6 +20,7 @@ from swarm_hook_core import repository
 from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
+from swarm_mcp.answers.views import name_of, short
 from swarm_mcp.dispatch.git_commands import (
     branch_of,
     commit_of,
@@ -35,7 +36,6 @@ from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.logical_locks import logical_of, set_logical
 from swarm_mcp.store import Store
-from swarm_mcp.views import name_of, short
 
 RECORD = "swarm-task"
 FOLDER, LOCK = "worktrees", "swarm-worktrees.lock"

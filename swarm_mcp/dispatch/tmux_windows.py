@@ -21,7 +21,7 @@ from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, pri
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.harness.leftover_processes import OUTLIVES
-from swarm_mcp.profiles import Settings
+from swarm_mcp.runtimes.profiles import Settings
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False

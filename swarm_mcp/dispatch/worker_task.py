@@ -15,8 +15,8 @@ from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import result_columns
 from swarm_mcp.harness.outcome import TRANSIENT, RunResult, answer_text
+from swarm_mcp.locking.task_claiming import claim, reserve
 from swarm_mcp.store import Store, spawn_locks
-from swarm_mcp.task_claiming import claim, reserve
 from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False

@@ -18,7 +18,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.folders import here
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
 from swarm_mcp.harness.query import as_string, as_string_array, parse_object
-from swarm_mcp.profiles import Settings
+from swarm_mcp.runtimes.profiles import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from swarm_hook_core.kernel.direct import plan_place
 from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_plans, is_awaited
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.run import Run
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
-from swarm_mcp.session_hooks import StoreRegistrar
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.lock_request import of_denial
 

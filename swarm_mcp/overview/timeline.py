@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import onlooker
-from swarm_mcp.lock_events import event_shown, learn_labels
+from swarm_mcp.locking.lock_events import event_shown, learn_labels
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import LOCKS_AND_SESSIONS, payload_of

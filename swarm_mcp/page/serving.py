@@ -9,9 +9,9 @@ import threading
 import webbrowser
 from collections.abc import Callable
 
-from swarm_mcp.http_process import LOOPBACK, listening, serve_until_ended
 from swarm_mcp.page.access import TOKEN, Keys
 from swarm_mcp.page.app import application
+from swarm_mcp.page.http_process import LOOPBACK, listening, serve_until_ended
 from swarm_mcp.store import Store
 
 

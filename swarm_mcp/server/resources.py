@@ -12,16 +12,16 @@ from urllib.parse import parse_qs
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import LONGEST
 from swarm_hook_core.untrusted_text import cut_text
+from swarm_mcp.answers.paging import page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import STATUSES
 from swarm_mcp.folders import file_of
 from swarm_mcp.mcp.protocol import RESOURCE_UPDATED, SUBSCRIPTION_KEY
 from swarm_mcp.mcp.server import Call as Request
-from swarm_mcp.paging import page
 from swarm_mcp.server.calls import Calls
 from swarm_mcp.server.resource_list import INBOX, INSTANCES, LISTED, LOCK, TASKS, TEMPLATES
 from swarm_mcp.server.tool import Answer, Call, bounded, of_page
-from swarm_mcp.session_summary import sessions_page
+from swarm_mcp.sessions.summary import sessions_page
 from swarm_mcp.store import Store
 
 LONGEST_SHOWN = 200  # characters of an unknown URI, and of an error about one

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from swarm_mcp.answer_size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
 from swarm_mcp.domain.page import Page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ the right where even that is not enough.
 
 from __future__ import annotations
 
-from swarm_mcp.text_width import clipped, width
+from swarm_mcp.answers.text_width import clipped, width
 from swarm_mcp.top.picture import Column, Row, Table
 
 GAP = 1

@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from swarm_mcp.text_width import clipped
+from swarm_mcp.answers.text_width import clipped
 from swarm_mcp.top import columns
 from swarm_mcp.top.picture import Row, Table
 from swarm_mcp.top.styles import style_of

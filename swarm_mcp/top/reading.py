@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import find_acting_session, onlooker_identity, surrounding_session
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
@@ -20,6 +19,7 @@ from swarm_mcp.overview.machines import team_now
 from swarm_mcp.overview.now import Now, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.timeline import Happening, refusals
+from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.top import tables
 from swarm_mcp.top.picture import Picture, Row, Table, Wish

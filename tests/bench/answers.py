@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from swarm_mcp.answer_size import ANSWER_BYTES
+from swarm_mcp.answers.size import ANSWER_BYTES
 from swarm_mcp.server import resources
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.service import result_of

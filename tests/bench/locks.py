@@ -36,7 +36,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
-from swarm_mcp.lock_acquisition import acquire
+from swarm_mcp.locking.acquisition import acquire
 path, checkout, name, file, rounds, client = json.loads(sys.argv[2])
 store = Store(path)
 facts = {"runtime": "codex", "session_id": name, "client": tuple(client), "lease_seconds": 86400}

@@ -9,7 +9,7 @@ from support.sessions import write
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.harness.events import Event, message, result, tool_end, tool_start
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.page.rendering import address
 from swarm_mcp.store.lock_request import request
 

@@ -9,7 +9,7 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, TeamUnreachable
-from swarm_mcp.lock_acquisition import SIGN_SECONDS, LockWait
+from swarm_mcp.locking.acquisition import SIGN_SECONDS, LockWait
 from swarm_mcp.store import session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import protocol

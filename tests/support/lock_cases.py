@@ -19,9 +19,9 @@ from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_mcp import lock_acquisition
 from swarm_mcp.errors import Deadlock, LockRefused
-from swarm_mcp.lock_acquisition import LONGEST_NAP
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LONGEST_NAP
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 

@@ -33,9 +33,9 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
 from swarm_hook_core.traces.claimed import Claimed
-from swarm_mcp import lock_acquisition
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store, automatic_locks, session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration

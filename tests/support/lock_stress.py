@@ -34,7 +34,7 @@ from support.lock_model import NAMES, SHARED, reach
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock, Refused
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_acquisition import acquire
+from swarm_mcp.locking.acquisition import acquire
 from swarm_mcp.team.telling import tell_team
 
 place, number, target = arguments["place"], arguments["number"], arguments["target"]

@@ -19,10 +19,10 @@ from support.lock_model import FOLDERS
 from support.team_machines import Machine
 from swarm_hook_core import clock
 from swarm_hook_core.state import state_dir
-from swarm_mcp import lock_acquisition
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
-from swarm_mcp.lock_acquisition import LockWait, Taken
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LockWait, Taken
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client

@@ -5,12 +5,12 @@ from __future__ import annotations
 from swarm_hook_core import settings
 from swarm_hook_core.state import config_dir
 from swarm_hook_core.traces import KEEP, LEVELS, NOTICE, OFF, TURN
-from swarm_mcp import user_settings
 from swarm_mcp.cli.arguments import JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
-from swarm_mcp.person import require_person
-from swarm_mcp.protection_watch import tell_lowered
+from swarm_mcp.hooks.protection_watch import tell_lowered
+from swarm_mcp.runtimes import user_settings
+from swarm_mcp.sessions.person import require_person
 
 NAME = "auto"
 MEANS = {

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import one_line
-from swarm_mcp.acting_session import onlooker_identity
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli.arguments import (
     FILES,
     FOLDERS,
@@ -28,8 +28,8 @@ from swarm_mcp.cli.verbs import ALIASES, VERBS, summary_of, verb_named
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store
-from swarm_mcp.visibility import veiled
 
 # Labels and keys come from other sessions: only plain words of a shell are offered.
 PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")

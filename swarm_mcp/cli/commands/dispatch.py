@@ -6,7 +6,6 @@ from functools import partial
 
 from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import dispatching_session, is_unattended
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.all_tasks import dispatch_all
 from swarm_mcp.cli.arguments import (
@@ -32,6 +31,7 @@ from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, Disp
 from swarm_mcp.domain.task import TYPES
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import YOLO
+from swarm_mcp.sessions.acting import dispatching_session, is_unattended
 from swarm_mcp.store import Store
 
 OPTIONS = (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from swarm_hook_core.own_release import launcher
-from swarm_mcp import projects
 from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer
 from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.fetched_release import leave_launcher
 from swarm_mcp.folders import clean
+from swarm_mcp.guard import projects
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.fetched_release import leave_launcher
 from swarm_mcp.runtimes.mcp_file import add_server
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known

@@ -10,18 +10,17 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.traces.wording import changed_by
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp import projects
+from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import answer, complain, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here, scope_of
-from swarm_mcp.guard import hooks
+from swarm_mcp.guard import hooks, projects
 from swarm_mcp.guard.changes import changed_by_others
 from swarm_mcp.guard.check import HOOKS, piped, refusals
-from swarm_mcp.person import require_person
-from swarm_mcp.protection_watch import remember_guard
+from swarm_mcp.hooks.protection_watch import remember_guard
+from swarm_mcp.sessions.person import require_person
 from swarm_mcp.team.freshness import asked
-from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

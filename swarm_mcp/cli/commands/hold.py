@@ -8,13 +8,13 @@ import shutil
 import signal
 
 from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.hold_command import LOST, Hold
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, process_holder, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused
-from swarm_mcp.hold_command import LOST, Hold
 from swarm_mcp.store import Store
 
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127

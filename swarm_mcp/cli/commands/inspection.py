@@ -5,8 +5,10 @@ from __future__ import annotations
 from heapq import merge
 from itertools import islice
 
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import ROWS_BYTES, fitted, printed
+from swarm_mcp.answers.paging import place_of
+from swarm_mcp.answers.size import ROWS_BYTES, fitted, printed
+from swarm_mcp.answers.views import public_instance, short
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
@@ -16,10 +18,8 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
 from swarm_mcp.folders import current_scope
-from swarm_mcp.paging import place_of
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import public_instance, short
-from swarm_mcp.visibility import veiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any
 
 from swarm_hook_core import settings
 from swarm_hook_core.state import config_dir, config_path, state_dir, store_path
-from swarm_mcp import projects, state_folder, user_settings
 from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
@@ -19,10 +18,10 @@ from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
 from swarm_mcp.doctor import enforcement, kernel
 from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
+from swarm_mcp.guard import projects
+from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.person import require_person
-from swarm_mcp.protection_watch import remember, tell_lowered
-from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name
+from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name, state_folder, user_settings
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
@@ -30,6 +29,7 @@ from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.server.old_records import forget_records
+from swarm_mcp.sessions.person import require_person
 from swarm_mcp.store import Store
 
 CLIENT = Option(

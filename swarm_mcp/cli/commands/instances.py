@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import find_acting_session, viewer_identity
+from swarm_mcp.answers.views import name_of, public_instance, registration, short
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Usage, verb
 from swarm_mcp.cli.output import answer, listing, presence, state_of
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page
@@ -10,9 +11,8 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import name_of, public_instance, registration, short
-from swarm_mcp.visibility import veiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

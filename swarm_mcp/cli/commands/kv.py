@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, KEYS, TOGETHER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import answer, listing, refused, say_text, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page
@@ -11,6 +10,7 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import acting_session, viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
 

@@ -8,7 +8,6 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
@@ -18,7 +17,8 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UsageError
-from swarm_mcp.lock_acquisition import Taken, granted_answer
+from swarm_mcp.locking.acquisition import Taken, granted_answer
+from swarm_mcp.sessions.acting import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
 from swarm_mcp.team.telling import tell_team

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, holder_name
-from swarm_mcp.acting_session import acting_session, is_person, session_named
-from swarm_mcp.agents_shell import note_attempt
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, refused
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.lock_acquisition import steal as take_over
+from swarm_mcp.locking.acquisition import steal as take_over
+from swarm_mcp.sessions.acting import acting_session, is_person, session_named
+from swarm_mcp.sessions.agents_shell import note_attempt
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of
 
 
 @verb(

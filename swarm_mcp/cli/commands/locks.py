@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice
 
-from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
@@ -15,6 +14,7 @@ from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
+from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ACTING, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import process_holder, say_refused
@@ -17,9 +18,8 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE
 from swarm_mcp.errors import LockRefused, Refused, SwarmError, UsageError
 from swarm_mcp.folders import here
-from swarm_mcp.lock_acquisition import Taken, requested
+from swarm_mcp.locking.acquisition import Taken, requested
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 
 @verb(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
+from swarm_mcp.answers.paging import cursor
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
@@ -13,10 +14,9 @@ from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.paging import cursor
+from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of
 from swarm_mcp.workspace.panes import prompt
 
 

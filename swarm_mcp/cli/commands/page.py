@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.acting_session import onlooker_identity, surrounding_session
 from swarm_mcp.cli.arguments import JSON, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, say
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.sessions.acting import onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 
 NEEDED = ("jinja2", "markupsafe", "starlette", "uvicorn")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_mcp.agents_shell import require_same_client
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,
@@ -23,6 +22,7 @@ from swarm_mcp.cli.output import answer, flush, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.folders import clean
+from swarm_mcp.sessions.agents_shell import require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.team.telling import tell_team
@@ -284,7 +284,7 @@ def overwritten(args: Arguments) -> int:
 
     example: swarm-mcp overwritten /w/f --runtime codex --session-id 0199-5c --owner 41d2 --how replace
     """
-    from swarm_mcp import unlocked_work
+    from swarm_mcp.locking import unlocked_work
 
     file, how, times = _path(args.words[0]), args.value("--how"), args.number("--times")
     if how not in HOWS:

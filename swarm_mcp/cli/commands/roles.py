@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, WORKERS, Arguments, Usage, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.sessions.acting import find_acting_session
 from swarm_mcp.store import Store
 
 MODES = {

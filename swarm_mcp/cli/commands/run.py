@@ -9,6 +9,7 @@ from typing import Any
 
 from swarm_hook_core.environment import identity, is_word
 from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
     EFFORTS,
@@ -46,7 +47,6 @@ from swarm_mcp.harness.run import Run, ended_by_signals
 from swarm_mcp.harness.servers import servers_in
 from swarm_mcp.runtimes import started_by
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 TIMED_OUT, NOT_POSSIBLE = 124, 125  # the first as timeout(1) has it
 POLL_SECONDS = 0.25

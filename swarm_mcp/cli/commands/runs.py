@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.json_text import dumps
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.live import Live
 from swarm_mcp.cli.output import flush, listing, say, show_with_list
@@ -21,7 +22,6 @@ from swarm_mcp.harness.record import events_in
 from swarm_mcp.harness.transcript import transcript
 from swarm_mcp.overview.work import outcome
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 DEFAULT_LIMIT = 20
 POLL_SECONDS = 0.5

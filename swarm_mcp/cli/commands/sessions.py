@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import find_acting_session, session_of_caller
-from swarm_mcp.agents_shell import mark_of_shell, require_same_client
+from swarm_mcp.answers.views import registration, short
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -31,12 +30,13 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.session_hooks import find_lowered, find_terminal
+from swarm_mcp.hooks.session_hooks import find_lowered, find_terminal
+from swarm_mcp.sessions.acting import find_acting_session, session_of_caller
+from swarm_mcp.sessions.agents_shell import mark_of_shell, require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import registration, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def register(args: Arguments) -> int:
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
-            from swarm_mcp.scope_summary import scope_summary  # not needed at the begin of a turn
+            from swarm_mcp.sessions.scope_summary import scope_summary  # not needed at the begin of a turn
 
             shown["summary"] = scope_summary(store, row)
         if args.given("--tell"):
@@ -236,10 +236,10 @@ def bootstrap(args: Arguments) -> int:
 
     example: swarm-mcp bootstrap --as role:reviewer
     """
-    from swarm_mcp.answer_size import printed  # not needed by register
+    from swarm_mcp.answers.size import printed  # not needed by register
     from swarm_mcp.cli.reader import Reader
-    from swarm_mcp.mail import with_mail
-    from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
+    from swarm_mcp.sessions.mail import with_mail
+    from swarm_mcp.sessions.summary import bootstrap_summary, neighbours_of
 
     with Store() as store:
         row = _session(store, args)

@@ -7,25 +7,25 @@ from itertools import islice
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import fitted, printed
+from swarm_mcp.answers.size import fitted, printed
+from swarm_mcp.answers.views import public_instance, short
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
 from swarm_mcp.cli.output import listing, say, show
 from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.cli.words import clause, count
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import TEAM, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.machines import TeamNow, team_now
 from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import Happening, Refused, refused_files
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import public_instance, short
-from swarm_mcp.visibility import veiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

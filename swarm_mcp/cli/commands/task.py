@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import fitted, printed
+from swarm_mcp.answers.size import fitted, printed
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_prose, show
 from swarm_mcp.cli.reader import Reader
@@ -15,8 +15,8 @@ from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.work import about, find_task, outcome
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 
 @verb(

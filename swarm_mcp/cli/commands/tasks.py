@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -23,10 +23,10 @@ from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.locking.task_claiming import claim as start
+from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.task_claiming import claim as start
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import short
 from swarm_mcp.workspace.panes import deliver
 
 

@@ -13,7 +13,7 @@ from swarm_mcp.cli.reader import said_path
 from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
-from swarm_mcp.person import require_person
+from swarm_mcp.sessions.person import require_person
 from swarm_mcp.team import agent, agent_client, joining
 from swarm_mcp.team.memberships import checked_server, machine, membership_of
 from swarm_mcp.team.repository_identity import described, upstream_of

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.dispatch_display import wait_for_end
 from swarm_mcp.cli.live import Live
@@ -25,6 +24,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import here
+from swarm_mcp.sessions.acting import acting_session
 from swarm_mcp.store import Store
 
 DISCARD_SECONDS = 30.0  # to wait for the end of a worker whose work tree is thrown away

@@ -6,7 +6,7 @@ import os
 
 from swarm_hook_core.naming import UNNAMED, agent_name
 from swarm_mcp.domain.session import nobody_in
-from swarm_mcp.lock_explaining import explanation, history
+from swarm_mcp.locking.explaining import explanation, history
 from swarm_mcp.overview.explained import through, until
 from swarm_mcp.overview.timeline import happening
 from swarm_mcp.page.rendering import near

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swarm_hook_core.json_text import dumps
+from swarm_mcp.answers.views import short
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.errors import SwarmError
@@ -12,7 +13,6 @@ from swarm_mcp.overview.transcript import last_entries, record_marks
 from swarm_mcp.overview.work import WORKERS as MOST
 from swarm_mcp.overview.work import worker, workers
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
-from swarm_mcp.views import short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

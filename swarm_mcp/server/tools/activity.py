@@ -7,9 +7,9 @@ import time
 
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
-from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
-from swarm_mcp.session_summary import beside, sessions_page, status_summary
+from swarm_mcp.sessions.mail import with_mail
+from swarm_mcp.sessions.summary import beside, sessions_page, status_summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

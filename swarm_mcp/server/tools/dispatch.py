@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from swarm_mcp.answer_size import ROWS_BYTES, fitted
+from swarm_mcp.answers.size import ROWS_BYTES, fitted
 from swarm_mcp.domain.task import TYPES
-from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, flag, number, text, texts
+from swarm_mcp.sessions.mail import with_mail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from swarm_mcp.answers.views import name_of, registration, seconds_since
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here, scope_of
-from swarm_mcp.mail import with_mail
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import (
     AFTER,
@@ -23,11 +24,10 @@ from swarm_mcp.server.tool import (
     of_page,
     text,
 )
-from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, sessions_page
+from swarm_mcp.sessions.mail import with_mail
+from swarm_mcp.sessions.summary import bootstrap_summary, locks_held_by, sessions_page
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of, registration, seconds_since
-from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

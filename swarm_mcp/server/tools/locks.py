@@ -6,10 +6,11 @@ import threading
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UnknownInstance
-from swarm_mcp.lock_acquisition import (
+from swarm_mcp.locking.acquisition import (
     LONGEST_WAIT,
     LockWait,
     Taken,
@@ -23,7 +24,6 @@ from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ PATH = text("A file, folder or pattern, absolute or relative to this session's f
 
 
 def _why(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.lock_explaining import explanation
+    from swarm_mcp.locking.explaining import explanation
 
     row = call.member()
     session: Session | None = row
@@ -347,7 +347,7 @@ def _why(call: Call, arguments: dict[str, Any]) -> Answer:
 
 
 def _log(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.lock_explaining import history
+    from swarm_mcp.locking.explaining import history
 
     row = call.member()
     viewer = token(row.label or "", "identity")

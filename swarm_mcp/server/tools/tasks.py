@@ -5,8 +5,8 @@ from __future__ import annotations
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
+from swarm_mcp.locking.task_claiming import claim, claim_next
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, flag, listed, number, text, texts
-from swarm_mcp.task_claiming import claim, claim_next
 from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace.panes import deliver
 

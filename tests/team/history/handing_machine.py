@@ -17,9 +17,9 @@ from collections import Counter
 from pathlib import Path
 
 from swarm_hook_core import clock
-from swarm_mcp import task_claiming
 from swarm_mcp.domain.task import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
+from swarm_mcp.locking import task_claiming
 from swarm_mcp.team import agent_client
 
 from .checker import Held

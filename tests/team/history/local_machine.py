@@ -24,10 +24,10 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
-from swarm_mcp import lock_acquisition
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.team import agent_client, joining, locking

@@ -9,7 +9,7 @@ import pytest
 from support.crowd import HUGE, LONG, ROWS, fill
 from support.fixtures import Ground
 
-from swarm_mcp.answer_size import ANSWER_BYTES
+from swarm_mcp.answers.size import ANSWER_BYTES
 from swarm_mcp.cli.verbs import VERBS, verb_named
 
 pytestmark = pytest.mark.slow

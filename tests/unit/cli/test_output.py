@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
 
-from swarm_mcp import text_width
+from swarm_mcp.answers import text_width
 from swarm_mcp.cli import table
 from swarm_mcp.cli.output import one_line, safe
 

@@ -157,7 +157,7 @@ def test_a_file_that_was_not_there_is_removed_only_by_force(scene: Scene):
 
 
 def test_what_cannot_be_kept_is_replaced_only_by_force(scene: Scene, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swarm_mcp.restore.LARGEST_KEPT", 10)
+    monkeypatch.setattr("swarm_mcp.locking.restore.LARGEST_KEPT", 10)
     scene.changed("longer than ten bytes\n")
     done = scene.restore()
     assert done.code == 1 and "could not be kept" in done.err and scene.file.read_text().startswith("longer")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp import changelog
+from swarm_mcp.answers.text_width import width
 from swarm_mcp.cli import upgrade_notes
-from swarm_mcp.text_width import width
+from swarm_mcp.runtimes import changelog
 
 SECTIONS = """# Changelog
 

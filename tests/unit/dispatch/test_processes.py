@@ -18,8 +18,8 @@ from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.processes import Processes
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.store import spawn_locks
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"

@@ -14,8 +14,8 @@ from support.harness_fixtures import Scripted, kinds, run_of
 from support.requirement import requirement
 
 import swarm_mcp.harness as front_door
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import Event, HarnessError, McpServer, Query, Run, RunResult, Unsupported
 from swarm_mcp.harness.query_types import checked, normalized
 

@@ -16,8 +16,8 @@ from support.fixtures import time_limit
 from support.harness_fixtures import MAKERS, OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
 from support.requirement import requirement
 
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.errors import AuthError, HarnessError, NotInstalled

@@ -11,7 +11,7 @@ from support.sessions import fault_lines
 from support.traced import Player, git
 
 from swarm_mcp.cli.main import main
-from swarm_mcp.lock_explaining import verdict
+from swarm_mcp.locking.explaining import verdict
 from swarm_mcp.store import Store
 
 KINDS = {

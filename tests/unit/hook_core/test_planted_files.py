@@ -19,8 +19,8 @@ from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_private, state_dir
 from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.watching import records
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.session import Session
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.store import Store
 
 ENDLESS = 1 << 40  # bytes of a sparse file: reading all of it would exhaust the memory

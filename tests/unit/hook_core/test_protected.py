@@ -154,7 +154,7 @@ def test_another_servers_tool_does_not_write_it(world: World) -> None:
     ("path", "given", "denied"),
     [
         ("{repo}/src/config.json", {"content": "x"}, False),
-        ("{repo}/swarm_mcp/person.py", {"content": "x"}, False),
+        ("{repo}/swarm_mcp/sessions/person.py", {"content": "x"}, False),
         ("{home}/.claude/CLAUDE.md", {"content": "swarm"}, False),
         ("{home}/.gemini/settings.json", {"content": "x"}, False),
         ("{repo}/.git/hooks/post-commit", {"content": "x"}, False),

@@ -22,11 +22,11 @@ from support.sessions import (
     wired_command,
 )
 
-from swarm_mcp import hook_process
 from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.hooks import process as hook_process
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.session_hooks import StoreRegistrar
 from swarm_mcp.store import Store, notices
 
 pytestmark = pytest.mark.slow
@@ -150,7 +150,7 @@ def test_a_coordinator_that_is_killed_is_recorded_and_not_asked_again(installed:
 @pytest.mark.parametrize("name", ["SessionStart.startup", "UserPromptSubmit", "SessionEnd"])
 def test_a_coordinator_that_hangs_has_no_more_than_its_time(installed: Installed, name: str) -> None:
     launcher = installed.launcher.read_text()
-    slow = "import swarm_mcp.hook_process, time; swarm_mcp.hook_process.run = lambda *a: time.sleep(60); from swarm_mcp.cli"
+    slow = "import swarm_mcp.hooks.process, time; swarm_mcp.hooks.process.run = lambda *a: time.sleep(60); from swarm_mcp.cli"
     installed.launcher.write_text(launcher.replace("from swarm_mcp.cli", slow))
     script = installed.folder / bundle.HOOK
     text = script.read_text()

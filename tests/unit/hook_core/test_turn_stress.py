@@ -29,7 +29,7 @@ from support.sessions import hook_core, join, new_session
 from swarm_hook_core import lifecycle
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.process import start_time
-from swarm_mcp.session_hooks import StoreRegistrar
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.store import Store, driver
 
 work, log, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])

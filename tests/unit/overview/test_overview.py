@@ -13,7 +13,7 @@ from support.traced import Player
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
 from swarm_mcp.errors import Deadlock, UnknownInstance
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.overview.checkouts import checkouts
 from swarm_mcp.overview.edits import Edit, edits, journal_marks
 from swarm_mcp.overview.lines import Line, Obstacle, circles, lines

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, StoreUnavailable
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.overview.lines import Line, Lines, Obstacle
 from swarm_mcp.page.access import HEADERS, Keys
 from swarm_mcp.page.app import application

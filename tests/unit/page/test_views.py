@@ -14,7 +14,7 @@ from support.fixtures import Ground
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_mcp.harness.events import Event, message, tool_end, tool_start
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.overview.transcript import LAST_BYTES
 from swarm_mcp.page.access import Keys
 from swarm_mcp.page.app import VIEWS, application

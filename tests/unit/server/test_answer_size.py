@@ -13,7 +13,7 @@ from support.fixtures import Ground
 from support.serving import Server
 from support.toolbox import TOOLS, Hands
 
-from swarm_mcp.answer_size import ANSWER_BYTES, LEAST, fitted, printed, sent
+from swarm_mcp.answers.size import ANSWER_BYTES, LEAST, fitted, printed, sent
 from swarm_mcp.server import resources
 from swarm_mcp.server.service import result_of
 from swarm_mcp.server.tool import Answer, Call, WaitingCall, answer_to, bounded

@@ -10,9 +10,9 @@ from support.fixtures import Ground
 from support.serving import ABOUT
 from support.toolbox import TOOLS
 
-from swarm_mcp import lock_acquisition
 from swarm_mcp.domain.session import Session
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.mcp.exchange import Exchange
 from swarm_mcp.mcp.protocol import Notification, Request
 from swarm_mcp.mcp.server import Call as RequestCall

@@ -16,7 +16,7 @@ from support.serving import Server
 from swarm_mcp.domain.message import Message
 from swarm_mcp.server.tool import WaitingCall
 from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
-from swarm_mcp.session_summary import status_summary
+from swarm_mcp.sessions.summary import status_summary
 from swarm_mcp.store import messages
 from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
 from swarm_mcp.store.database import Database

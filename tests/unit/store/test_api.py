@@ -21,7 +21,7 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.run import CANCEL, ENDED, RUNNING
 from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, SwarmError, UnknownInstance
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import store as faces
 from swarm_mcp.store.lock_request import Attempt, reach_of, request
 from swarm_mcp.store.sessions import Registration

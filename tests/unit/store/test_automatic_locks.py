@@ -12,7 +12,7 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED
 from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import automatic_locks, claimed, locks
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration

@@ -68,7 +68,7 @@ def is_free_for(store, row: dict, file: str) -> bool:
 
 def test_at_most_one_second_late(ground: Ground):
     """As seen by whoever asks, by listings, by a hook, and by one who waits: by the real clock."""
-    from swarm_mcp.lock_acquisition import acquire
+    from swarm_mcp.locking.acquisition import acquire
 
     peer = ground.session("peer", "peer")
     holder = ground.session("holder", "holder")

@@ -16,7 +16,7 @@ from support.sessions import write
 
 from swarm_hook_core import clock, paths
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
-from swarm_mcp.lock_acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
+from swarm_mcp.locking.acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 WAITER = """
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 store = Store(arguments["path"])
 client = (os.getpid(), arguments.get("start", ""))
 me = store.instances.register(Registration(arguments["scope"], label=arguments["name"], runtime="codex",

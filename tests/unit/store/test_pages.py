@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from swarm_hook_core.process import start_time
-from swarm_mcp import paging
+from swarm_mcp.answers import paging
+from swarm_mcp.answers.paging import page
 from swarm_mcp.errors import UsageError
-from swarm_mcp.paging import page
 from swarm_mcp.store import cursors
 from swarm_mcp.store.sessions import Registration
 

@@ -18,7 +18,7 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope_summary import scope_summary
+from swarm_mcp.sessions.scope_summary import scope_summary
 
 pytestmark = pytest.mark.slow
 

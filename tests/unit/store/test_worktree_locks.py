@@ -17,7 +17,7 @@ from swarm_hook_core.lookup import worktree_locks as logical
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.guard.check import refusals
-from swarm_mcp.lock_explaining import verdict
+from swarm_mcp.locking.explaining import verdict
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from support.toolbox import Hands
 from swarm_hook_core.state import state_dir
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
-from swarm_mcp.lock_acquisition import LockWait, acquire
+from swarm_mcp.locking.acquisition import LockWait, acquire
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client, locking
@@ -158,7 +158,7 @@ def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Ag
     assert name in ground.swarm("locks", "--as", ann["id"]).out
     assert name in ground.swarm("status", "--as", ann["id"]).out
     assert name in ground.swarm("instances", "--as", ann["id"]).out
-    from swarm_mcp.lock_explaining import verdict
+    from swarm_mcp.locking.explaining import verdict
 
     with Store(ground.database) as store:
         denied = verdict(store, Session(ann), f"{ground.scope}/f")["reason"]

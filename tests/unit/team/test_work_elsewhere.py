@@ -17,8 +17,8 @@ from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import NotConfirmed, Refused, TeamUnreachable
+from swarm_mcp.locking.task_claiming import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
-from swarm_mcp.task_claiming import claim, claim_next, reserve
 from swarm_mcp.team import agent as agent_module
 from swarm_mcp.team import agent_client
 from swarm_mcp.workspace import panes

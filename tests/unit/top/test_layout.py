@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.text_width import width
+from swarm_mcp.answers.text_width import width
 from swarm_mcp.top import columns
 from swarm_mcp.top.picture import Column, Row, Table
 from swarm_mcp.top.room import shared

@@ -15,12 +15,12 @@ from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
 from swarm_hook_core.watching.snapshot import digest_of, full, glance
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
-from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

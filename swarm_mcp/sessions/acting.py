@@ -9,7 +9,12 @@ from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
-from swarm_mcp.agents_shell import (
+from swarm_mcp.answers.views import known_shortly, name_of
+from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.domain.session import DETACHED, TEAM, Session
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.folders import current_scope, here
+from swarm_mcp.sessions.agents_shell import (
     MAKER,
     NO_AGENTS,
     TERMINAL,
@@ -18,12 +23,7 @@ from swarm_mcp.agents_shell import (
     is_marked,
     require_own,
 )
-from swarm_mcp.domain.session import DETACHED, TEAM, Session
-from swarm_mcp.errors import UnknownInstance, UsageError
-from swarm_mcp.folders import current_scope, here
 from swarm_mcp.store import Store
-from swarm_mcp.views import known_shortly, name_of
-from swarm_mcp.visibility import veiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,22 +6,22 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.views import registration
+from swarm_mcp.answers.visibility import may_meet, veiled, without_walls
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
-from swarm_mcp.mail import with_mail
-from swarm_mcp.paging import page
+from swarm_mcp.sessions.mail import with_mail
 from swarm_mcp.store import Store
-from swarm_mcp.views import registration
-from swarm_mcp.visibility import may_meet, veiled, without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.answer_size import Measure
+    from swarm_mcp.answers.size import Measure
 
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20

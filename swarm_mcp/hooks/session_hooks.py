@@ -85,7 +85,7 @@ class StoreRegistrar:
         row = store.instances.register(request)
         shown: dict[str, Any] = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
-            from swarm_mcp.scope_summary import scope_summary  # a turn that begins does not need it
+            from swarm_mcp.sessions.scope_summary import scope_summary  # a turn that begins does not need it
 
             shown["summary"] = scope_summary(store, row)
         if tell:
@@ -122,7 +122,7 @@ def find_lowered(store: Store, row: Session) -> None:
     try:
         if _is_as_it_was(path, store):
             return
-        from swarm_mcp.protection_watch import look
+        from swarm_mcp.hooks.protection_watch import look
 
         look(store, row, path)
     except Exception as error:

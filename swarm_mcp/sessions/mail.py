@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from swarm_mcp.answer_size import PARTS, ROWS_BYTES, fitted, sent
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.size import PARTS, ROWS_BYTES, fitted, sent
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
 from swarm_mcp.domain.session import Session
-from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.answer_size import Measure
+    from swarm_mcp.answers.size import Measure
 
 AT_ONCE = 50  # messages of one answer if the caller names no number
 

@@ -6,10 +6,10 @@ import os
 from itertools import islice
 
 from swarm_hook_core.state import DEFAULT_STORE, store_path
-from swarm_mcp.acting_session import is_person
-from swarm_mcp.agents_shell import NO_AGENTS, agents_around, is_marked, note_attempt
 from swarm_mcp.errors import PersonOnly, SwarmError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import is_person
+from swarm_mcp.sessions.agents_shell import NO_AGENTS, agents_around, is_marked, note_attempt
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ rows that fit.
 
 from __future__ import annotations
 
-from swarm_mcp.answer_size import ROWS_BYTES, sent, shortened
+from swarm_mcp.answers.size import ROWS_BYTES, sent, shortened
 from swarm_mcp.domain.page import Page
 from swarm_mcp.store.cursors import cursor, place_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from swarm_mcp.answer_size import Measure
+    from swarm_mcp.answers.size import Measure
 
     R = TypeVar("R")
 

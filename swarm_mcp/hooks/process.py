@@ -38,7 +38,7 @@ def run(hook: str, runtime: str) -> int:
     if hook not in _LIFE or os.environ.get("SWARM_MCP_BIN", "").strip():
         return _run_as_plugins_do(hook, runtime, config)
     from swarm_hook_core.core import HookCore
-    from swarm_mcp.session_hooks import StoreRegistrar
+    from swarm_mcp.hooks.session_hooks import StoreRegistrar
     from swarm_mcp.store import driver
 
     registrar = StoreRegistrar(runtime)
