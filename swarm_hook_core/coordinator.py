@@ -14,7 +14,7 @@ from swarm_hook_core import DISTRIBUTION  # a second name of the command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.hooks import ToolCall
 
 NAME = "swarm-mcp"

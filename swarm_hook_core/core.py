@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO, Any
 
-    from swarm_hook_core.check import Verdict
-    from swarm_hook_core.check.denial import Denial
     from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.decision import Denial, Verdict
     from swarm_hook_core.hooks import SessionEvent
     from swarm_hook_core.lookup import LockReader, Session
 

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.check import Verdict
     from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.decision import Verdict
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.settings import Setting
 
@@ -32,8 +32,7 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     if found is None:
         return None
     from swarm_hook_core import faults
-    from swarm_hook_core.check import Verdict
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial, Verdict
 
     if isinstance(error, NotChecked):
         why = str(error)

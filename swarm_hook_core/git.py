@@ -30,7 +30,7 @@ NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
 def ask(
-    words: "list[str]", folder: str, seconds: float, settings: "Any" = (), environment: "dict[str, str] | None" = None
+    words: "Any", folder: str, seconds: float, settings: "Any" = (), environment: "dict[str, str] | None" = None
 ) -> "Result":
     """Return the ``coordinator.Result`` of ``git <words>`` in `folder`, after at most `seconds`.
 

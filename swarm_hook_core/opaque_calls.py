@@ -8,8 +8,8 @@ from swarm_hook_core.targets import shell_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.check import Verdict
     from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.decision import Verdict
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Peers, Session

@@ -33,7 +33,7 @@ class Tree:
         self.takes_all: bool | None = None  # `opted_in`, likewise
 
 
-def tree_over(path: str, is_real: bool = False) -> "Tree | None":
+def tree_over(path: str, is_real: bool = False) -> "Any":
     """Return the Tree that absolute `path` lies in, or is the top of; else None. `is_real`: the path has no links."""
     folder = path
     while True:
@@ -44,7 +44,7 @@ def tree_over(path: str, is_real: bool = False) -> "Tree | None":
         folder = parent
 
 
-def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
+def tree_at(folder: str, is_real: bool = False) -> "Any":
     """Return the Tree with this folder as its top, else None."""
     mark = os.path.join(folder, ".git")
     try:

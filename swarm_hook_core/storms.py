@@ -10,7 +10,7 @@ from swarm_hook_core.labels import token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Peers, Session
 

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.check import Verdict
     from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.decision import Verdict
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Held, Session
 
@@ -24,7 +24,7 @@ def beside_locks(
     None if no other session has a lock in its reach, or that is not known either.
     """
     from swarm_hook_core import faults
-    from swarm_hook_core.check import Verdict
+    from swarm_hook_core.decision import Verdict
 
     try:
         session, locks = _locks_in_reach(config, call, driver)

@@ -14,18 +14,17 @@ import os
 import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
+from swarm_hook_core.decision import Verdict
 from swarm_hook_core.state import is_in_team, local_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.check.denial import Denial
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.kernel.plans import Plan
-    from swarm_hook_core.lookup import Held, LockReader, Peers, Session
+    from swarm_hook_core.lookup import LockReader, Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
@@ -33,41 +32,6 @@ if TYPE_CHECKING:
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
-
-
-class Verdict:
-    """The answer to a call.
-
-    denial   the Denial, or None if the call may go ahead
-    notice   words for the model; may be empty
-    watched  locks whose files are compared after the call
-    failed   True if the call could not be checked
-    plan     the kernel's plan while the call runs (``kernel.plans``), or None
-    entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
-    owners   messages to the owners of overwritten changes (``Trail.owners``)
-    """
-
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
-
-    def __init__(
-        self, denial: "Denial | None" = None, notice: str = "", watched: "list[Held] | tuple[Held, ...]" = (),
-        failed: bool = False,
-    ):  # fmt: skip
-        self.denial = denial
-        self.notice = notice
-        self.watched = watched
-        self.failed = failed
-        self.plan: Plan | None = None
-        self.entry = ""
-        self.owners: list[Any] = []
-
-    def add(self, found: "Verdict") -> None:
-        """Take over the findings of one more rule."""
-        self.denial = found.denial or self.denial
-        self.notice = joined(self.notice, found.notice)
-        self.watched = found.watched or self.watched
-        self.plan = found.plan or self.plan
-        self.owners = found.owners or self.owners
 
 
 class Writes:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from swarm_hook_core.check import Writes
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.traces import Trail
 
@@ -197,7 +197,7 @@ def team(check: Check) -> "Verdict | None":
     if tree is None:
         return None
     if strict(check.config.env_prefix, call.folder):
-        from swarm_hook_core.check.denial import Denial
+        from swarm_hook_core.decision import Denial
 
         words = team_freshness.words(call.client_tool, tree, check.now, True)
         return Verdict(Denial("", None, words, certain=False))
@@ -343,7 +343,7 @@ def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: fl
     collision = first_collision(session, targets, peers)
     if collision is None:
         return None
-    from swarm_hook_core.check.denial import of_lock
+    from swarm_hook_core.decision import of_lock
 
     return of_lock(collision, session, writes.call, peers, now)
 

@@ -62,7 +62,7 @@ def takes_part(tree: "Tree", keys_in_repository: "Any") -> bool:
     return any(is_in(key, tree) for low, high in ranges for key in keys_in_repository(low, high))
 
 
-def is_in(key: str, tree: "Tree") -> bool:
+def is_in(key: "Any", tree: "Tree") -> bool:
     """Return True if the path with this key belongs to work tree `tree`, and not to another inside of it."""
     if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
         return False

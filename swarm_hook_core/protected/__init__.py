@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.protected.files import Matter
     from swarm_hook_core.shell.model import Effects
@@ -35,7 +35,7 @@ def denial_of(
         matter, by = _in_effects(effects)
     if matter is None:
         return None
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.untrusted_text import command, named
 
     part, about = "", named(matter.path)

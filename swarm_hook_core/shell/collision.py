@@ -3,9 +3,8 @@
 import os
 import time
 
-from swarm_hook_core.check import Verdict
-from swarm_hook_core.check.denial import Denial
 from swarm_hook_core.collisions import all_keys, first_collision
+from swarm_hook_core.decision import Denial, Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Guess

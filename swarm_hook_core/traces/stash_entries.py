@@ -5,7 +5,7 @@ the text of commands that nobody read): an entry belongs to whoever said so last
 long before. Where two may have made it, or nobody is known to have, nothing is said.
 """
 
-from swarm_hook_core.check.denial import Denial, Loss
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of

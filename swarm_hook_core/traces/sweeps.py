@@ -6,7 +6,7 @@ Whether git itself would refuse is known (``shell/programs/git/uncommitted``): w
 import os
 import time
 
-from swarm_hook_core.check.denial import Denial, Loss
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree

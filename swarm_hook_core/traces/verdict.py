@@ -4,7 +4,7 @@ import os
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.check.denial import Denial, Loss
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 

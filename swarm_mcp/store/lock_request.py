@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
 
-    from swarm_hook_core.check.denial import Denial
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.repository import Tree
     from swarm_mcp.domain.session import Session
 else:

@@ -80,8 +80,12 @@ class Check:
 
     def _report(self) -> None:
         denial = self.denial
-        held = denial and (denial.loss.held if denial.loss else denial.held)
-        if denial is None or held is None:
+        if denial is None:
+            return
+        held = denial.held
+        if denial.loss is not None:
+            held = denial.loss.held
+        if held is None:
             return  # it could not be checked
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.call.session_id)

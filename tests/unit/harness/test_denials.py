@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_hook_core import brief_reason, storms
-from swarm_hook_core.check.denial import Denial as Refusal
+from swarm_hook_core.decision import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.collision import _strictly
 from swarm_hook_core.wording import holder, reason

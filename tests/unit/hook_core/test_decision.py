@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 
 from swarm_hook_core.check import Writes
-from swarm_hook_core.check.denial import Denial
 from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
+from swarm_hook_core.decision import Denial
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Held, Session
 from swarm_hook_core.paths import key_of

@@ -1,10 +1,12 @@
-"""The reasons for which a call is denied."""
+"""The decision about a call: a Verdict, and the Denial or the Loss in it."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held, Peers, Session
 
 
@@ -46,7 +48,7 @@ class Denial:
 
     __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")
 
-    def __init__(self, path: str, held: "Held | None", reason: str, certain: bool = True, loss: "Loss | None" = None):
+    def __init__(self, path: str, held: "Any", reason: str, certain: bool = True, loss: "Any" = None):
         self.path = path
         self.held = held
         self.loss = loss
@@ -59,6 +61,41 @@ class Denial:
     @property
     def file(self) -> str:
         return self.path if self.held is None or self.held.pattern else self.held.file
+
+
+class Verdict:
+    """The answer to a call.
+
+    denial   the Denial, or None if the call may go ahead
+    notice   words for the model; may be empty
+    watched  locks whose files are compared after the call
+    failed   True if the call could not be checked
+    plan     the kernel's plan while the call runs (``kernel.plans``), or None
+    entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
+    owners   messages to the owners of overwritten changes (``Trail.owners``)
+    """
+
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
+
+    def __init__(
+        self, denial: "Denial | None" = None, notice: str = "", watched: "list[Held] | tuple[Held, ...]" = (),
+        failed: bool = False,
+    ):  # fmt: skip
+        self.denial = denial
+        self.notice = notice
+        self.watched = watched
+        self.failed = failed
+        self.plan: Plan | None = None
+        self.entry = ""
+        self.owners: list[Any] = []
+
+    def add(self, found: "Verdict") -> None:
+        """Take over the findings of one more rule."""
+        self.denial = found.denial or self.denial
+        self.notice = "\n".join(filter(None, (self.notice, found.notice)))
+        self.watched = found.watched or self.watched
+        self.plan = found.plan or self.plan
+        self.owners = found.owners or self.owners
 
 
 def of_lock(
