@@ -110,6 +110,8 @@ def _class(text: str, at: int, git: bool, fold: bool) -> tuple[Any, int] | None:
 
     Git's raises PatternUnreadable then.
     """
+    if text.find("]", at) < 0 and not git:  # many that are not closed must not be read to the end each
+        return None
     negated = text[at : at + 1] in ("!", "^")
     at += negated
     ranges: list[tuple[int, int]] = []
@@ -118,8 +120,10 @@ def _class(text: str, at: int, git: bool, fold: bool) -> tuple[Any, int] | None:
     while at < len(text):
         if text[at] == "]" and at > first:
             return _class_item(ranges, tests, negated, git), at + 1
-        name, closed, _ = text[at + 2 :].partition(":]")
-        if text.startswith("[:", at) and closed:
+        name = closed = ""
+        if text.startswith("[:", at):
+            name, closed, _ = text[at + 2 :].partition(":]")
+        if closed:
             if git:
                 ranges += _class_ranges(name, fold)
             elif name in _SHELL_CLASSES:
