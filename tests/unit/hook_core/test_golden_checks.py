@@ -49,7 +49,8 @@ class Scene:
         self.is_within = False
         self.started: list[list[str]] = []
         monkeypatch.setattr("swarm_hook_core.spawn.start_detached", self.started.append)
-        monkeypatch.setattr(coordinator, "command", lambda: ["/nowhere/swarm-mcp"])
+        for module in (coordinator, *LOADED_BEFORE):
+            monkeypatch.setattr(module, "command", lambda: ["/nowhere/swarm-mcp"])
         monkeypatch.setattr("swarm_hook_core.traces.meetings.WAIT_SECONDS", 0.02)
         monkeypatch.setattr("swarm_hook_core.sessions.DEADLINE_SECONDS", 60.0)
         ready_store()
