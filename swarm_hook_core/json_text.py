@@ -16,6 +16,7 @@ except ImportError:  # an interpreter other than CPython
 
     make_encoder = make_scanner = None  # type: ignore[assignment,misc]  # to the stubs they are classes
 
+__all__ = ["LEVELS", "NotJson", "dumps", "loads", "loads_object", "loads_outer", "pruned", "quote", "shallow"]
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
 LARGE = 1024 * 1024  # characters of a document
 CHUNK = 65536  # characters of a very deep document that are looked at together

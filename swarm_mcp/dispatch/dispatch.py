@@ -446,7 +446,7 @@ def _has_tree(plan: Planned, work: DispatchTask) -> bool:
     return plan.request.worktree or task_trees.of_task(plan.cwd, work.task.id) is not None
 
 
-def _answered(plan: Planned, work: DispatchTask, status: str, **more) -> Answered:
+def _answered(plan: Planned, work: DispatchTask, status: str, **more: Any) -> Answered:
     answer = {"status": status, "task_id": work.task.id, "task": work.task, **more}
     if plan.warnings:
         answer["warnings"] = list(plan.warnings)

@@ -73,7 +73,7 @@ def decide(work: Work) -> dict[str, Any]:
     else:
         settings = {}
 
-    def answer(promote: bool, reason: str, precedence: str = "", **more) -> dict[str, Any]:
+    def answer(promote: bool, reason: str, precedence: str = "", **more: Any) -> dict[str, Any]:
         shown: dict[str, Any] = {"promote": promote}
         if promote:
             shown["mode"] = "link" if more.get("identifier") else "create"

@@ -201,7 +201,7 @@ def mode_of(run: Run) -> str:
     """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
     mode = _asked_of(run).get("mode")
     if mode in MODES:
-        return mode
+        return str(mode)
     return EDIT
 
 

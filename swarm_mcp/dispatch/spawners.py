@@ -9,6 +9,7 @@ import sys
 from typing import Any, NamedTuple, Protocol
 
 from swarm_hook_core.labels import token
+from swarm_hook_core.spawn import Result
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import Store
@@ -76,7 +77,7 @@ def ignored_in(placement: dict[str, Any], names: tuple[str, ...]) -> dict[str, A
     return {}
 
 
-def printed_by(done, program: str, asked: str, variable: str) -> str:
+def printed_by(done: Result, program: str, asked: str, variable: str) -> str:
     """Return the output of a multiplexer's command. Raises SpawnFailed if it failed or is missing.
 
     `done`: the finished process; `asked`: its words, as complaints name them; `variable`: the setting for another
@@ -90,7 +91,7 @@ def printed_by(done, program: str, asked: str, variable: str) -> str:
     if done.code != 0:
         lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
         raise SpawnFailed(f"{asked} failed: {lines[0][:200] if lines else f'exit code {done.code}'}")
-    return done.stdout
+    return str(done.stdout)
 
 
 def shown_name(text: str) -> str:
@@ -132,7 +133,8 @@ def spawner(name: str) -> Spawner:
     module, kind = SPAWNERS[name]
     full = f"swarm_mcp.dispatch.{module}"
     __import__(full)
-    return getattr(sys.modules[full], kind)()
+    made: Spawner = getattr(sys.modules[full], kind)()
+    return made
 
 
 KIND = "spawn_shell"

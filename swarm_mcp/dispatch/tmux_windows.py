@@ -13,7 +13,7 @@ import time
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import start_time
-from swarm_hook_core.spawn import run
+from swarm_hook_core.spawn import Result, run
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, Processes, environment, require_startable
@@ -120,13 +120,13 @@ class _Tmux:
 
     def tries(self, *words: str) -> bool:
         """Run the command; return True for success."""
-        return self._run(words).code == 0
+        return bool(self._run(words).code == 0)
 
     def ask(self, *words: str) -> str:
         """Run the command and return its output. Raises SpawnFailed."""
         return printed_by(self._run(words), self.program, f"tmux {words[0]}", "SWARM_TMUX_BIN")
 
-    def _run(self, words: tuple[str, ...]):
+    def _run(self, words: tuple[str, ...]) -> Result:
         # A server started here outlives us, and hands its environment to every later window.
         foreign = [word for name in os.environ if is_foreign(name) for word in ("-u", name)]
         return run([*(["env", *foreign, f"{OUTLIVES}=1"] if foreign else []), self.program, *words], SECONDS)
@@ -145,7 +145,7 @@ class _Pipe:
             raise SpawnFailed(f"the state folder cannot be used: {error}") from None
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         os.remove(self.path)
         os.rmdir(self._folder)
 

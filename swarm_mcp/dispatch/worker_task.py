@@ -21,6 +21,7 @@ from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 PAUSE_SECONDS = 30.0  # between two reports
@@ -36,7 +37,7 @@ WORDLESS = "(it ended well, and said nothing)"
 class Progress:
     """Listens to a run; any thread may tell it of events."""
 
-    def __init__(self, harness: str, clock=time.monotonic):
+    def __init__(self, harness: str, clock: Callable[[], float] = time.monotonic):
         self._harness = harness
         self._clock = clock
         self._said = self._calls = 0
@@ -204,7 +205,8 @@ class WorkerTask:
         task = self.task()
         if task and task.status == IN_PROGRESS and task.assignee == self.me.id:
             return task
-        return claim(self.store, self.me, self.assignment.task_id, ignore_unread=True)["task"]
+        begun: Task = claim(self.store, self.me, self.assignment.task_id, ignore_unread=True)["task"]
+        return begun
 
     def report(self, task: Task, text: str, **more: object) -> None:
         """Report how far the task is; `more` as ``report_progress`` has it. An empty text reports nothing."""

@@ -22,7 +22,7 @@ from swarm_mcp.runtimes.profiles import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, BinaryIO
 
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
@@ -155,7 +155,7 @@ def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
     return Check("version", INFO, lines[0][:200])
 
 
-def _beginning(file) -> str:
+def _beginning(file: BinaryIO) -> str:
     file.seek(0)
     return file.read(4096).decode("utf-8", "replace")
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.harness import leftover_processes
-from swarm_mcp.harness.environment import RUN_ID
 from swarm_mcp.harness.keeper import Keeper
+from swarm_mcp.harness.leftover_processes import RUN_ID
 from swarm_mcp.harness.reaper import GATE, Reaper, pipes_of
 
 PATIENCE_SECONDS = 0.5  # seconds for MCP servers and pipes to close down after the child
@@ -231,7 +231,7 @@ class StopRequest:
     signal handler may interrupt the thread that holds it.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.reason: tuple[str, str] | None = None
         self.handle, self._bell = os.pipe()
         os.set_blocking(self._bell, False)
@@ -253,7 +253,7 @@ class StopRequest:
             os.close(bell)
             os.close(handle)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.close()  # not before: a late signal would ring a bell that is something else by then
 
 

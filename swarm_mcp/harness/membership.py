@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from swarm_hook_core import faults
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
@@ -84,7 +84,7 @@ class Membership:
         self._quietly(self._end)
         self._close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._close()
 
     def _close(self) -> None:
@@ -117,7 +117,7 @@ class Membership:
             )
         )
 
-    def _quietly(self, step) -> None:
+    def _quietly(self, step: Callable[[Store], object]) -> None:
         with self._taking_turns:
             try:
                 # Kept, since to open a store takes three times as long as a sign of life; threads take turns with it.
@@ -209,7 +209,7 @@ BEAT_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def joined(membership) -> Iterator[None]:
+def joined(membership: Any) -> Iterator[None]:
     """Hold a place in the swarm during the block; `membership` None does nothing. Raises the errors of `join`.
 
     A thread sends the heartbeats: the store may block it, and the child's pipes must not fill meanwhile.
@@ -232,7 +232,7 @@ def joined(membership) -> Iterator[None]:
             faults.record(RUNTIME, "leave", faults.describe(error))
 
 
-def _beat(membership, over: threading.Event) -> None:
+def _beat(membership: Any, over: threading.Event) -> None:
     beat = getattr(membership, "beat", None)
     while beat and not over.wait(BEAT_SECONDS):
         try:

@@ -155,7 +155,7 @@ class Narrator:
             return False
         if entry["kind"] != "assistant" or not self._has_said:
             return False
-        return _digest(entry["text"]).digest() == self._said.digest()
+        return bool(_digest(entry["text"]).digest() == self._said.digest())
 
 
 MOST_NAMED = 12
@@ -196,12 +196,12 @@ def _message_of(text: str) -> str:
     return text
 
 
-def _digest(text: str):
+def _digest(text: str) -> Any:
     """Return a digest that tells the words of `text` from others, at any length."""
     found = hashlib.blake2b()
     _add_words(found, text)
     return found
 
 
-def _add_words(digest, text: str) -> None:
+def _add_words(digest: Any, text: str) -> None:
     digest.update("".join(f"{word}\n" for word in text.split()).encode("utf-8", "surrogatepass"))

@@ -276,7 +276,7 @@ def cost_of(found: object) -> Cost:
 def added(one: Cost, other: Cost) -> Cost:
     """Return the sum of two runs' costs; a figure unknown in one of them is unknown."""
 
-    def both(name: str):
+    def both(name: str) -> Any:
         figures = [getattr(cost, name) for cost in (one, other)]
         if None in figures:
             return None
@@ -333,7 +333,7 @@ def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
     return None
 
 
-def _figure(value: object, whole: bool = True):
+def _figure(value: object, whole: bool = True) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15:
         return None
     if whole:
@@ -341,7 +341,7 @@ def _figure(value: object, whole: bool = True):
     return float(value)
 
 
-def _less(counted, before):
+def _less(counted: Any, before: Any) -> Any:
     if counted is None or before is None or counted < before:  # a smaller one was counted from the beginning
         return counted
     if isinstance(counted, int):

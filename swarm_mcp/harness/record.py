@@ -205,7 +205,7 @@ RUNTIME = "swarm-run"  # in the fault log
 class EventSink:
     """The record and the listeners of one run. Listeners are called in the run's own thread, in order."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.scrubber = Scrubber()
         self.record: Record | None = None
         self._events: list[Callable[[Event], object]] = []

@@ -96,7 +96,8 @@ def register(adapter: HarnessAdapter) -> None:
 def _of_this_package(name: str) -> HarnessAdapter:
     module, kind = ADAPTERS[name]
     __import__(module)
-    return getattr(sys.modules[module], kind)()
+    made: HarnessAdapter = getattr(sys.modules[module], kind)()
+    return made
 
 
 def _of_another(entry: EntryPoint) -> HarnessAdapter:

@@ -56,13 +56,11 @@ class Run:
         query: Query,
         *,
         record_folder: str = "",
-        membership=None,
+        membership: Any = None,
         previous: dict[str, Any] | None = None,
     ):
         if isinstance(adapter, str):
             adapter = registry.get(adapter)
-        else:
-            adapter = adapter
         query = normalized(query)
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
@@ -302,14 +300,14 @@ class Run:
     def _new_record(self) -> Record:
         return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)
 
-    def _tools(self):
+    def _tools(self) -> Any:
         if not self._query.client_tools:
             return contextlib.nullcontext()
         from swarm_mcp.harness.client_tools import ToolServer
 
         return ToolServer(self._query.client_tools)
 
-    def _equipped(self, tools) -> Query:
+    def _equipped(self, tools: Any) -> Query:
         """The query with all servers and skills that the child gets."""
         from swarm_mcp.harness.client_tools import with_tools
         from swarm_mcp.harness.plugin import skill_folders
@@ -341,11 +339,11 @@ class Run:
 
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-_live: weakref.WeakSet = weakref.WeakSet()
+_live: weakref.WeakSet[Run] = weakref.WeakSet()
 
 
 @contextlib.contextmanager
-def ended_by_signals(*runs) -> Iterator[list[int]]:
+def ended_by_signals(*runs: Run) -> Iterator[list[int]]:
     """Abort `runs` on SIGINT, SIGTERM and SIGHUP while the block runs, instead of ending this process.
 
     Gives a list of the signals that came. Only for the main thread.
@@ -367,7 +365,7 @@ def ended_by_signals(*runs) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def ended_at_exit(run) -> None:
+def ended_at_exit(run: Run) -> None:
     """Abort `run` and wait for it, should this process end first."""
     if not _live:
         atexit.register(_end_all)

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from swarm_hook_core import faults
@@ -125,7 +125,7 @@ class RunAttempt:
             self.notes.append(words)
             return argv
 
-    def _scrubber(self, own) -> Scrubber:
+    def _scrubber(self, own: Mapping[str, str]) -> Scrubber:
         query = self._query
         servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
         return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)

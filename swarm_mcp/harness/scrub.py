@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swarm_mcp.folders import git_root
+from swarm_hook_core.paths import git_root
 
 SHORTEST = 12  # characters of a variable's value; shorter ones are words that stand everywhere
 SHORTEST_PASSWORD = 6  # characters of a password inside an address; its place marks it as one
@@ -194,7 +194,7 @@ class Scrubber:
             if changed != text:
                 return changed  # shapes in the next round, around the markers
         for name, _, pattern in kinds:
-            changed = pattern.sub(f"[REDACTED:{name}]", text)
+            changed = str(pattern.sub(f"[REDACTED:{name}]", text))
             if changed != text:
                 return changed
         return text

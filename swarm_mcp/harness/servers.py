@@ -118,7 +118,7 @@ def _plain(text: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda m: m.group() if _SECRET.search(m.group(1)) else _value(m, values), text)
 
 
-def _value(match: re.Match, values: Mapping[str, str]) -> str:
+def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
     default = match.group(2)
     return values.get(match.group(1)) or (match.group() if default is None else default)
 

@@ -19,7 +19,7 @@ COARSE_TURNS = (12, 24)
 class ToolLoopGuard:
     """The last calls of one run."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._calls: deque[tuple[str, bool]] = deque(maxlen=WINDOW)
         self._warned: set[tuple[str, ...]] = set()
 

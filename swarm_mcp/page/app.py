@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qsl
 
@@ -82,7 +82,7 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
         return StreamingResponse(live.stream(), media_type="text/event-stream")
 
     @asynccontextmanager
-    async def lifespan(_app: Starlette):
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         # Until a browser has asked, the store is opened and the templates are read.
         warming = asyncio.create_task(
             looker.ask(lambda _store: [*map(templates.get_template, templates.list_templates())])

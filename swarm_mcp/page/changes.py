@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.overview.edits import Edit, edits, journal_marks
@@ -34,7 +34,7 @@ class Edited:
         self._viewer = viewer
         self._changed = changed
         self._found: dict[str, _Found] = {}
-        self._asked: dict[str, asyncio.Task] = {}
+        self._asked: dict[str, asyncio.Task[Any]] = {}
         self._wanted: dict[str, float] = {}  # scope -> when a page last asked for it
         self._again: dict[str, asyncio.TimerHandle] = {}
 

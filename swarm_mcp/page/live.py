@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from swarm_mcp.server.store_watcher import StoreWatcher
 
@@ -26,7 +27,7 @@ class Live:
         self.listeners = 0
         self._outside = outside
         self._store = StoreWatcher()
-        self._task: asyncio.Task | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._next = asyncio.Event()
         self._wake = asyncio.Event()
         self._files: dict[str, tuple[Callable[[], object], object, float]] = {}

@@ -7,7 +7,7 @@ width, positions across it in pixels: the drawing is as wide as its page, and it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from swarm_mcp.overview.lines import Line
@@ -212,7 +212,7 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
     return Picture(lanes, passages, _ticks(shown.since, shown.until, x), y, more)
 
 
-def _ticks(since: int, until: int, x) -> list[Tick]:
+def _ticks(since: int, until: int, x: Callable[[float], float]) -> list[Tick]:
     length = until - since
     step = next((one for one in _STEPS if length / one <= _MOST_TICKS), 86400)
     if step < 60:

@@ -86,7 +86,7 @@ def _elected() -> int | None:
             time.sleep(0.05)
 
 
-def _connected(server: str, name: str):
+def _connected(server: str, name: str) -> Any:
     from swarm_mcp.team.server import TeamServer  # loads psycopg, after the agent listens
 
     return TeamServer(server, name)

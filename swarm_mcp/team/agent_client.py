@@ -58,7 +58,7 @@ def confirm(
         answer = _ask(asked, seconds, seconds + settle_seconds)
     except OSError as error:
         return {"answer": UNREACHABLE, "error": _why(error)}
-    return {"answer": answer.get("answer", UNREACHABLE), **answer}
+    return _confirmation(answer)
 
 
 def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_SECONDS) -> Confirmation:
@@ -72,7 +72,13 @@ def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_S
         answer = _ask({"ask": "confirm", "documents": documents, "seconds": seconds}, seconds, seconds)
     except OSError as error:
         return {"answer": UNREACHABLE, "error": _why(error)}
-    return {"answer": answer.get("answer", UNREACHABLE), **answer}
+    return _confirmation(answer)
+
+
+def _confirmation(answer: dict[str, Any]) -> Confirmation:
+    found: Any = {"answer": answer.get("answer", UNREACHABLE), **answer}
+    made: Confirmation = found
+    return made
 
 
 def poke() -> None:
@@ -97,7 +103,8 @@ def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool 
     With `machines` the agent keeps a list of machines for a while.
     """
     try:
-        return _ask({"ask": "status", "machines": machines}, seconds if starts else 0.0, seconds)
+        found: dict[str, Any] = _ask({"ask": "status", "machines": machines}, seconds if starts else 0.0, seconds)
+        return found
     except OSError:
         return None
 

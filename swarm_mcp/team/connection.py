@@ -16,7 +16,7 @@ from swarm_mcp.errors import TeamRefused, TeamUnreachable
 
 TYPE_CHECKING = False
 try:
-    import psycopg
+    import psycopg as psycopg  # for the modules that come by it, after this check
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError:
     from swarm_mcp.installation import extra_command
@@ -49,7 +49,7 @@ _FOR_GOOD = (
 )
 
 
-class TimedConnection(psycopg.Connection):
+class TimedConnection(psycopg.Connection):  # type: ignore[misc]
     """A connection with a deadline for its calls: `until` (``clock.now``), or None. A missed deadline breaks it."""
 
     until: float | None = None
@@ -61,7 +61,7 @@ class TimedConnection(psycopg.Connection):
         return super().wait(_timed(gen, self.until), 0.05, **more)
 
 
-def _timed(gen: Any, until: float) -> Generator:
+def _timed(gen: Any, until: float) -> Generator[Any, Any, Any]:
     """Pass on the waits of `gen`, until the deadline."""
     try:
         wanted = next(gen)
@@ -133,7 +133,10 @@ def connect(server: str, user: str | None = None, password: str | None = None) -
 
 
 def _connected(given: dict[str, Any]) -> TimedConnection:
-    return TimedConnection.connect(make_conninfo(**given), autocommit=True, connect_timeout=CONNECT_SECONDS)
+    made: TimedConnection = TimedConnection.connect(
+        make_conninfo(**given), autocommit=True, connect_timeout=CONNECT_SECONDS
+    )
+    return made
 
 
 def _from_keyring(server: str) -> str:
@@ -144,7 +147,7 @@ def _from_keyring(server: str) -> str:
     password = keyring.get_password(KEYRING_SERVICE, described(server))
     if not password:
         raise psycopg.OperationalError("no password supplied: ~/.pgpass, the service file and the keyring have none")
-    return password
+    return str(password)
 
 
 def _read(server: str) -> dict[str, Any]:

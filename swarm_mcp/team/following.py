@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from swarm_mcp.store import Store
     from swarm_mcp.team.agent_client import Confirmation
+    from swarm_mcp.team.comparison import Difference, Place
     from swarm_mcp.team.protocol import (
         AcquireAnswer,
         BeatAnswer,
@@ -351,7 +352,7 @@ class Following:
         elif not version and documents.version(ref) == one["seen"]:
             documents.take_gone({**row, "version": one["seen"]})
 
-    def _unknown(self, found) -> bool:
+    def _unknown(self, found: Difference) -> bool:
         """Return True if a session in the change is still unknown to the server."""
         named = {claim.session for claim in found.acquires} | {place.row.instance_id for place in found.waits}
         return not named <= self._joined.keys()
@@ -404,14 +405,15 @@ class Following:
             return True
         return False  # stale, and by now seen; or its session had to join: once more
 
-    def _wait_later(self, place) -> bool:
+    def _wait_later(self, place: Place) -> bool:
         row = place.row
+        mode: Any = row.mode
         if row.until is None:
             left = None
         else:
             left = max(0.0, row.until - clock.now())
         answer = self._server.wait(
-            self.repository, row.instance_id, str(row.ticket), place.wants, row.mode, row.agent, left,
+            self.repository, row.instance_id, str(row.ticket), place.wants, mode, row.agent, left,
             self.replica.version, self.replica.mark,
         )  # fmt: skip
         if answer["ok"]:

@@ -339,9 +339,14 @@ class Replica:
                 if lock.machine is not None and keeps_out(
                     lock, row.instance_id, row.agent or "", row.mode or EXCLUSIVE
                 ):
-                    told: Any = {"session": lock.instance_id, "agent": lock.agent or "", "mode": lock.mode or EXCLUSIVE}
+                    told: Any = {
+                        "session": lock.instance_id,
+                        "agent": lock.agent or "",
+                        "mode": lock.mode or EXCLUSIVE,
+                    }
                     told.update(machine=lock.machine, label=lock.owner_label or "", fence=lock.team_fence)
-                    return told
+                    winner: LockRow = told
+                    return winner
         return None
 
     def give_way(self, lock: Lock, row: LockRow) -> None:

@@ -149,7 +149,7 @@ class TeamServer:
         self, repository: str, locks: list[tuple[int, int | None]], reason: str = "released", seconds: float = SECONDS
     ) -> int:
         values = (*self._who(self._known(repository)), dumps(locks), reason)
-        return self._asking.call("release", values, seconds, tells=True)
+        return int(self._asking.call("release", values, seconds, tells=True))
 
     def transfer(
         self, repository: str, lock: int, fence: int, to_session: str, seconds: float = SECONDS
@@ -175,7 +175,7 @@ class TeamServer:
             values = (greeted.key, self.machine, greeted.epoch, version, slice_, greeted.evidence("mirror"))
             answer = self._settling.call("settle", values, slice_ + SECONDS)
             if answer["ok"] or answer.get("why"):
-                return answer["ok"]
+                return bool(answer["ok"])
             greeted.note(answer["lagging"], is_all=False)
             if clock.now() >= end:
                 return False
@@ -191,11 +191,11 @@ class TeamServer:
         return cast("protocol.WaitAnswer", self._asking.call("wait", values, seconds, tells=True))
 
     def leave(self, repository: str, numbers: list[int], seconds: float = SECONDS) -> int:
-        return self._asking.call("leave", (*self._who(self._known(repository)), numbers), seconds, tells=True)
+        return int(self._asking.call("leave", (*self._who(self._known(repository)), numbers), seconds, tells=True))
 
     def end(self, repository: str, sessions: list[str], reason: str = "ended", seconds: float = SECONDS) -> int:
         values = (*self._who(self._known(repository)), sessions, reason)
-        return self._asking.call("end_sessions", values, seconds, tells=True)
+        return int(self._asking.call("end_sessions", values, seconds, tells=True))
 
     def reap(self, repository: str, seconds: float = SECONDS) -> list[str]:
         """Remove the remains of silent sessions, and return their ids. Without silent ones, the server is not asked."""
@@ -203,7 +203,7 @@ class TeamServer:
         silent = greeted.evidence("session")
         if silent == "{}":
             return []
-        return self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True)
+        return list(self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True))
 
     # -------------------------------------------------------------- documents
 

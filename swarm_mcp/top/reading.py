@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.domain import task as states
@@ -37,7 +37,7 @@ EDIT_SECONDS = 20.0  # Seconds after which uncommitted changes are read anew wit
 class Reader:
     """Reads pictures for one viewer, in the scope where it stands. One thread at a time."""
 
-    def __init__(self, scope: str, args):
+    def __init__(self, scope: str, args: Any):
         self._scope, self._args = scope, args
         self._places = tables.Places(here())
         self._store: Store | None = None

@@ -18,6 +18,7 @@ from swarm_mcp.top.picture import Column, Held, Row, Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 LONGEST = 400  # characters of a cell
@@ -153,7 +154,7 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
     return rows
 
 
-def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
+def work(tasks: list[Task], runs: list[Run], called: Callable[[str], str], at: int) -> list[Row]:
     """Return one row for each task, with its newest worker, and for each worker without one. `called` returns a
     session's name.
     """

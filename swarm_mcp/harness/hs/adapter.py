@@ -178,7 +178,7 @@ is its prompt."""
             state["reading"] = hs_session.Reading(path, state.get("skip", 0))
             more = {name: state[name] for name in ("model", "provider") if state.get(name)}
             told.append(events.session_init(os.path.basename(path.rstrip("/")), **more))
-        return told + state["reading"].news()
+        return [*told, *state["reading"].news()]
 
     def _facts(self, state: dict[str, Any], seen: hs_session.Reading) -> dict[str, Any]:
         model = seen.model or state.get("model")
