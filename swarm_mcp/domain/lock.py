@@ -23,16 +23,16 @@ class Lock(Record):
     content       the holder's note
     created_at    Unix seconds, as is `expected_end`
     path_key      the path's key; for a pattern the key of the folder that holds all covered files
-    mode          ``shared``, `AUTO`, None for exclusive
-    agent         the subagent that holds it, None for the session with all its agents
-    pattern       as it was given, relative to `base`, the key of a folder; None for a path
-    ttl           seconds of its lease, None without one; `renewed`, `booted`, `wall_until` tell since when (``clock``)
+    mode          ``shared``, `AUTO`, or empty for exclusive
+    agent         the subagent that holds it; empty for the session with all its agents
+    pattern       as it was given, relative to `base`, the key of a folder; empty for a path
+    ttl           seconds of its lease, if it has one; `renewed`, `booted`, `wall_until` tell its beginning (``clock``)
     fence         the number of the grant
     repository    its name in its repository, if it holds in every work tree of that
-    machine       of a replica's row the machine on which it was taken; None for a lock taken on this one
-    team_fence    the number of the grant in the team; None while the team has not confirmed it, or has no part in it
+    machine       of a replica's row the machine on which it was taken; empty for a lock taken on this one
+    team_fence    the number of the grant in the team, once the team has confirmed it
     takes         grants in the team that were taken for it by force, until the team knows: ``number:fence`` each
-    owner_label   the label of the session that holds it; `owner_id` is None if that is not registered any more
+    owner_label   the label of the session that holds it; `owner_id` is empty if that is not registered any more
     """
 
     __slots__ = ()
@@ -69,7 +69,7 @@ class Lock(Record):
 class Waiter(Record):
     """A place in the line for locks: the waiter, its wanted `reaches`, since and until when (``clock.now``).
 
-    `machine` as of a lock; `team_ticket`: the place in the team's line, None while it has no place there.
+    `machine` as of a lock; `team_ticket`: the place in the team's line, if it has one.
     """
 
     __slots__ = ()
@@ -97,7 +97,7 @@ class Waiter(Record):
 class Denial(Record):
     """A refusal that its session is still to be told about, once the file is free.
 
-    `times`: of a storm, the number of refusals when its holder, or a person, was last told, else None. `label`,
+    `times`: of a storm, the number of refusals at the last notice to its holder or to a person. `label`,
     `holder_label`: of the two sessions, if they were asked for.
     """
 

@@ -16,12 +16,12 @@ ABANDONED = "its supervisor was killed"
 
 
 class Run(Record):
-    """One run: `session_params`, `usage` and `result` are dicts or None; times in Unix seconds.
+    """One run: `session_params`, `usage` and `result` are dicts, if known; times in Unix seconds.
 
     instance_id     its session
     control         the order to its supervisor (`CONTROLS`)
     record          path of the file with the record of the run
-    supervisor_pid  with `supervisor_start` the process that answers for it; so ``child_`` and ``client_``
+    supervisor_pid  with `supervisor_start` its supervisor's process; so ``child_`` and ``client_``
     """
 
     __slots__ = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.domain.record import Record
 
-RUN_RUNTIME = "run"  # of the session of a run whose child has not reported one of its own
+RUN_RUNTIME = "run"  # of the session of a run before its child has reported one of its own
 DETACHED = "detached"  # of a session that is there for its locks alone, without any process: it goes with the last
 TEAM = "team"  # of a session of another machine; only that machine can end it
 STALE_SECONDS = 30  # without a heartbeat, where that is all there is of a session
@@ -19,8 +19,8 @@ class Session(Record):
     pid            of its client, else of the process that registered it
     registered_at  Unix seconds, as are `heartbeat` and `lease_until`
     adopted        1 if only heartbeats prove it alive (the contract's sessions without a lease)
-    runtime        the kind of client, None for a session that no hook has reported; so are the columns after it
-    client_pid     with `client_start` the process whose end ends the session; `other_clients` have it open too
+    runtime        the kind of client; this column and those after it are empty until a hook reports the session
+    client_pid     with `client_start` the process that ends the session with its own end; `other_clients` have it open too
     last_seen      Unix seconds of its last sign of life
     """
 

@@ -1,4 +1,4 @@
-"""Commits whose hooks put unstaged changes aside, beside other sessions with such changes."""
+"""Commits with hooks that put unstaged changes aside, beside other sessions with such changes."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Scene:
         time.sleep(0.02)
 
     def denied_before(self, times: int, tool: str, given: dict[str, Any]) -> None:
-        """Have this session make the same call, which is denied, some times."""
+        """Have this session make the same call, denied each time, some times."""
         for _ in range(times):
             self.hook(tool, given)
 
@@ -105,7 +105,7 @@ class Scene:
             store.messages.send(self.peer, self.me.id, "are you done with it?")
 
     def kernel(self) -> None:
-        """Have the kernel hold what others have locked, and this session's shells look for it."""
+        """Have the kernel hold the locks of others, and this session's shells look for it."""
         self.env(SWARM_KERNEL="1")
         (self.work / "fix.py").write_text("import json\n[open(n, 'w') for n in json.load(open('names.json'))]\n")
         with self.monkeypatch.context() as patched:
@@ -158,7 +158,7 @@ class Scene:
         return found
 
     def plain(self, value: Any) -> Any:
-        """`value` without what differs from run to run and from machine to machine."""
+        """Return `value` without the parts that vary between runs and machines."""
         if isinstance(value, dict):
             return {self.plain(key): self.plain(one) for key, one in sorted(value.items())}
         if isinstance(value, list):
@@ -249,7 +249,7 @@ def breaks(place: str, error: type[Exception] = RuntimeError) -> Before:
     return lambda scene: scene.breaks(f"swarm_hook_core.{place}", error)
 
 
-# name -> (what was before, the call)
+# name -> (the preparation, the call)
 CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     # a client's own tools
     "edit alone": (nothing, EDIT),
@@ -269,7 +269,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "patch alone": (by_codex, _patch()),
     "patch of a locked file": (all_of(locked, by_codex), _patch()),
     "patch beside a change": (all_of(changed, by_codex), _patch()),
-    # what others have changed
+    # changes of others
     "edit of a changed file": (changed, EDIT),
     "edit of a changed file, strict": (all_of(changed, strict), EDIT),
     "edit of a file about to change": (lambda s: s.peer_writes(is_made=False), EDIT),
@@ -314,7 +314,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "MCP write of a changed file": (changed, ("mcp__fs__write_file", {"path": "notes.md", "content": "x"})),
     "MCP read beside a lock": (locked, ("mcp__fs__read_file", {"path": "notes.md"})),
     "MCP git beside a change": (changed, ("mcp__git__git_reset", {"repo_path": "."})),
-    # what only a person does
+    # actions for persons only
     "edit of swarm's settings": (nothing, ("Edit", {"file_path": "{config}", "old_string": "a", "new_string": "b"})),
     "shell write of swarm's settings": (nothing, bash("cd {folder}; echo > config.json")),
     "removing the store": (elsewhere, bash("rm {store}")),
@@ -343,7 +343,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "stale team beside a lock": (all_of(elsewhere, lambda s: s.team(-1)), EDIT),
     "team that fails": (all_of(lambda s: s.team(-1), breaks("team_freshness.concern")), EDIT),
     "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team_freshness.concern")), EDIT),
-    # what goes wrong
+    # faults
     "traces that fail": (all_of(changed, breaks("traces.verdict.judge")), WRITE),
     "traces that fail, closed": (all_of(changed, closed, breaks("traces.verdict.judge")), WRITE),
     "locks that fail": (all_of(locked, breaks("lookup.Peers.on")), EDIT),
@@ -380,7 +380,7 @@ def _filled(value: Any, scene: Scene) -> Any:
 
 
 def played(name: str, scene: Scene) -> dict[str, Any]:
-    """What comes of a case: the answer, and what differs in the state folder afterwards."""
+    """Return the result of a case: the answer, and the changes in the state folder."""
     before, (tool, given) = CASES[name]
     before(scene)
     del scene.started[:]

@@ -44,7 +44,7 @@ def ends_well(child: subprocess.Popen[str], held: Path) -> None:
 
 
 def refused_for(child: subprocess.Popen[str], held: Path, seconds: float) -> None:
-    """Check that the command cannot write for so many seconds, during which the locks are looked at."""
+    """Check that the command cannot write for so many seconds, with looks at the locks meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert child.poll() is None and held.read_text() != "x\n"

@@ -19,7 +19,7 @@ GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-
 
 
 class World:
-    """A home with an installed swarm, and a guarded repository in which a session works."""
+    """A home with an installed swarm, and a guarded repository with a session in it."""
 
     def __init__(self, folder: Path):
         self.home = Path(os.environ["HOME"])

@@ -42,7 +42,7 @@ class Installed:
         bundle.write(folder, local=True)
 
     def tell(self, runtime: str, session: str, name: str, **env: str) -> str:
-        """What the hook of the captured payload `name` answers, as the client starts it."""
+        """Return the hook's answer to the captured payload `name`, started as the client does."""
         payload = {**captured(runtime, name, self.folder.parent), "session_id": session}
         command = wired_command(runtime, name.partition(".")[0])
         done = subprocess.run(
@@ -193,7 +193,7 @@ def test_a_payload_that_is_no_object_is_a_fault_and_no_more(installed: Installed
 def test_a_store_that_cannot_be_closed_is_a_fault_and_the_hook_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With another exit status the plugin's own hook would run too, and nobody has the payload any more."""
+    """With another exit status the plugin's own hook would run too, without a payload."""
     ready_store()
 
     def fail(registrar: StoreRegistrar) -> None:

@@ -19,7 +19,8 @@ def test_a_read_after_the_check_and_before_the_write_saw_nothing(tmp_path: Path,
     assert writer.checked(OVERWRITE)
     reader.turn("cat src/app.py")
     (place / "src/app.py").write_text("all new\n")
-    reader.turn("printf 'of its own\\n' > src/app.py")  # a text other than the writer's, which would destroy that
+    # another text than the writer's, so that a whole write would destroy that
+    reader.turn("printf 'of its own\\n' > src/app.py")
     assert [said.denied for said in reader.said] == [True], reader.said
 
 

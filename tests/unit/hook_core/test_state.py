@@ -1,4 +1,4 @@
-"""Where this user's state lives, and who may look at it."""
+"""The places of this user's state, and their permissions."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Reader:
 
 
 class Beside:
-    """The session `me` in a checkout in which others have written too."""
+    """The session `me` in a checkout with writes of others."""
 
     def __init__(self, here: Checkout, level: str = "keep"):
         self.here = here

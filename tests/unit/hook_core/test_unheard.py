@@ -26,7 +26,7 @@ CONFIG = RuntimeConfig(
 
 @pytest.fixture
 def editor(repo: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Asks the check about a call of the session ``me``: what it answers, empty where it is silent."""
+    """Ask the check about a call of the session ``me``. Returns its answer, empty for silence."""
 
     def ask(tool: str, agent: str = "", **tool_input: str) -> str:
         payload = {"session_id": "me", "cwd": str(repo), "hook_event_name": "PreToolUse", "tool_name": tool}

@@ -47,7 +47,7 @@ def pair(work: Path) -> tuple[Player, Player]:
     return Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
 
 
-# What a session's call is, and whether somebody holds what it would write.
+# A session's call, and True if another session holds its file.
 CALLS = {
     "a command that is not looked at": ("Bash", {"command": "ls"}, False),
     "a write": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: new.md\n+x\n*** End Patch\n"}, False),

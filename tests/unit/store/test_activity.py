@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 
 class Onlooker:
-    """A session in the midst of others, and what is new to it since the last look."""
+    """A session in the midst of others, and its news since the last look."""
 
     def __init__(self, ground: Ground, label: str = "identity:p onlooker"):
         self.ground = ground
@@ -55,7 +55,7 @@ def onlooker(ground: Ground) -> Onlooker:
     return Onlooker(ground)
 
 
-# -- what is news --------------------------------------------------------------------------------------
+# -- news --
 
 
 def test_a_file_that_is_locked_or_released(onlooker: Onlooker):
@@ -190,7 +190,7 @@ def test_a_few_tasks_are_shown_as_ever(onlooker: Onlooker):
 def server(ground: Ground):
     with Server(ground) as running:
         running.me = running.value("register", {"directory": ground.scope, "label": "identity:p waiter"})
-        running.value("swarm_status")  # what comes first loads what the rest needs
+        running.value("swarm_status")  # the first one loads modules for the rest
         yield running
 
 

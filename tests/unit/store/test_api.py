@@ -1,4 +1,4 @@
-"""What callers may rely on: each verb of each part of the store."""
+"""The guarantees of each verb of each part of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def store(ground):
 
 @pytest.fixture
 def join(store, ground):
-    """Register a session by its name, which is its label too."""
+    """Register a session by its name, also its label."""
 
     def register(name: str, label: str = "", scope: str = "", client=(0, "")):
         client = client if client[0] else (os.getpid(), start_time(os.getpid()))
@@ -913,7 +913,7 @@ def test_a_change_wakes_who_waits_for_one(store, pair):
 def test_nobody_but_the_store_knows_what_it_is_kept_in():
     """No SQL, and no way around the interface, in the coordinator outside of the store's own package.
 
-    What makes a team's server has SQL of that.
+    The set-up of a team's server is exempt.
     """
     package = Path(swarm_mcp.__file__).parent
     words = re.compile(r"\bSELECT .* FROM\b|\bPRAGMA\b|INSERT INTO|DELETE FROM|\bstore\.(database|_\w+)")

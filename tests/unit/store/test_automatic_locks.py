@@ -1,4 +1,4 @@
-"""Automatic locks: what a write has claimed is a lock to all who ask a store, until the turn ends."""
+"""Automatic locks: a write's claim is a lock to every caller of the store, until the turn ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = (os.getpid(), start_time(os.getpid()))
 
 
 class Place:
-    """One store and two sessions in it, which hooks registered; `file` as they name it."""
+    """One store and two sessions in it, registered by hooks; `file` in their spelling."""
 
     def __init__(self, store, scope: str):
         self.store, self.scope = store, scope
@@ -39,7 +39,7 @@ class Place:
         return claims.make(path, path, "codex", name, agent, "Edit", at)
 
     def locks(self, file: str = "") -> list[tuple]:
-        """Who holds the file, and how."""
+        """Return the holder of the file, and the mode."""
         return [(lock.owner_label, lock.mode) for lock in self.store.locks.on(file or self.file)]
 
     def wants(self, row, **given):
@@ -293,7 +293,7 @@ def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(place: 
 
 
 def test_a_claim_stays_until_its_lock_is_committed(place: Place):
-    """Killed in between, whoever asks next adopts it again."""
+    """After a kill in between, the next caller adopts it again."""
     place.write("ann")
     with pytest.raises(RuntimeError), place.store.database.writing() as tx:
         assert claimed.adopt_in(tx) and len(claims.standing()) == 1

@@ -1,4 +1,4 @@
-"""Whoever waits learns of every commit by any process, soon, and at no cost while nothing happens."""
+"""Waiters learn of every commit by any process, soon, and at no cost while nothing happens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 WATCHED = sys.platform.startswith("linux") or sys.platform == "darwin"
 KINDS = {"watched": events_of, "polled": FileEvents}
 COMMITS = 20
-# Commits at moments that nobody can foresee, and says when each had been made.
+# Commits at unpredictable moments, and reports the time of each.
 WRITER = """
 store = Store(arguments["path"])
 gate()
@@ -54,7 +54,7 @@ def test_a_commit_by_another_process_wakes_at_once(ground: Ground) -> None:
             while changes.wait(1.0):
                 woken.append(time.monotonic())
             (member,) = crowd.finish()
-    # A wake between the commit and its report counts as none taken.
+    # A wake between the commit and its report counts as immediate.
     took = [max(0.0, min(at for at in woken if at > done - 0.02) - done) for done in member.reports]
     assert len(took) == COMMITS
     assert statistics.median(took) < time_limit(0.05), took

@@ -50,7 +50,7 @@ patterns = st.builds(
 
 @st.composite
 def places(draw, caseless: bool, keyless: bool = False) -> dict:
-    """What a lock is on, in the columns of its row."""
+    """Return the object of a lock, in the columns of its row."""
     kind = draw(st.sampled_from(("file", "file", "folder", "pattern")))
     path = draw(paths)
     if kind == "pattern":
@@ -109,7 +109,7 @@ def fill(store: Store, rows: list[dict]) -> None:
 
 
 def compared(rows: list[dict], reach: Reach) -> list[str]:
-    """What comparing every row finds."""
+    """Return the result of comparing every row."""
     return [row["id"] for row in rows if (there := reach_in(row)) and meet(reach, there)]
 
 

@@ -42,7 +42,7 @@ def numbers(rows) -> list[int]:
 
 
 def statements(store, ask) -> int:
-    """How many questions `ask` puts to the store."""
+    """Return the number of statements of `ask`."""
     asked = []
     store.database.connection.set_trace_callback(asked.append)
     ask()

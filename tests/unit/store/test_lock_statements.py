@@ -1,4 +1,4 @@
-"""How many statements locking takes where nothing is in the way: each is time that everybody else waits."""
+"""The number of statements of an uncontended lock: all other sessions wait for each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listings in pages: every row once, whatever comes and goes meanwhile."""
+"""Listings in pages: every row once, despite changes meanwhile."""
 
 from __future__ import annotations
 

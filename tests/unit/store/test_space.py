@@ -1,4 +1,4 @@
-"""What a burst leaves behind: the file comes back to its size, the log too, and nobody is kept waiting or loses anything."""
+"""The end of a burst: the file and the log come back to their sizes, without delays and without losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_mcp.store import cleanup, database, driver, reactions, session_table,
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 
-FEW_PAGES = 40  # beside those that may be free: of events that say what was cleaned up
+FEW_PAGES = 40  # beside free ones: events of the cleaning itself
 DAY = 86400
 
 
@@ -26,7 +26,7 @@ def pages(ground: Ground) -> int:
 
 
 def burst(ground: Ground, rows: int) -> None:
-    """So many events, messages and ended tasks, all of them due."""
+    """Add so many due events, messages and ended tasks."""
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
     old = int(time.time()) - 2 * DAY
     with ground.store() as store, store.database.writing():

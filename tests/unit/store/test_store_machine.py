@@ -40,9 +40,7 @@ NAMES = st.sampled_from(("ann", "bob", "ann", "bob", "cid"))
 FILES = st.sampled_from(("a", "b"))
 KEYS = st.sampled_from(("k", "plan/latest"))
 JUMPS = st.sampled_from((1, 1, 50, 50, 125, 125, 400, 400, 700, 4000, 90_000))
-BREAKS = st.just(0) | st.integers(
-    1, 40
-)  # a statement before which the process dies; 0 and those never reached: it lives
+BREAKS = st.just(0) | st.integers(1, 40)  # a statement before which the process dies; 0 and unreached ones: it lives
 NEEDS = st.just(frozenset()) | st.frozensets(st.integers(0, 3), min_size=1, max_size=2)  # 0 is the newest task
 RARELY = st.integers(0, 3).map(lambda number: number == 3)
 LEASE = 600
@@ -51,7 +49,7 @@ EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "40"))
 
 
 class Side:
-    """A store, whose sessions, tasks and messages go by name, title and content here."""
+    """A store with sessions, tasks and messages by name, title and content."""
 
     def __init__(self, store: Store, scope: str):
         self.store, self.scope = store, scope

@@ -1,4 +1,4 @@
-"""An open store notices what becomes of its file, waits its turn to write, and holds nobody up."""
+"""An open store notices changes of its file, waits its turn to write, and delays no other process."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(gro
 
 
 def lookup(store: Store) -> float:
-    """Seconds that a question takes, at best, which is asked in turn with another."""
+    """Return the least seconds of a question, asked in turn with another."""
     took = []
     for _ in range(200):
         store.instances.live("nobody")
@@ -239,7 +239,7 @@ def test_a_turn_lasts_until_the_store_was_had_and_a_moment_longer(ground: Ground
     line = turns.Line(folder)
     while not line.first:
         line.pause()
-    for _ in range(5):  # the store is somebody else's: to wait for it takes nothing off the turn
+    for _ in range(5):  # the store is busy: waiting for it takes nothing off the turn
         time.sleep(turns.TURN)
         assert turns.is_waited_for(folder)
     line.leave()
@@ -255,7 +255,7 @@ def test_whose_turn_is_over_lets_go_first_who_waits(ground: Ground):
             pass
         assert store.database.turn_ends > 0
         store.database.turn_ends = 0.0
-        line = turns.Line(store.database.folder)  # somebody else's turn
+        line = turns.Line(store.database.folder)  # another process's turn
         while not line.first:
             line.pause()
         lines = []

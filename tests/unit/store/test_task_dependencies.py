@@ -1,4 +1,4 @@
-"""What waits for what: unblocking, cascades, and dependencies that are no longer there."""
+"""Dependencies of tasks: unblocking, cascades, and dependencies that are no longer there."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_depends_on_a_failure_is_cancelled_all_the_way_down(ground: Ground,
         assert events(store, child, "task.cascade")[0]["payload"]["dependency_status"] == how
         assert status(store, unrelated) == "blocked"
         assert len(mail(store, worker)) == before
-        # And what is asked for later is cancelled from the start, silently.
+        # A later request is cancelled from the start, silently.
         late = store.tasks.request(planner, {"type": "fix", "title": "late", "depends_on": [child["id"]]})
         assert (late["task"]["status"], late["notices"]) == ("cancelled", [])
         assert child["id"] in late["task"]["result"]
@@ -178,7 +178,7 @@ def test_upkeep_cancels_what_depends_on_a_failure_before_it_forgets_that(ground:
         first = begun(store, planner, planner, "first")
         second = request(store, planner, "second", depends_on=[first["id"]])
         third = request(store, planner, "third", depends_on=[second["id"]])
-        # A program that let it fail, and told nobody, a week ago.
+        # Another program let it fail silently, a week ago.
         ground.sql("UPDATE tasks SET status = 'failed', updated_at = updated_at - 604800 WHERE id = ?", first["id"])
         ground.sql("DELETE FROM swarm_upkeep")
         store.cleanup.clean(ground.scope) if how == "clean" else store.cleanup.some()

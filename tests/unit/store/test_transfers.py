@@ -1,4 +1,4 @@
-"""Locks that change hands: given, asked for, taken; and the guard's word to a holder that is none any more."""
+"""Locks that change hands: given, asked for, taken; and the guard's word to a former holder."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_what_the_living_hold_goes_only_by_force(ground: Ground):
         store.locks.acquire(third, "src2/g")
         with pytest.raises(LockRefused):
             store.transfers.steal(thief, "src/f")
-        with pytest.raises(LockRefused):  # what is locked below is taken by name
+        with pytest.raises(LockRefused):  # the file locked below is taken by name
             store.transfers.steal(thief, "src2/", "why", force=True)
         assert holders(store, f"{ground.scope}/src2/g") == ["third"]
         done = store.transfers.steal(thief, "src/f", "it hangs", force=True)

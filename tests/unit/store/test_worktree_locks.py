@@ -248,7 +248,7 @@ def test_a_check_loads_nothing_of_this_where_no_lock_is_of_that_kind(trees: Tree
     trees.take("main", "src/f", logical=False)
 
     called = []
-    for name in ("over", "under"):  # a fault in them would be no failure of the check, which lets pass
+    for name in ("over", "under"):  # a fault in them would not fail the check: it lets the call pass
         monkeypatch.setattr(logical, name, lambda *_words, name=name: called.append(name) or [])
     assert not trees.write("clone", "src/f") and called == []
     trees.take("main", "src/f")
