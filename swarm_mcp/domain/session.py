@@ -20,7 +20,7 @@ class Session(Record):
     registered_at  Unix seconds, as are `heartbeat` and `lease_until`
     adopted        1 if only heartbeats prove it alive (the contract's sessions without a lease)
     runtime        the kind of client; this column and those after it are empty until a hook reports the session
-    client_pid     with `client_start` the process that ends the session with its own end; `other_clients` have it open too
+    client_pid     with `client_start` the process whose end is the session's end; `other_clients` have it open too
     last_seen      Unix seconds of its last sign of life
     """
 
