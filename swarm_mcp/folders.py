@@ -12,7 +12,7 @@ def here() -> str:
     """Return this process's folder, or its former path if it has been deleted."""
     try:
         return os.getcwd()
-    except OSError:
+    except OSError:  # it has been deleted
         return os.environ.get("PWD", "").strip() or os.sep
 
 

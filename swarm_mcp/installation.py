@@ -55,7 +55,7 @@ def _installed_from() -> str:
 
     try:
         told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, OSError, ValueError, RecursionError):
+    except (PackageNotFoundError, OSError, ValueError, RecursionError):  # installed from the index
         return DISTRIBUTION
     if isinstance(told, dict):
         url = str(told.get("url", ""))
@@ -78,6 +78,6 @@ def marketplace_folder() -> Path:
     """Return the folder that `swarm-mcp install` hands to clients, in this user's data folder. It need not exist."""
     try:
         from platformdirs import user_data_path
-    except Exception:
+    except Exception:  # the library is missing or broken
         return Path(data_dir()) / "marketplace"
     return user_data_path("swarm-mcp", appauthor=False) / "marketplace"

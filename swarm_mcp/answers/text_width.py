@@ -71,5 +71,5 @@ def _ellipsis() -> str:
     try:
         "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
         return "…"
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # the terminal has no such character
         return "~"

@@ -49,7 +49,7 @@ def run(items: list[str]) -> int:
     except BrokenPipeError:
         forget_output()
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # the exit code says it
         return 130
     except OSError as error:
         if error.errno in _NOT_OURS and error.filename:

@@ -137,7 +137,7 @@ def _at_our_terminal() -> bool:
     """Return True if a person types into our standard input, and this process is in the foreground."""
     try:
         return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no terminal
         return False
 
 

@@ -216,7 +216,7 @@ def moment(seconds: Any) -> str:
     """Unix seconds as a UTC date and time; other values, from another program, as they are."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
-    except (TypeError, ValueError, OverflowError, OSError):
+    except (TypeError, ValueError, OverflowError, OSError):  # another program's value
         return str(seconds)
 
 

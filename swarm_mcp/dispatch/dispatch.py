@@ -367,7 +367,7 @@ def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) 
     """Give an open task to `worker`, unless another was faster."""
     try:
         return work._replace(task=reserve(store, work.task.id, worker))
-    except Refused:
+    except Refused:  # another was faster
         return _reread(store, plan, work)
 
 

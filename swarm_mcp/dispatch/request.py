@@ -211,7 +211,7 @@ def _asked_of(run: Run) -> dict[str, Any]:
 
     try:
         return next(read(run.record or ""), {})
-    except OSError:
+    except OSError:  # the record is gone
         return {}
 
 

@@ -124,7 +124,7 @@ def _is_held(path: str) -> bool:
     """Return True if the holder of a ticket still waits; a leftover ticket is removed."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    except OSError:  # removed meanwhile
         return False
     try:
         if not _locked(file):
@@ -139,14 +139,14 @@ def _is_silent(path: str) -> bool:
     """Return True if the holder of a ticket has not asked for so long that it must have been stopped."""
     try:
         return time.time() - os.stat(path).st_mtime >= SILENT_SECONDS
-    except OSError:
+    except OSError:  # removed meanwhile
         return True
 
 
 def _locked(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError:  # locked by its holder
         return False
     return True
 
@@ -154,5 +154,5 @@ def _locked(file: int) -> bool:
 def _remove(path: str) -> None:
     try:
         os.remove(path)
-    except OSError:
+    except OSError:  # removed meanwhile
         pass

@@ -106,7 +106,7 @@ def task_trees(tree: Tree) -> list[TaskTree]:
     folder = os.path.join(tree.common, "worktrees")
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError:  # no task trees
         return []
     found = [one for name in names if (one := _read(os.path.join(folder, name), tree.common)) is not None]
     return sorted(found, key=lambda one: (one.made_at, one.task_id))
@@ -191,7 +191,7 @@ def _read(own: str, common: str) -> TaskTree | None:
         top = os.path.realpath(os.path.dirname(os.path.join(own, mark)))
         told = {name: known[name] for name in ("task_id", "title", "branch", "into", "base", "scope", "made_at")}
         return TaskTree(top=top, own=own, common=common, **told)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # no record, or another program's
         return None
 
 

@@ -108,7 +108,7 @@ class _Tmux:
         self.tries("set-option", "-p", "-t", pane, MARK, run_id)
         try:
             listed = self.ask("list-panes", "-s", "-t", session, "-F", f"#{{pane_dead}} #{{pane_id}} #{{{MARK}}}")
-        except SpawnFailed:
+        except SpawnFailed:  # the session has ended
             return
         ended = [words[1] for words in map(str.split, listed.splitlines()) if len(words) == 3 and words[0] == "1"]
         for old in sorted(ended, key=lambda pane_id: int(pane_id[1:]))[:-KEPT_WINDOWS]:

@@ -182,9 +182,9 @@ class WorkerTask:
         """Reserve the open task for this worker. Returns True if that could be asked, even if another was faster."""
         try:
             reserve(self.store, self.assignment.task_id, self.me)
-        except NotConfirmed:
+        except NotConfirmed:  # the team cannot be asked now
             return False
-        except Refused:
+        except Refused:  # another was faster
             pass
         except SwarmError as error:
             record_fault(str(error))  # the store is busy; there is another try
@@ -194,7 +194,7 @@ class WorkerTask:
         """Begin the task; False if the team's server cannot be asked about other machines."""
         try:
             self.begin()
-        except NotConfirmed:
+        except NotConfirmed:  # the team cannot be asked now
             return False
         except SwarmError:
             pass  # the beginning itself reports it then
@@ -214,7 +214,7 @@ class WorkerTask:
             return
         try:
             self.store.tasks.report_progress(self.me, task.id, text, begun=False, **more)
-        except SwarmError:
+        except SwarmError:  # the next report may succeed
             pass
 
     def end(self, status: str, result: str | None) -> None:

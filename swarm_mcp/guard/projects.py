@@ -35,7 +35,7 @@ def note(folder: str) -> None:
         return
     try:
         write_private(_file(), json.dumps([*known, folder], indent=2) + "\n")
-    except OSError:
+    except OSError:  # a full disk: the guard works all the same
         return
 
 
@@ -82,7 +82,7 @@ def _noted() -> list[str]:
     try:
         with open(_file(), encoding="utf-8") as file:
             listed = json.load(file)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # missing, or edited by hand
         return []
     if isinstance(listed, list):
         return [folder for folder in listed if isinstance(folder, str)]
@@ -98,7 +98,7 @@ def _scopes() -> list[str]:
     try:
         with Store(read_only=True) as store:
             return store.instances.scopes(MOST_SCOPES)
-    except SwarmError:
+    except SwarmError:  # doctor reports a broken store
         return []
 
 
@@ -121,7 +121,7 @@ def _is_guarded(folder: str) -> bool:
 
     try:
         return bool(hooks.state(folder).way)
-    except (SwarmError, OSError):
+    except (SwarmError, OSError):  # no repository any more
         return False
 
 
@@ -146,7 +146,7 @@ def _is_our_copy(folder: Path, name: str) -> bool:
         return not copy.is_symlink() and all(
             (copy / path.relative_to(source)).read_bytes() == path.read_bytes() for path in files
         )
-    except OSError:
+    except OSError:  # incomplete, so not ours
         return False
 
 
@@ -169,5 +169,5 @@ def _drop(folder: Path) -> None:
     """Remove a folder that is empty."""
     try:
         folder.rmdir()
-    except OSError:
+    except OSError:  # it has other files
         return

@@ -102,13 +102,13 @@ class ChangeWatch:
             for path in others_in(place_of(self._folder), ""):
                 try:
                     data = journal.read(path)
-                except NotOrdinary:
+                except NotOrdinary:  # no ordinary file
                     continue
                 if journal.owner_of(data)[1] == session_id:
                     continue
                 entries = journal.entries_below(data, os.path.realpath(self._top), WRITES)
                 found.update(entry.key for entry in entries if entry.at_ns >= self._began)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # no journals
             return found
         return found
 

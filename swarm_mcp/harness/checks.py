@@ -186,5 +186,5 @@ def is_address(url: object) -> bool:
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+    except ValueError:  # no address
         return False

@@ -67,7 +67,7 @@ class Child:
         try:
             while self._unsent:
                 self._unsent = self._unsent[os.write(self.input, self._unsent[:PIECE]) :]
-        except BlockingIOError:
+        except BlockingIOError:  # the pipe is full
             return True
         except OSError:
             self._unsent = self._unsent[:0]  # it does not want to read
@@ -78,9 +78,9 @@ class Child:
         """Return the new bytes on `handle`: empty at its end, None without any."""
         try:
             return os.read(handle, PIECE)
-        except BlockingIOError:
+        except BlockingIOError:  # nothing has come yet
             return None
-        except OSError:
+        except OSError:  # the other end is gone
             return b""
 
     # --------------------------------------------------------------------- end
@@ -162,7 +162,7 @@ class _WatchedChild:
     def end_handle(self) -> int:
         try:
             return os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
+        except (AttributeError, OSError):  # not on this system
             return -1
 
 

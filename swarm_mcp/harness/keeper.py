@@ -118,7 +118,7 @@ class Keeper:
         orders, self._orders = self._orders, -1
         try:
             _write(orders, b"over\n")
-        except OSError:
+        except OSError:  # it has ended by itself
             pass
         os.close(orders)
         os.close(self._report)
@@ -227,7 +227,7 @@ def _bury(child: int, mouth: int) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
+        except ChildProcessError:  # no child is left
             return
         if not pid:
             return

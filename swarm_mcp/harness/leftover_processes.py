@@ -114,9 +114,9 @@ def _wait(group: int, run_id: str, seconds: float, keeper: int) -> bool:
 def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         return False
-    except OSError:
+    except OSError:  # it lives, and belongs to another user
         pass
     return True
 
@@ -131,7 +131,7 @@ def _kill(pid: int, number: int) -> None:
 def _group_of(pid: int) -> int:
     try:
         return os.getpgid(pid)
-    except OSError:
+    except OSError:  # it has ended
         return 0
 
 
@@ -152,7 +152,7 @@ def _read(path: str) -> bytes:
     """All of a file of /proc; empty where it cannot be read. There are hundreds, so in as few steps as can be."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError:  # the process has ended
         return b""
     try:
         found = piece = os.read(handle, PIECE)
@@ -160,7 +160,7 @@ def _read(path: str) -> bytes:
             piece = os.read(handle, PIECE)
             found += piece
         return found
-    except OSError:
+    except OSError:  # the process has ended
         return b""
     finally:
         os.close(handle)

@@ -172,7 +172,7 @@ class RunRow:
         try:
             with Store(read_only=True, busy_seconds=0.2) as store:
                 row = store.runs.get(self.run_id)
-        except SwarmError:
+        except SwarmError:  # a busy store: asked again soon
             return ""
         return (row.control if row else None) or ""
 
@@ -190,7 +190,7 @@ class RunRow:
             with Store(busy_seconds=self._busy_seconds) as store:
                 store.runs.update(self.run_id, **self._unwritten)
             self._unwritten = {}
-        except SwarmError:
+        except SwarmError:  # written the next time
             pass
 
 

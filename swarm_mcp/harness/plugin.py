@@ -74,7 +74,7 @@ def described(folder: str) -> tuple[str, str]:
     try:
         with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:
             head = file.read(16384)
-    except OSError:
+    except OSError:  # without a description
         return facts["name"], ""
     if head.startswith("---"):
         for line in head.split("---", 2)[1].splitlines():

@@ -48,7 +48,7 @@ def sweep() -> list[str]:
     removed, here = [], host_id()
     try:
         names = os.listdir(place())
-    except OSError:
+    except OSError:  # no folders yet
         return []
     for name in names:
         folder = os.path.join(place(), name)
@@ -78,5 +78,5 @@ def _left(folder: str, here: str) -> bool:
     except (OSError, ValueError):
         try:
             return os.stat(folder).st_mtime < time.time() - FORGOTTEN_SECONDS
-        except OSError:
+        except OSError:  # removed meanwhile
             return False

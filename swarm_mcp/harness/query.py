@@ -145,7 +145,7 @@ def as_number(value: object, fallback: float = 0.0) -> float:
         return fallback
     try:
         number = float(value)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # no number
         return fallback
     if math.isfinite(number):
         return number
@@ -186,7 +186,7 @@ def parse_json(text: object, fallback: object = None) -> object:
         return fallback
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # no JSON
         return fallback
 
 

@@ -142,9 +142,9 @@ def group_exists(group: int) -> bool:
     """Return True if a process group has a member; a zombie counts."""
     try:
         os.killpg(group, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # the group is gone
         return False
-    except OSError:
+    except OSError:  # it has members of another user
         return True
     return True
 

@@ -157,7 +157,7 @@ def files_of(record: str) -> list[str]:
     folder = os.path.dirname(record)
     try:
         found = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
-    except OSError:
+    except OSError:  # no record yet
         return []
     found.sort(key=lambda name: (name.partition("-")[0], len(name), name))
     return [os.path.join(folder, name) for name in found]

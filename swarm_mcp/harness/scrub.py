@@ -122,7 +122,7 @@ class Scrubber:
                 shown = found
             else:
                 shown = str(found)
-        except Exception:
+        except Exception:  # a value without a text
             return ""
         if len(shown) < self._shortest:
             if shown.isascii():
@@ -202,7 +202,7 @@ class Scrubber:
     def _deep(self, found: object) -> str:
         try:
             return self.text(json.dumps(found, default=str)[:10000])
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, RecursionError):  # a value without a text
             return "..."
 
 
@@ -210,7 +210,7 @@ def _is_path(text: str, folder: str) -> bool:
     """Return True if a file or folder of that name exists: its name appears wherever it is used."""
     try:
         return os.path.lexists(os.path.join(folder, os.path.expanduser(text)))
-    except ValueError:
+    except ValueError:  # no path
         return False
 
 

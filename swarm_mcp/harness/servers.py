@@ -58,7 +58,7 @@ def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServe
             tree = json.loads(path.read_bytes()[:LARGEST_FILE])
         else:
             tree = {}
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # broken: checks report it
         return {}
     if isinstance(tree, dict):
         listed = tree.get("mcpServers")

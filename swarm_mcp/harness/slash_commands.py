@@ -73,7 +73,7 @@ def _skills(adapter: HarnessAdapter, folders: Iterable[str]) -> Iterator[SlashCo
 def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
-    except OSError:
+    except OSError:  # no such folder
         return []
 
 
@@ -81,7 +81,7 @@ def _description(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             found = _DESCRIPTION.search(file.read(LARGEST))
-    except OSError:
+    except OSError:  # without a description
         return ""
     if found:
         return found.group(1).strip("'\"")

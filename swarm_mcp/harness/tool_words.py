@@ -135,7 +135,7 @@ def bare(command: str | list[str]) -> str:
             words = shlex.split(command)
         else:
             words = command
-    except ValueError:
+    except ValueError:  # no shell words
         return str(command)
     if len(words) == 3 and _SHELL.fullmatch(words[0]) and _SCRIPT.fullmatch(words[1]):
         return words[2]
@@ -183,5 +183,5 @@ def _word(value: object) -> str:
 def _json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # no JSON value
         return str(value)

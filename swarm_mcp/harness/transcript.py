@@ -172,5 +172,5 @@ def _text(value: object) -> str:
         return value
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # no JSON value
         return str(value)[:1000]

@@ -171,7 +171,7 @@ class LockWait:
             return self._join_again(store)
         try:
             return store.locks.acquire_all(self.instance, self.wanted)
-        except LockRefused:
+        except LockRefused:  # the wait goes on
             return None
 
     def _join_again(self, store: Store) -> list[Lock] | None:

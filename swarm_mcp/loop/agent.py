@@ -192,9 +192,9 @@ def carry_out(words: list[str], resume: str, wishes: Wishes, report: Report) -> 
         return Ended("", text, category, code if isinstance(code, int) else 1, failed.context.get("retry_not_before"))
     except LoopFailure as error:
         return Ended("", str(error), error.category, error.exit_code, error.retry_not_before)
-    except Stopped:
+    except Stopped:  # a person ended it
         return Ended("", "the run was ended from outside", "aborted", STOPPED)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # a person ended it
         return Ended("", "interrupted", "aborted", 130)
 
 

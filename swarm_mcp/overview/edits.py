@@ -55,7 +55,7 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
         with closing(store.as_hooks_read_it()) as reader:
             meetings = Meetings(trail, reader, time.time(), Budget(SECONDS))
             traces = meetings.fresh_of_each_below(scope) + meetings.on_other_machines_below(scope)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # unreadable journals count as empty
         return []
     traces.sort(key=lambda trace: -trace.at_ns)
     shown = []
@@ -69,5 +69,5 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
 def _journals(scope: str) -> list[str]:
     try:
         return others_in(place_of(scope), "")
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no journals
         return []

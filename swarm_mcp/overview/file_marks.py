@@ -14,7 +14,7 @@ def file_marks(paths: Iterable[str]) -> Marks:
     for path in paths:
         try:
             there = os.stat(path)
-        except OSError:
+        except OSError:  # not there
             continue
         found[path] = there.st_size, there.st_mtime_ns
     return found

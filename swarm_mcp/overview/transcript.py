@@ -33,7 +33,7 @@ def last_entries(run: Run, limit: int = MOST) -> Transcript:
     for path in reversed(files):
         try:
             lines, is_whole = _last_lines(path, left)
-        except OSError:
+        except OSError:  # no record yet
             continue
         entries[:0] = [entry for line in lines for entry in _entries(line)]
         left -= sum(map(len, lines))
@@ -63,7 +63,7 @@ def _entries(line: bytes) -> list[dict[str, Any]]:
             found = loads(line.decode("utf-8", "replace"))
         else:
             found = None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # a torn line
         return []
     if isinstance(found, dict):
         event = event_of(found)

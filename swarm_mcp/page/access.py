@@ -71,7 +71,7 @@ class Keys:
         """Return True if this cookie header has our cookie."""
         try:
             found = SimpleCookie(cookies).get(self.cookie_name)
-        except CookieError:
+        except CookieError:  # not ours
             return False
         return found is not None and _same(found.value, self._cookie)
 

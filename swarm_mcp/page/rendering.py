@@ -107,7 +107,7 @@ def _local(moment: object, form: str) -> str:
         return NO_TIME
     try:
         return time.strftime(form, time.localtime(moment))
-    except (ValueError, OverflowError, OSError):
+    except (ValueError, OverflowError, OSError):  # another program's value
         return NO_TIME
 
 

@@ -54,7 +54,7 @@ def left() -> dict[str, str]:
 def _entries(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
-    except OSError:
+    except OSError:  # no such folder
         return []
 
 

@@ -196,7 +196,7 @@ class Agent:
         while True:
             try:
                 connection, _ = here.accept()
-            except OSError:
+            except OSError:  # the socket is closed
                 return
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
@@ -214,7 +214,14 @@ class Agent:
                 answer = self._answered(json.loads(received))
                 connection.settimeout(2.0)
                 connection.sendall(json.dumps(answer).encode() + b"\n")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+        ):  # a caller that left, or sent no question
             return
 
     def _answered(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -619,7 +626,7 @@ def _wake(wakes: list[Wake]) -> None:
 def _remove(path: str) -> None:
     try:
         os.remove(path)
-    except OSError:
+    except OSError:  # removed meanwhile
         pass
 
 

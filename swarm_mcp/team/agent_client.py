@@ -105,7 +105,7 @@ def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool 
     try:
         found: dict[str, Any] = _ask({"ask": "status", "machines": machines}, seconds if starts else 0.0, seconds)
         return found
-    except OSError:
+    except OSError:  # no agent
         return None
 
 
@@ -113,7 +113,7 @@ def is_there() -> bool:
     """Return True if an agent listens."""
     try:
         _connected().close()
-    except OSError:
+    except OSError:  # no agent
         return False
     return True
 
@@ -122,7 +122,7 @@ def stop(seconds: float = REACH_SECONDS) -> bool:
     """Have the agent end. Returns True if there was one."""
     try:
         _ask({"ask": "stop"}, 0.0, seconds)
-    except OSError:
+    except OSError:  # no agent
         return False
     return True
 

@@ -516,7 +516,7 @@ def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> s
         return text
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # plain text
         return text
     files = found.get("files_changed")
     if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
@@ -597,5 +597,5 @@ def _text(body: object) -> str | None:
         if body is not None:
             return canonical(body)
         return None
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):  # nothing that JSON can say
         return None

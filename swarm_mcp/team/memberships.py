@@ -69,7 +69,7 @@ def memberships() -> list[Membership]:
     folder = os.path.join(team_folder(), "clones")
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
-    except OSError:
+    except OSError:  # no clone has joined
         return []
     found = [one for name in names if (one := _read(os.path.join(folder, name))) is not None]
     return sorted(found, key=lambda one: (one.joined_at, one.common))
@@ -135,14 +135,14 @@ def _read(path: str) -> Membership | None:
     try:
         found = json.loads(_text(path))
         return Membership(**{name: found[name] for name in Membership._fields})
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError):  # torn, or of another release
         return None
 
 
 def _text(path: str) -> str:
     try:
         return read_private(path, 65536).decode("utf-8", "surrogateescape")
-    except OSError:
+    except OSError:  # removed meanwhile
         return ""
 
 

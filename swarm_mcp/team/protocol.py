@@ -426,7 +426,7 @@ def item_error(item: Item) -> str:
     try:
         text = dumps(body, ensure_ascii=False, allow_nan=False)
         size, key_size = len(text.encode()), len(key.encode())
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):  # the sentence says it
         return "this is nothing that JSON and UTF-8 can say"
     if size > MOST_BODY:
         return f"it has {size} bytes, and a document of the team's {MOST_BODY} at most"

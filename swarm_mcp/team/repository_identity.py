@@ -151,7 +151,7 @@ def _parts(url: str) -> tuple[str, str, str]:
             split = urlsplit(url)
             scheme = split.scheme.lower().removeprefix("git+")
             return scheme, (split.hostname or "").rstrip("."), unquote(split.path)
-        except ValueError:
+        except ValueError:  # no URL
             return "", "", ""
     found = _SCP.fullmatch(url)
     if found is None or "/" in url.partition(":")[0]:
@@ -163,7 +163,7 @@ def _is_here(host: str) -> bool:
     """Return True if a host name means the asking machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
+    except ValueError:  # a name, no address
         return host == "localhost" or host.endswith(".localhost")
 
 

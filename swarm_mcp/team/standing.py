@@ -113,7 +113,7 @@ def _would_be(one: Membership) -> str:
         return ""
     try:
         now = identify(tree).id
-    except SwarmError:
+    except SwarmError:  # no name, as outside of a repository
         return ""
     if now != one.repository:
         return now

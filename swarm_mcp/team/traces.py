@@ -118,7 +118,7 @@ class Traces:
                     for file in (path, path + ".1"):
                         try:
                             there = os.stat(file)
-                        except OSError:
+                        except OSError:  # removed meanwhile
                             continue
                         found[file] = there.st_size, there.st_mtime_ns
         return found

@@ -66,7 +66,7 @@ def end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         try:
             process.terminate()
-        except ProcessLookupError:
+        except ProcessLookupError:  # it has ended
             pass
 
 

@@ -99,7 +99,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
             # The folders are named by cwd, in a way that is the client's own.
             with os.scandir(home() / "projects") as folders:
                 files = [os.path.join(entry.path, f"{session_id}.jsonl") for entry in folders]
-        except OSError:
+        except OSError:  # no sessions yet
             return False
         began = [_folder_of(file) for file in files if os.path.isfile(file)]
         if cwd:
@@ -194,7 +194,7 @@ def _folder_of(transcript: str) -> str:
     try:
         with open(transcript, "rb") as file:
             lines = file.read(BEGINNING).split(b"\n")
-    except OSError:
+    except OSError:  # removed meanwhile
         return ""
     for line in lines:
         if b'"cwd"' in line:
@@ -228,7 +228,7 @@ def _account(env: Mapping[str, str], folder: Path) -> dict[str, Any]:
     for path in (folder / ".claude.json",) if env.get("CLAUDE_CONFIG_DIR") else (home / ".claude.json",):
         try:
             return _read(path)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # not there, or not JSON
             continue
     return {}
 

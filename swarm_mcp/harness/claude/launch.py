@@ -135,7 +135,7 @@ def _is_ours(path: str, brought: str) -> bool:
     try:
         ours = Path(brought, os.path.basename(os.path.normpath(path)), "SKILL.md").read_bytes()
         return Path(path, "SKILL.md").read_bytes() == ours
-    except OSError:
+    except OSError:  # one of the two is missing
         return False
 
 

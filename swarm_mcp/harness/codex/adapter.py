@@ -68,7 +68,15 @@ def _catalog(program: str) -> dict[str, int | None]:
             )  # fmt: skip
             models = json.loads(done.stdout)["models"]
             return {str(m["slug"]): m.get("context_window") for m in models if m.get("visibility") != "hide"}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired, RecursionError):
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            subprocess.TimeoutExpired,
+            RecursionError,
+        ):  # an older or broken Codex: no list
             return {}
 
 
@@ -302,7 +310,7 @@ def _provider_keys(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return re.findall(r"""^\s*env_key\s*=\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""", file.read(), re.MULTILINE)
-    except OSError:
+    except OSError:  # no settings
         return []
 
 

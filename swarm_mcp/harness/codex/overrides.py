@@ -189,7 +189,7 @@ def configured_servers(*files: str) -> dict[str, str]:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines = file.readlines()
-        except OSError:
+        except OSError:  # no settings
             continue
         name = ""
         for line in lines:
@@ -304,7 +304,7 @@ def hashes_from_codex(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -
                 for hook in entry.get("hooks", [])
                 if str(hook.get("key", "")).startswith(f"{SOURCE}:")
             }
-        except (SwarmError, OSError, KeyError, TypeError, AttributeError):
+        except (SwarmError, OSError, KeyError, TypeError, AttributeError):  # a Codex without such answers
             return {}
 
 
@@ -328,7 +328,7 @@ def _build(program: str, ours: Mapping[str, str]) -> str:
     try:
         path = os.path.realpath(program)
         facts = os.stat(path)
-    except OSError:
+    except OSError:  # no such program
         return ""
     # Not the time of the last change: npm sets that to one day in 1985.
     seen = json.dumps([path, facts.st_ino, facts.st_size, facts.st_ctime_ns, sorted(ours.items())])
@@ -343,7 +343,7 @@ def _recall(build: str) -> dict[str, str] | None:
         if said["build"] == build:
             return {str(key): str(value) for key, value in said["hashes"].items()}
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # nothing remembered yet
         return None
 
 

@@ -38,7 +38,7 @@ def folder_of(path: str) -> str | None:
         with open(path, encoding="utf-8", errors="replace") as file:
             first = json.loads(file.readline(1 << 20))
         return str(first["payload"]["cwd"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # no record, or a torn one
         return None
 
 
@@ -56,7 +56,7 @@ def last_turn(path: str) -> Turn:
                     usage = _dict(info.get("last_token_usage")).get("total_tokens", usage)
                     window = info.get("model_context_window", window)
                     total = _dict(info.get("total_token_usage")) or total
-    except OSError:
+    except OSError:  # no record
         return Turn()
     return Turn(model if isinstance(model, str) else None, count_of(usage), count_of(window), total)
 

@@ -85,7 +85,7 @@ def _has_skill(folder: str) -> bool:
 def _names(base: str) -> list[str]:
     try:
         return [name for name in os.listdir(base) if _has_skill(os.path.join(base, name))]
-    except OSError:
+    except OSError:  # no such folder
         return []
 
 
@@ -93,5 +93,5 @@ def _read(folder: str) -> str | None:
     try:
         with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:
             return file.read(LARGEST_SKILL)
-    except OSError:
+    except OSError:  # unreadable, so no skill
         return None

@@ -119,7 +119,7 @@ def not_before(text: str, now: float | None = None) -> float | None:
     hours = int(hour) % 12 + (12 if half == "P" else 0)
     try:
         then = time.mktime((year, month_number, day, hours, int(minute), 0, 0, 0, -1))
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError):  # no date
         return None
     if month or then >= now:
         return then

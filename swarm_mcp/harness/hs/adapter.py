@@ -205,7 +205,7 @@ def _code(said: str) -> str:
 def _number(path: Path) -> int:
     try:
         return int(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # nothing was counted before
         return 0
 
 

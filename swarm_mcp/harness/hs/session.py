@@ -66,7 +66,7 @@ class Reading:
         try:
             with open(os.path.join(self.path, ".stream"), encoding="utf-8", errors="replace") as file:
                 lines = file.read(LARGEST).splitlines()
-        except OSError:
+        except OSError:  # no stream file
             return ""
         for line in reversed(lines):
             event = parse_object(line)
@@ -145,7 +145,7 @@ def read(path: str) -> Message | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LARGEST)
-    except OSError:
+    except OSError:  # removed meanwhile
         return None
     begin, mark, rest = text.partition("---\n")
     head, closed, body = rest.partition("\n---\n")
@@ -159,7 +159,7 @@ def files(path: str) -> list[str]:
     """Return the names of a session's messages, in order."""
     try:
         return sorted(name for name in os.listdir(os.path.join(path, "messages")) if name.endswith(".md"))
-    except OSError:
+    except OSError:  # no messages yet
         return []
 
 
@@ -168,7 +168,7 @@ def settings(path: str) -> dict[str, str]:
     try:
         with open(os.path.join(path, "session.conf"), encoding="utf-8", errors="replace") as file:
             return dict(line.rstrip("\n").partition("=")[::2] for line in file)
-    except OSError:
+    except OSError:  # no settings
         return {}
 
 

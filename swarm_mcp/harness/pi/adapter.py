@@ -139,7 +139,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             try:
                 with open(path, encoding="utf-8", errors="replace") as file:
                     head = json.loads(file.readline(65536))
-            except (OSError, ValueError, RecursionError):
+            except (OSError, ValueError, RecursionError):  # no session file
                 continue
             if isinstance(head, dict) and head.get("type") == "session" and head.get("id") == session_id:
                 return os.path.realpath(str(head.get("cwd") or "")) == os.path.realpath(cwd)
@@ -184,7 +184,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
                 argv, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
                 timeout=LIST_SECONDS,
             )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
+        except (OSError, subprocess.TimeoutExpired):  # pi cannot tell
             return []
         rows = [line.split() for line in (done.stdout or done.stderr).splitlines()]
         at = next((number for number, row in enumerate(rows) if row[:3] == ["provider", "model", "context"]), None)
@@ -258,7 +258,7 @@ def _size(text: str) -> int | None:
     """``200K`` as a number."""
     try:
         return int(float(text.rstrip("KM")) * _SIZES.get(text[-1:], 1))
-    except ValueError:
+    except ValueError:  # no number
         return None
 
 
@@ -266,7 +266,7 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     """Return the object in a file, and its fault; a missing file has neither."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except FileNotFoundError:  # no settings yet
         return {}, ""
     except (OSError, ValueError, RecursionError) as error:
         return {}, " ".join(str(error).split())

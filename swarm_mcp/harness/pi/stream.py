@@ -57,7 +57,7 @@ def events_of(line: str, state: dict[str, Any]) -> list[Event]:
         if kind in _SILENT:
             return []
         return [custom(f"pi.{kind}", told)]
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):  # a form that is new to us
         return [custom(f"pi.{kind}", told)]
 
 

@@ -106,7 +106,7 @@ def _input(given: object) -> str:
 def _json(value: object) -> str:
     try:
         return dumps(value)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):  # no JSON value
         return str(value)
 
 
