@@ -9,7 +9,8 @@ Per tree, it measures:
 - riddles: words such as "which", "whoever" or "somebody" per 1,000 words of docstrings, comments and running text. A
   sentence with several of them has a clause for a subject, and a reader has to guess what it is about.
 - conditionals: conditional expressions per 1,000 lines of Python.
-- quiet: `except` bodies that only pass, return, continue or break, without a comment that says why.
+- quiet: `except` bodies that only pass, return, continue or break, without a comment that says why. A body that returns
+  something made of the error is not quiet.
 - untyped: arguments without an annotation.
 
 A ceiling may only fall. Exit status 1: something is above its ceiling, or a commit subject is over 72 characters long.
@@ -82,7 +83,8 @@ class Measure:
             elif isinstance(node, ast.ExceptHandler):
                 rows = range(node.lineno, (node.end_lineno or node.lineno) + 1)
                 is_quiet = all(isinstance(statement, QUIET) for statement in node.body)
-                self.quiet += is_quiet and commented.isdisjoint(rows)
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                self.quiet += is_quiet and commented.isdisjoint(rows) and node.name not in names
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 self.untyped += sum(a.annotation is None and a.arg not in ("self", "cls") for a in arguments)
