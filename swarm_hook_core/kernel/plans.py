@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_PATHS = 1000
 LARGEST = 64 << 20  # bytes of a plan
 MOST_ATTEMPTS = 100  # tries to write a plan while ending calls remove the folder
-NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
+NOT_HELD = "swarm: the kernel does not protect the locked files of others from this command"
 LEFT_SECONDS = 600  # age at which a plan was surely read by its shell, even if the call's end was not reported
 DROPPED_SECONDS = 86400  # after this silence a session will not ask for its plans any more
 WIRED = "wired"  # the folder of the entries that shells source to look for plans

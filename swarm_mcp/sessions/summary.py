@@ -167,7 +167,7 @@ def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[di
     """
     files = [file for task in active for file in task.files or ()][:MOST_FILES]
     refused = store.denials.files(me.id, MOST_FILES)
-    viewer, found, kept = token(me.label or "", "identity"), dict[str, dict[str, Any]](), set()
+    viewer, found, kept = token(me.label or "", "identity"), dict[str, "Any"](), set()
     for file in [*files, *refused]:
         for lock in store.locks.on(file)[:MOST_FILES]:
             if lock.instance_id == me.id:

@@ -98,11 +98,12 @@ def argv(runtime: str, hook: str) -> list[str]:
 
 # The real hook, with as much time for a session's start as a busy machine needs.
 _PATIENT = f"""
-import runpy, sys
+import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
 from swarm_hook_core import lifecycle
 lifecycle.START_SECONDS, lifecycle.START_PATIENCE = 240.0, 120.0
 del sys.argv[0]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))  # as for a program
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 

@@ -110,7 +110,7 @@ def test_what_no_second_try_helps_against_is_not_tried_again(ground: Ground, lea
     assert done.code == 1 and of(done, task)["status"] == "failed" and of(done, task)["tries"] == 1, done
     assert everything(ground, "--harness", "process").err.count("\n") == 1
     refused = everything(ground, *script("true"), "--max-cost", "2")
-    assert refused.code == 1 and "process cannot be given a limit on what it costs" in refused.err
+    assert refused.code == 1 and "process cannot have a cost limit: its cost is unknown" in refused.err
     refused = everything(ground, "--spawner", "swarm-ui")
     assert refused.code == 1 and "--all is for process and tmux" in refused.err
 

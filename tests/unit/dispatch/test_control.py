@@ -80,7 +80,7 @@ def test_only_requester_and_worker_may_cancel_or_pause(ground: Ground, lead: dic
     with ground.store() as store:
         for verb in (control.cancel, control.pause, control.resume):
             if verb is not control.resume:
-                with refused("only who asked for it"):
+                with refused("only the session that asked for it"):
                     verb(store, other, running["task_id"])
             with refused("Task not found"):
                 verb(store, stranger, running["task_id"])

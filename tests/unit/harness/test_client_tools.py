@@ -52,7 +52,7 @@ def test_a_signature_becomes_a_schema() -> None:
     assert tool.name == "paint" and tool.description.startswith("Paint a wall.")
     properties = tool.schema["properties"]
     assert tool.schema["required"] == ["wall"] and tool.schema["additionalProperties"] is False
-    assert properties["wall"] == {"type": "string", "description": "which one"}
+    assert properties["wall"] == {"type": "string", "description": "the wall's name"}
     assert properties["colour"] == {"enum": ["red", "blue"], "default": "red"}
     assert properties["coats"] == {"type": "integer", "description": "how often", "default": 1}
     assert {"type": "array", "items": {"type": "string"}} in properties["notes"]["anyOf"]

@@ -44,7 +44,7 @@ def ran(folder: Path, *command: str, member: bool = True) -> tuple[Any, list[Any
 def notes(seen: list[Any]) -> list[str]:
     """Return the run's notes about locks that could not be held."""
     found = [event.data["data"]["message"] for event in seen if event.data.get("name") == "swarm.not_heeded"]
-    return [words for words in found if words.startswith("what others have locked is not held by the kernel")]
+    return [words for words in found if words.startswith("the kernel does not protect the locked files of others")]
 
 
 def needs_the_kernel() -> None:

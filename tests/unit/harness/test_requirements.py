@@ -123,7 +123,7 @@ GOES_ON = "tell('say', 'a word'); tell('used', 0.02, 2, True); time.sleep(60)"
     [
         ({"max_cost_usd": 0.01}, GOES_ON, "it has cost $0.02, and may cost at most $0.01"),
         ({"max_turns": 2}, GOES_ON, "it has taken 2 turns, and may take at most 2"),
-        ({"max_cost_usd": 1}, "tell('used', None, 1, True); time.sleep(60)", "not known"),
+        ({"max_cost_usd": 1}, "tell('used', None, 1, True); time.sleep(60)", "unknown"),
         ({"max_cost_usd": 0.01}, "tell('result', 'answer', False, {'total_cost_usd': 0.02})", "was to cost at most"),
     ],
 )

@@ -283,7 +283,7 @@ def test_one_session_whole(ground, page):
     assert shown.startswith("Session claude-code aaaa1111")
     for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "locked held"):
         assert text in shown
-    assert "nothing is known" in page("/session", 404, id="nobody")
+    assert "that session is unknown" in page("/session", 404, id="nobody")
 
 
 def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):

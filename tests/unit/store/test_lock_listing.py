@@ -13,7 +13,7 @@ from swarm_hook_core.lookup.process_holders import agent_of
 from swarm_hook_core.process import start_time
 from swarm_mcp.cli import output
 from swarm_mcp.cli.commands import locks as verb
-from swarm_mcp.cli.commands import overview
+from swarm_mcp.cli.commands import status
 from swarm_mcp.errors import StoreUnavailable, UsageError
 from swarm_mcp.store import lock_pages
 from swarm_mcp.store.lock_request import request
@@ -221,7 +221,7 @@ def test_a_long_table_has_a_heading_for_each_of_its_parts(ground: Ground, monkey
 
 
 def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(overview, "LOCKS", 3)
+    monkeypatch.setattr(status, "LOCKS", 3)
     me, peer = ground.session("me", "me", client=US), ground.session("peer", "peer")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "me")
     fill(ground, peer["id"], *range(5))
@@ -232,5 +232,5 @@ def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypa
     text = ground.swarm("status").out
     assert "2 sessions, 7 locks" in text and text.count("  locked  ") == 3
     assert text.endswith("  and 4 more locks: swarm-mcp locks\n")
-    monkeypatch.setattr(overview, "LOCKS", 7)
+    monkeypatch.setattr(status, "LOCKS", 7)
     assert "more lock" not in ground.swarm("status").out

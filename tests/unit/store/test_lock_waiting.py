@@ -311,7 +311,7 @@ def test_a_process_that_is_stopped_in_line_keeps_nobody_off_a_free_file(ground: 
         with pytest.raises(LockRefused):
             line.take("b", "f")
         after(SILENT_SECONDS + 1)
-        assert "passed over" in ground.swarm("why", "f").out
+        assert "so the lock goes to the next one" in ground.swarm("why", "f").out
         assert line.take("b", "f") and waiting(ground) == 0
         os.kill(stopped.pid, signal.SIGCONT)
         line.free("b", "f")

@@ -233,7 +233,7 @@ sys.exit(main(["top"]))
         assert played.ended() == 1
         said = " ".join(played.screen.text.split())
         # The named installer and its source depend on this installation.
-        hint = re.search(r"not installed: (.+); swarm-mcp status shows the same as lines$", said)
+        hint = re.search(r"missing package Textual: (.+); swarm-mcp status shows the same as lines$", said)
         assert hint and re.search(r" install (--force )?'?\S.*\[top\]'?$", hint[1]), said
 
 
