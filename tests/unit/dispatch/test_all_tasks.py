@@ -112,7 +112,7 @@ def test_what_no_second_try_helps_against_is_not_tried_again(ground: Ground, lea
     refused = everything(ground, *script("true"), "--max-cost", "2")
     assert refused.code == 1 and "process cannot have a cost limit: its cost is unknown" in refused.err
     refused = everything(ground, "--spawner", "swarm-ui")
-    assert refused.code == 1 and "--all is for process and tmux" in refused.err
+    assert refused.code == 1 and "use --all with process or tmux" in refused.err
 
 
 def test_a_dispatch_that_fails_to_start_anybody_says_so_and_ends(ground: Ground, lead: dict) -> None:

@@ -8,6 +8,7 @@ import statistics
 import threading
 import time
 import types
+from collections.abc import Callable
 
 import pytest
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
@@ -319,6 +320,12 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
     monkeypatch.setattr(messages, "take", take)
 
     class Waiting(WaitingCall):
+        def __init__(self) -> None:
+            self.undo: list[Callable[..., object]] = []
+
+        def when_cancelled(self, function):
+            self.undo.append(function)
+
         async def run(self, function):
             return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.carry_out, function))
 
@@ -327,12 +334,15 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
                 return function(types.SimpleNamespace(store=store, member=lambda: me))
 
     async def cancel_it() -> None:
-        call = asyncio.create_task(TOOLS[-1].call(Waiting(), {"timeout_seconds": 0}))
+        waiting = Waiting()
+        call = asyncio.create_task(TOOLS[-1].call(waiting, {"timeout_seconds": 0}))
         await asyncio.to_thread(reached.wait, 10)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
+        undone = [asyncio.create_task(waiting.run(function)) for function in waiting.undo]
         go_on.set()
+        await asyncio.gather(*undone)
         await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
 
     asyncio.run(cancel_it())

@@ -86,6 +86,7 @@ def test_each_commit_is_told_once(changes: Changes) -> None:
 def test_a_flood_is_one_piece_of_news_at_a_time(ground: Ground) -> None:
     ground.store().close()
     body = """
+from swarm_mcp.store import values
 store = Store(arguments["path"])
 gate()
 end = time.monotonic() + 0.6
