@@ -323,7 +323,7 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
         def __init__(self) -> None:
             self.undo: list[Callable[..., object]] = []
 
-        def when_cancelled(self, function):
+        def when_cancelled(self, function: Callable[..., object]) -> None:
             self.undo.append(function)
 
         async def run(self, function):
