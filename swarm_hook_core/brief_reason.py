@@ -28,9 +28,7 @@ def shorten(denial: "Denial", session: "Session | None", call: "ToolCall", room:
     denial.rest = reason.partition("\n")[2]
     who, why, ask = holder(held, token(session.label, "identity"), session.instance_id)
     path = denial.path.removeprefix(f"{call.folder}/")
-    if len(path) <= PATH:
-        path = path
-    else:
+    if len(path) > PATH:
         path = f"…{path[1 - PATH :]}"
     if denial.times >= MANY:
         times = f"denied {denial.times} times, "

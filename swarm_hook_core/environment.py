@@ -37,8 +37,6 @@ def identity(prefix: str) -> str:
     name = first_set(f"SWARM_{prefix}_IDENTITY", "SWARM_HERMES_IDENTITY", "AGENT_IDENTITY", "SWARM_IDENTITY")
     if name.startswith("identity:"):
         name = name[len("identity:") :]
-    else:
-        name = name
     if is_word(name):
         return name
     return ""

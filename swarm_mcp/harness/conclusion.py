@@ -78,16 +78,12 @@ def concluded(
         passed = ""
     if passed:
         failure = (outcome.BUDGET, passed)
-    else:
-        failure = failure
     if failure is None:
         wrong = schema_mismatch(query, _structured_answer(given, ending, False))
     else:
         wrong = ""
     if wrong:
         failure = (outcome.SCHEMA_MISMATCH, wrong)
-    else:
-        failure = failure
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
     if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):

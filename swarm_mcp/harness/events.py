@@ -139,8 +139,6 @@ class Ledger:
                 again = data.get("data")
                 if isinstance(again, dict) and again.get("category"):
                     self.trouble = again
-                else:
-                    self.trouble = self.trouble
             yield event
 
     def close(self) -> Iterator[Event]:
@@ -174,8 +172,6 @@ class Ledger:
         model = event.data.get("model")
         if isinstance(model, str) and model:
             self.model = model
-        else:
-            self.model = self.model
         if not self._introduced:
             self._introduced = True
             yield event

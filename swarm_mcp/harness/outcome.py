@@ -325,8 +325,6 @@ def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
         shorter = _EFFORT.sub("", name)
         if shorter == name:
             shorter = _DATE.sub("", name)
-        else:
-            shorter = shorter
         if shorter == name:
             return None
         name = shorter

@@ -83,11 +83,9 @@ def _tool_result(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _result(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     cost: Any = data.get("cost")
-    if isinstance(cost, dict):
-        cost = cost
-    elif hasattr(cost, "_asdict"):
+    if hasattr(cost, "_asdict"):
         cost = cost._asdict()
-    else:
+    elif not isinstance(cost, dict):
         cost = {}
     category, is_error = data.get("error_category"), bool(data.get("is_error"))
     return "result", {

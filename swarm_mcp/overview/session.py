@@ -52,8 +52,6 @@ def session_whole(
     row = store.instances.with_evidence(instance_id)
     if row:
         scope = row.scope
-    else:
-        scope = scope
     happened = [
         one for one in timeline(store, scope, people, since, store.now()).happenings[::-1]
         if instance_id in (one.instance_id, one.other)

@@ -283,8 +283,6 @@ def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope
     """
     if before:
         scope = before.scope
-    else:
-        scope = scope
     task = Task({**columns, "scope": scope, "changed_at": states.stamp(tx, scope)})
     values = [states.as_json(value) if isinstance(value, list) else value for value in task.values()]
     if before is None:

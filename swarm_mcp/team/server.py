@@ -59,8 +59,6 @@ class Greeted:
             gap = 0.0
         if is_all:
             self.contact = now
-        else:
-            self.contact = self.contact
         if is_all:
             known = {}
         else:

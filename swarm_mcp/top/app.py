@@ -119,8 +119,6 @@ class Top(App[None]):
         focused = self.screen_stack[0].focused
         if isinstance(focused, Pane):
             self._last_pane = focused
-        else:
-            self._last_pane = self._last_pane
         return self._last_pane
 
     # ---------------------------------------------------------------------- what is shown

@@ -101,8 +101,6 @@ def not_before(text: str, now: float | None = None) -> float | None:
     """Return the time for another attempt in a message, in Unix seconds; None without one."""
     if now is None:
         now = time.time()
-    else:
-        now = now
     later = _IN.search(text)
     if later:
         return now + sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(later.group(1)))
@@ -197,9 +195,7 @@ def parse_stderr(line: str, state: dict[str, Any]) -> list[Event]:
 
 def cost_of(usage: object, model: str | None = None) -> Cost:
     """Return the cost from Codex's count; its input includes the tokens read from and written to the cache."""
-    if isinstance(usage, dict):
-        usage = usage
-    else:
+    if not isinstance(usage, dict):
         usage = {}
     whole, read, written, out = (
         count_of(usage.get(name))
@@ -260,9 +256,7 @@ def _complaint(text: str, state: dict[str, Any]) -> list[Event]:
     again = _RETRY.match(text)
     if again:
         code, later = category_of(text[again.end() :] or text), state.get("not_before") or 0.0
-        if code == RATE_LIMITED and later > time.time():
-            later = later
-        else:
+        if code != RATE_LIMITED or later <= time.time():
             later = None
         told = [events.retry("codex.retry", {}, text, code, later)]
         state["waits"] = state.get("waits", 0) + 1 if again.group(1) else 0

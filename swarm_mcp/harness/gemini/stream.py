@@ -109,9 +109,7 @@ def _result(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 def cost_of(stats: object, model: str | None = None) -> Cost:
     """Return the tokens of a run; of its models' tokens the sum, without dollars."""
-    if isinstance(stats, dict):
-        stats = stats
-    else:
+    if not isinstance(stats, dict):
         stats = {}
     models = stats.get("models")
     if isinstance(models, dict) and len(models) == 1:
