@@ -315,6 +315,7 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground
     assert server.value("lock_file", {"file": "f"})["ok"] is True
     assert time.monotonic() - begun < time_limit(2)
     server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
+    assert server.ask("ping") == {}  # messages are read in order: the request is cancelled by now
     ground.lock(ground.session("peer"), "g")
     message = server.next_message(1)
     assert message is None or message["id"] != waiting or "error" in message, "nobody waits for the result any more"
