@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.all_tasks import AllTasks, TaskEnd, is_well
+from swarm_mcp.agents.dispatch.control import named_task
+from swarm_mcp.agents.dispatch.dispatch import ALL
+from swarm_mcp.agents.dispatch.nursery import Nursery
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import complain, flush, listing, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, dollars, span
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.all_tasks import AllTasks, TaskEnd, is_well
-from swarm_mcp.dispatch.control import named_task
-from swarm_mcp.dispatch.dispatch import ALL
-from swarm_mcp.dispatch.nursery import Nursery
-from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE, FAILED, Task

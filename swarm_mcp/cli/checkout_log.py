@@ -13,18 +13,18 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, excerpt
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
-from swarm_mcp.overview.refusal_words import why_refused
-from swarm_mcp.overview.timeline import ATTEMPTED, LOWERED, TASK
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.checkout_history import CHANGED, checkout_history
+from swarm_mcp.view.overview.refusal_words import why_refused
+from swarm_mcp.view.overview.timeline import ATTEMPTED, LOWERED, TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from swarm_mcp.cli.arguments import Arguments
-    from swarm_mcp.overview.timeline import Happening
+    from swarm_mcp.view.overview.timeline import Happening
 
 DAY = 86400
 MOST = 1000  # events of one answer

@@ -15,11 +15,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 from swarm_hook_core import clock
+from swarm_mcp.agents.harness import leftover_processes
+from swarm_mcp.agents.harness.reaper import Reaper
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
-from swarm_mcp.harness import leftover_processes
-from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.team.telling import tell_team

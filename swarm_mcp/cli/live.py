@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.agents.harness import events, narration
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.narration import Narrator, Told
+from swarm_mcp.agents.harness.outcome import Cost
 from swarm_mcp.cli import terminal
 from swarm_mcp.cli.output import encodable
 from swarm_mcp.cli.words import clause, count, dollars, span
-from swarm_mcp.harness import events, narration
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.narration import Narrator, Told
-from swarm_mcp.harness.outcome import Cost
 
 BLUE, GREEN, YELLOW, RED, GRAY = "34", "32", "33", "31", "90"
 MOST_LINES, MOST_CHARACTERS = 12, 400  # of a command, a patch or a result, and of a line of it

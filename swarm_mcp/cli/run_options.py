@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp.agents.harness.query import parse_json
 from swarm_mcp.cli.arguments import FOLDERS, Arguments, Option
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import clean
-from swarm_mcp.harness.query import parse_json
 
 OPTIONS = (
     Option("--system-prompt TEXT", "more instructions for the agent, after the harness's own"),

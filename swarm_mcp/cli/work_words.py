@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp.agents.harness.narration import changes_in_words, named_of
+from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.words import clause, dollars, span
 from swarm_mcp.domain.run import ENDED, Run
-from swarm_mcp.harness.narration import changes_in_words, named_of
-from swarm_mcp.harness.query import parse_object
 
 
 def report_lines(result: str | None) -> list[str]:

@@ -13,8 +13,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_mcp.agents.loop import session as session_files
 from swarm_mcp.cli.main import main
-from swarm_mcp.loop import session as session_files
 
 from .loopback_http import LoopbackServer, QuietHandler
 

@@ -6,6 +6,9 @@ from functools import partial
 
 from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import token
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
+from swarm_mcp.agents.harness.query import YOLO
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.all_tasks import dispatch_all
 from swarm_mcp.cli.arguments import (
@@ -26,11 +29,8 @@ from swarm_mcp.cli.dispatch_display import DispatchDisplay, last_run
 from swarm_mcp.cli.output import complain, flush, refused, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
 from swarm_mcp.domain.task import TYPES
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.query import YOLO
 from swarm_mcp.sessions.acting import dispatching_session, is_unattended
 from swarm_mcp.store import Store
 

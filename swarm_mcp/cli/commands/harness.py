@@ -7,21 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 from swarm_hook_core.faults import describe
 from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.checks import command_of, environment_test, version_of
+from swarm_mcp.agents.harness.slash_commands import slash_commands
 from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.checks import command_of, environment_test, version_of
-from swarm_mcp.harness.slash_commands import slash_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.harness.adapter import HarnessAdapter
+    from swarm_mcp.agents.harness.adapter import HarnessAdapter
 
 NAME = Word("NAME", "the harness", optional=True, source=())
 

@@ -14,9 +14,9 @@ from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.explaining import explanation
-from swarm_mcp.overview.explained import through, until
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.explained import through, until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.explaining import history
-from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.refusal_words import why_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

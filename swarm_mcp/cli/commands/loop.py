@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from swarm_mcp import __version__
+from swarm_mcp.agents.loop import agent, commands, sources
+from swarm_mcp.agents.loop.settings import LoopSettings
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
-from swarm_mcp.loop import agent, commands, sources
-from swarm_mcp.loop.settings import LoopSettings
 
 _BESIDE = ("session", "auth", "tools", "hooks", "help")
 _INNER = ("tool", "provider")  # started by the executables of built-in plugins

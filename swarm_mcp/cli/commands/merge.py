@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.merging import Merged, MergeStopped
+from swarm_mcp.agents.dispatch.merging import merge as bring_back
+from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ACTING, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import process_holder, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.cli.words import clause, count
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.merging import Merged, MergeStopped
-from swarm_mcp.dispatch.merging import merge as bring_back
-from swarm_mcp.dispatch.task_trees import TaskTree
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE
 from swarm_mcp.errors import LockRefused, Refused, SwarmError, UsageError

@@ -32,7 +32,7 @@ def page(args: Arguments) -> int:
     example: swarm-mcp page --no-open
     """
     try:
-        from swarm_mcp.page.serving import serve
+        from swarm_mcp.view.page.serving import serve
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise

@@ -9,6 +9,19 @@ from typing import Any
 
 from swarm_hook_core.environment import identity, is_word
 from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
+from swarm_mcp.agents.harness.checks import command_of
+from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.membership import Membership, RunRow
+from swarm_mcp.agents.harness.outcome import UNSUPPORTED, RunResult, answer_text
+from swarm_mcp.agents.harness.prompting import filled, template_values, with_system_prompt
+from swarm_mcp.agents.harness.query import Query, build_config, query_of
+from swarm_mcp.agents.harness.query_types import checked
+from swarm_mcp.agents.harness.requirements import left_out, require_possible
+from swarm_mcp.agents.harness.run import Run, ended_by_signals
+from swarm_mcp.agents.harness.servers import servers_in
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
@@ -32,19 +45,6 @@ from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import CANCEL
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.folders import clean, here, scope_of
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.checks import command_of
-from swarm_mcp.harness.errors import Unsupported
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.membership import Membership, RunRow
-from swarm_mcp.harness.outcome import UNSUPPORTED, RunResult, answer_text
-from swarm_mcp.harness.prompting import filled, template_values, with_system_prompt
-from swarm_mcp.harness.query import Query, build_config, query_of
-from swarm_mcp.harness.query_types import checked
-from swarm_mcp.harness.requirements import left_out, require_possible
-from swarm_mcp.harness.run import Run, ended_by_signals
-from swarm_mcp.harness.servers import servers_in
 from swarm_mcp.runtimes import started_by
 from swarm_mcp.store import Store
 

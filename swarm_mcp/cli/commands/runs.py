@@ -7,6 +7,9 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.json_text import dumps
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.record import events_in
+from swarm_mcp.agents.harness.transcript import transcript
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.live import Live
@@ -17,11 +20,8 @@ from swarm_mcp.cli.words import dollars, span
 from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.record import events_in
-from swarm_mcp.harness.transcript import transcript
-from swarm_mcp.overview.work import outcome
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import outcome
 
 DEFAULT_LIMIT = 20
 POLL_SECONDS = 0.5

@@ -21,11 +21,11 @@ from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import TEAM, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.machines import TeamNow, team_now
-from swarm_mcp.overview.refusal_words import why_refused
-from swarm_mcp.overview.timeline import Happening, Refused, refused_files
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.machines import TeamNow, team_now
+from swarm_mcp.view.overview.refusal_words import why_refused
+from swarm_mcp.view.overview.timeline import Happening, Refused, refused_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.work import about, find_task, outcome
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import about, find_task, outcome
 
 
 @verb(

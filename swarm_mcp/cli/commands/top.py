@@ -8,10 +8,10 @@ from swarm_mcp.cli.arguments import AS, SCOPE, TOGETHER, Arguments, Option, Usag
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.installation import extra_command
-from swarm_mcp.top.picture import Wish
-from swarm_mcp.top.reading import Reader
-from swarm_mcp.top.tables import ALL
-from swarm_mcp.top.terminal import has_colours, obstacle
+from swarm_mcp.view.top.picture import Wish
+from swarm_mcp.view.top.reading import Reader
+from swarm_mcp.view.top.tables import ALL
+from swarm_mcp.view.top.terminal import has_colours, obstacle
 
 
 @verb(
@@ -48,7 +48,7 @@ def top(args: Arguments) -> int:
         raise SwarmError(f"it needs the missing package Textual: {advice}") from None
     if not has_colours():
         os.environ["NO_COLOR"] = "1"
-    from swarm_mcp.top.app import Top
+    from swarm_mcp.view.top.app import Top
 
     reader = Reader(current_scope(args.value("--scope")), args)
     acting, here = ([flag, args.value(flag)] * bool(args.value(flag)) for flag in ("--as", "--scope"))

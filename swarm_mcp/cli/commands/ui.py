@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import holder_name
+from swarm_mcp.agents.dispatch.request import may_dispatch
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
@@ -23,7 +24,6 @@ from swarm_mcp.cli.output import answer, listing, refused, say, show
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause
-from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope

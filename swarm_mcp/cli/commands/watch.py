@@ -14,11 +14,11 @@ from swarm_mcp.cli.output import flush, for_people, say, say_row
 from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.cli.words import clause, excerpt
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes
+from swarm_mcp.view.overview.refusal_words import why_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

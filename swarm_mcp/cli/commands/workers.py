@@ -8,6 +8,11 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
+from swarm_mcp.agents.dispatch import control, task_trees
+from swarm_mcp.agents.dispatch.assignment import read
+from swarm_mcp.agents.dispatch.nursery import tend
+from swarm_mcp.agents.dispatch.supervision import Supervisor
+from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.dispatch_display import wait_for_end
 from swarm_mcp.cli.live import Live
@@ -15,11 +20,6 @@ from swarm_mcp.cli.main import main
 from swarm_mcp.cli.output import answer as print_answer
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.cli.words import clause, count
-from swarm_mcp.dispatch import control, task_trees
-from swarm_mcp.dispatch.assignment import read
-from swarm_mcp.dispatch.nursery import tend
-from swarm_mcp.dispatch.supervision import Supervisor
-from swarm_mcp.dispatch.task_trees import TaskTree
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused, SwarmError

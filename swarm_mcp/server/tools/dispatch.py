@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.dispatch.request import DispatchRequest
+    from swarm_mcp.agents.dispatch.request import DispatchRequest
 
 # The package `dispatch` is loaded by the first call: it would be a quarter of the work for the list of tools.
 DEFAULT_TYPE, DEFAULT_ROLE = "implement", "implementer"
@@ -54,7 +54,7 @@ PLACEMENT = {
 
 
 async def _dispatch(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.dispatch.dispatch import Dispatch
+    from swarm_mcp.agents.dispatch.dispatch import Dispatch
 
     request = _request(arguments)
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
@@ -78,7 +78,7 @@ def _with_completion(call: Call, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _request(arguments: dict[str, Any]) -> DispatchRequest:
-    from swarm_mcp.dispatch.request import DispatchRequest
+    from swarm_mcp.agents.dispatch.request import DispatchRequest
 
     given = {name: arguments[name] for name in DispatchRequest._fields if name in arguments}
     for name in ("files", "depends_on", "skills"):
@@ -92,13 +92,13 @@ def _seconds(description: str) -> dict[str, Any]:
 
 
 def _pause(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.dispatch import control
+    from swarm_mcp.agents.dispatch import control
 
     return Answer(control.pause(call.store, call.member(), arguments["task_id"]))
 
 
 def _resume(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.dispatch import control
+    from swarm_mcp.agents.dispatch import control
 
     return Answer(control.resume(call.store, call.member(), arguments["task_id"]))
 

@@ -16,12 +16,12 @@ from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 
 from swarm_hook_core.naming import holder_name
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.git_commands import git
 from swarm_mcp.answers.views import known_shortly
 from swarm_mcp.cli.arguments import GROUPS, INTERNAL
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.cli.verbs import OTHER_WORDS, VERBS, declared, verb_named
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.git_commands import git
 from swarm_mcp.store.sessions import Registration
 
 pytestmark = pytest.mark.slow

@@ -16,12 +16,12 @@ from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
 from support.supervised import GATEWAY, alive, dispatch, over, reaches, run_of
 
-from swarm_mcp.dispatch.all_tasks import AllTasks
-from swarm_mcp.dispatch.dispatch import Dispatch
-from swarm_mcp.dispatch.nursery import Nursery
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.all_tasks import AllTasks
+from swarm_mcp.agents.dispatch.dispatch import Dispatch
+from swarm_mcp.agents.dispatch.nursery import Nursery
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.harness.outcome import Cost, added
 from swarm_mcp.domain.task import Task
-from swarm_mcp.harness.outcome import Cost, added
 
 pytestmark = pytest.mark.slow
 
@@ -287,7 +287,7 @@ def test_supervisors_are_copies_of_one_process_and_whole_ones_where_that_has_gon
 
 def test_a_supervisor_starts_without_what_it_does_not_need() -> None:
     """There may be a hundred: asyncio alone took a quarter of their start."""
-    code = "import sys; import swarm_mcp.dispatch.supervision as _; print(*{'asyncio', 'logging'} & set(sys.modules))"
+    code = "import sys; import swarm_mcp.agents.dispatch.supervision as _; print(*{'asyncio', 'logging'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 

@@ -18,8 +18,8 @@ from support.requirement import requirement
 from support.serving import Server
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.dispatch.dispatch import CompletionWait, Dispatch, carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import CompletionWait, Dispatch, carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.errors import Refused
 
@@ -284,8 +284,8 @@ def test_a_key_that_is_a_strangers_is_not_passed_on(ground: Ground, lead: dict) 
 def test_eight_dispatches_at_once_are_one_task_and_one_message(ground: Ground, lead: dict) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     body = """
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()

@@ -15,9 +15,9 @@ from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.scripted_herdr import Herdr
 from support.supervised import mutexes
 
-from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
-from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
+from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.store import spawn_locks
 
@@ -121,8 +121,8 @@ def test_eight_dispatches_at_once_start_one_worker(
     ground: Ground, lead: dict, herdr: Herdr, spawner: str, seconds: float
 ) -> None:
     body = f"""
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()

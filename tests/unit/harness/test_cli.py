@@ -17,8 +17,8 @@ from support.harness_fixtures import is_alive
 from support.listings import rows_of
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.cli.output import show, show_with_list
-from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -302,7 +302,7 @@ def test_harness_models(installed: Ground) -> None:
 
 
 def test_a_harness_that_cannot_be_loaded_hides_no_other(installed: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.harness.adapters.none", "X"))
+    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.agents.harness.adapters.none", "X"))
     done = installed.swarm("harness", "list")
     assert done.code == 0 and "  codex  " in done.out and "broken cannot be loaded" in done.err
     assert "choose from list, doctor, models" in installed.swarm("harness", "lst").err

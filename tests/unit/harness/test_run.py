@@ -16,15 +16,15 @@ from support.fixtures import time_limit
 from support.harness_fixtures import MAKERS, OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import events, private_folder, registry
+from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.errors import AuthError, HarnessError, NotInstalled
+from swarm_mcp.agents.harness.events import Event, retry
+from swarm_mcp.agents.harness.outcome import Cost
+from swarm_mcp.agents.harness.query import McpServer, Query
+from swarm_mcp.agents.harness.run import Run, ended_by_signals
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.harness import events, private_folder, registry
-from swarm_mcp.harness.adapter import Launch
-from swarm_mcp.harness.errors import AuthError, HarnessError, NotInstalled
-from swarm_mcp.harness.events import Event, retry
-from swarm_mcp.harness.outcome import Cost
-from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.run import Run, ended_by_signals
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from support.sessions import mistakes, new_session, peer_locks, run, start, writ
 
 from swarm_hook_core import labels, untrusted_text
 from swarm_hook_core.watching.report import quoted as as_word
-from swarm_mcp.harness.prompting import task_prompt
+from swarm_mcp.agents.harness.prompting import task_prompt
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

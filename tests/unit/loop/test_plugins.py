@@ -14,9 +14,9 @@ from support.fixtures import time_limit
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
-from swarm_mcp.loop import agent_variants, conf_files, sources
-from swarm_mcp.loop.providers import choice
-from swarm_mcp.loop.settings import LoopFailure
+from swarm_mcp.agents.loop import agent_variants, conf_files, sources
+from swarm_mcp.agents.loop.providers import choice
+from swarm_mcp.agents.loop.settings import LoopFailure
 
 pytestmark = pytest.mark.slow
 

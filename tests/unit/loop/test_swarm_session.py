@@ -121,7 +121,7 @@ def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path)
 
 
 def test_python_functions_over_http(model: Model, project: Path) -> None:
-    from swarm_mcp.harness.client_tools import ToolServer
+    from swarm_mcp.agents.harness.client_tools import ToolServer
 
     def double(number: int) -> int:
         """Twice a number."""

@@ -10,14 +10,14 @@ from support.fixtures import Ground
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
-from swarm_mcp.overview.machines import team_now
-from swarm_mcp.page.access import Keys
-from swarm_mcp.page.app import application
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
-from swarm_mcp.top import tables
-from swarm_mcp.top.picture import Wish
-from swarm_mcp.top.reading import Reader
+from swarm_mcp.view.overview.machines import team_now
+from swarm_mcp.view.page.access import Keys
+from swarm_mcp.view.page.app import application
+from swarm_mcp.view.top import tables
+from swarm_mcp.view.top.picture import Wish
+from swarm_mcp.view.top.reading import Reader
 
 pytestmark = pytest.mark.slow
 REPOSITORY = "example.org/app"

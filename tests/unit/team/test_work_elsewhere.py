@@ -13,8 +13,8 @@ from support.fixtures import Ground
 from support.scripted_herdr import Herdr
 
 from swarm_hook_core.state import state_dir
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import NotConfirmed, Refused, TeamUnreachable
 from swarm_mcp.locking.task_claiming import claim, claim_next, reserve

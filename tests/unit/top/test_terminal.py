@@ -104,8 +104,8 @@ def test_however_it_ends_the_terminal_is_as_it_was(ground: Ground, way: str, whe
 @pytest.mark.parametrize("where", ["reading", "drawing"])
 def test_a_fault_of_ours_leaves_a_clean_terminal_and_a_report(ground: Ground, where: str):
     place = {
-        "reading": ("swarm_mcp.top.reading", "Reader.read"),
-        "drawing": ("swarm_mcp.top.pane", "Pane.render_line"),
+        "reading": ("swarm_mcp.view.top.reading", "Reader.read"),
+        "drawing": ("swarm_mcp.view.top.pane", "Pane.render_line"),
     }[where]
     code = f"""
 import sys; sys.path[:0] = {FOLDERS!r}
