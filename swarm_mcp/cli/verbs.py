@@ -100,6 +100,8 @@ OTHER_WORDS = {
 def verb_named(name: str) -> Verb:
     """Load the module that has the verb `name`, and return the verb."""
     module = f"swarm_mcp.cli.commands.{VERBS[name]}"
+    if name == "team":
+        module = "swarm_mcp.team.verb"
     __import__(module)
     found: Verb = getattr(sys.modules[module], name.replace("-", "_"))
     return found
@@ -114,6 +116,8 @@ def declared(name: str) -> tuple[str, str]:
 
     folder = __file__.rpartition("verbs.py")[0]
     loader = __spec__.loader  # It also reads from a zip archive. The stubs know it without `get_data`, and as None.
+    if name == "team":
+        folder = f"{folder}../team/verb.py/"
     source = loader.get_data(f"{folder}commands/{VERBS[name]}.py").decode("utf-8")  # type: ignore[union-attr]
     head, _, body = source.partition(f'    """{name}: ')
     constant = head.rpartition("\n@verb(")[2].partition("group=")[2].partition(")")[0].strip(", \n")

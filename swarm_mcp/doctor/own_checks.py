@@ -20,7 +20,7 @@ from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
-from swarm_hook_core.state import config_path, is_in_team, store_path
+from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import __version__
 from swarm_mcp.answers.views import name_of, seconds_since
 from swarm_mcp.answers.visibility import veiled
@@ -71,8 +71,7 @@ def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Findi
         "kernel": lambda: _kernel(clients),
         "faults": _faults,
     }
-    if is_in_team():
-        checks["team"] = _team
+    checks["team"] = _team
     for name, check in checks.items():
         yield from looked(name, check)
 
@@ -92,9 +91,9 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
 
 
 def _team() -> list[Finding]:
-    from swarm_mcp.doctor import team
+    from swarm_mcp import contributions
 
-    return team.findings()
+    return contributions.function_named(contributions.table("CHECKS")["team"])(None)
 
 
 def _binary() -> Finding:

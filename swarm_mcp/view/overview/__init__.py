@@ -8,7 +8,7 @@ for all. Texts of sessions are unescaped; the views escape them.
   people       the names of sessions
   checkouts    the folders with sessions in them
   now          sessions, and files that are locked, waited for and edited
-  machines     the machines of a clone's team, and the age of the knowledge about each
+  machines     the machines that share a checkout, and the age of the knowledge about each
   edits        changed, uncommitted files and their authors
   lines        waiters, their obstacles, and circles of waiters
   timeline     past events

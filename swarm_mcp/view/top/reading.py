@@ -17,7 +17,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.view.overview.checkouts import checkouts
 from swarm_mcp.view.overview.edits import Edit, edits, journal_marks
 from swarm_mcp.view.overview.file_marks import Marks
-from swarm_mcp.view.overview.machines import team_now
+from swarm_mcp.view.overview.machines import machines_of
 from swarm_mcp.view.overview.now import Now, now
 from swarm_mcp.view.overview.people import People
 from swarm_mcp.view.overview.timeline import Happening, refusals
@@ -74,7 +74,7 @@ class Reader:
             where = f"all checkouts of this machine ({len(found)})"
         else:
             where = self._places.whole(self._scope)
-        return Picture(where, shown, self._scope, tables.team(team_now(store, self._scope)))
+        return Picture(where, shown, self._scope, tables.machines(machines_of(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
         """Return the uncommitted changes in a scope: read anew once a journal has grown, or now and then."""

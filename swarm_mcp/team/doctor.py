@@ -30,8 +30,10 @@ RUNTIME = "claude-code"  # the runtime of the tested hook: all do the same here
 STATUS = "`swarm-mcp team status` says more"
 
 
-def findings() -> list[Finding]:
+def findings(_asked: object) -> list[Finding]:
     """Return the state of each team's repository, then for each server the result of the proof."""
+    if not memberships():
+        return []
     found = []
     told = standing()
     for one in told["repositories"]:
