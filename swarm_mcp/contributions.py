@@ -1,0 +1,83 @@
+"""The contributions of the packages: verbs, tools, doctor checks, reactions.
+
+Each package lists its own in one module, `contributes`, as plain data. Modules and functions are named by text
+(``"package.module"``, ``"package.module:function"``), and loaded when they are used. This module has the only list of
+the packages. docs/dev/architecture.md explains the parts; a part that a package does not contribute to is left out:
+
+  VERBS        verb -> the module with its function, in the order of the help page
+  PLACES       verb of the package -> the verb of an earlier package that it stands behind on the help page
+  ALIASES      second name -> verb
+  OTHER_WORDS  a word of other tools that people type -> the verb for the same purpose
+  TOOLS        modules with MCP tools (their ``TOOLS``), in the order of the list
+  CHECKS       name of a doctor check -> its function; see ``doctor.own_checks``
+  REACTIONS    change -> the functions to call after it; see `react`
+
+Hooks start commands that load this module, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+    from typing import Any
+
+# The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
+PACKAGES = ("swarm_mcp", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
+
+
+def lists() -> Iterator[ModuleType]:
+    """Load and yield the `contributes` module of each package."""
+    for package in PACKAGES:
+        yield module_named(f"{package}.contributes")
+
+
+def module_of(verb: str) -> str:
+    """Return the name of the module that has `verb`, or an empty text if there is no such verb."""
+    return next((one.VERBS[verb] for one in lists() if verb in getattr(one, "VERBS", ())), "")
+
+
+def verbs() -> list[str]:
+    """Return all verbs, in the order that those of one group have on the help page."""
+    found: list[str] = []
+    for one in lists():
+        places, at = getattr(one, "PLACES", {}), len(found)
+        for verb in getattr(one, "VERBS", ()):
+            if verb in places:
+                at = found.index(places[verb]) + 1
+            found.insert(at, verb)
+            at += 1
+    return found
+
+
+def table(part: str) -> dict[str, Any]:
+    """Return a part that is a dictionary, such as ``"ALIASES"``, of all packages together."""
+    return {name: value for one in lists() for name, value in getattr(one, part, {}).items()}
+
+
+def names(part: str) -> list[str]:
+    """Return a part that is a tuple, such as ``"TOOLS"``, of all packages together."""
+    return [name for one in lists() for name in getattr(one, part, ())]
+
+
+def module_named(name: str) -> ModuleType:
+    """Load the module `name` and return it."""
+    __import__(name)
+    return sys.modules[name]
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """Load the function of a name such as ``package.module:function``."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(module_named(module), function)
+    return found
+
+
+def react(change: str, *arguments: object) -> None:
+    """Call the functions that packages have listed for this `change`, in order, with `arguments`."""
+    for one in lists():
+        for name in getattr(one, "REACTIONS", {}).get(change, ()):
+            function_named(name)(*arguments)
