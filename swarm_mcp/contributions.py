@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
-PACKAGES = ("swarm_mcp.team",)
+PACKAGES = ("swarm_mcp", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
 # Packages with reactions -> the folder in the state folder without which they have nothing to react to.
 REACTING = {"swarm_mcp.team": ("team", "clones")}
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from swarm_hook_core import repository
 from swarm_hook_core.repository import Tree
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.logical_locks import logical_of, set_logical
+from swarm_mcp.locking.logical_locks import logical_of, set_logical
 from swarm_mcp.team import agent_client, memberships
 from swarm_mcp.team.freshness import wait_until_fresh
 from swarm_mcp.team.memberships import Membership

@@ -35,7 +35,7 @@ from swarm_mcp.agents.dispatch.git_commands import (
 from swarm_mcp.answers.views import name_of, short
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.logical_locks import logical_of, set_logical
+from swarm_mcp.locking.logical_locks import logical_of, set_logical
 from swarm_mcp.store import Store
 
 RECORD = "swarm-task"

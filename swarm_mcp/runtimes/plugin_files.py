@@ -12,7 +12,7 @@ def plugin_folder() -> str:
 
     Raises SwarmError where the installation has lost it.
     """
-    package = os.path.dirname(os.path.realpath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     for candidate in (package + "/_plugin", os.path.dirname(package)):
         if os.path.isdir(candidate + "/integrations"):
             return candidate
