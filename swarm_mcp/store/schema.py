@@ -8,7 +8,6 @@ and indexes; other implementations ignore them.
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
-from swarm_mcp import contributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,6 +233,8 @@ def _set_journal(connection: Any, driver: Any) -> None:
 
 
 def _build(database: Any) -> None:
+    from swarm_mcp import contributions
+
     existing = set(database.table_names())
     for name, columns in {**TABLES, **contributions.table("TABLES")}.items():
         if name in existing:
