@@ -113,7 +113,7 @@ def react_to_row(moment: str, *arguments: object) -> Any:
 
 
 def tell_committed() -> None:
-    """Tell the packages that a transaction has changed rows. A fault is recorded, and changes nothing for the caller."""
+    """Tell the packages that a transaction has changed rows. Their faults are recorded, and are not the caller's."""
     try:
         react_to_row(COMMITTED)
     except Exception as error:  # the change itself is done

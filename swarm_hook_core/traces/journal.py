@@ -26,8 +26,8 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     back     it is over
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
     stash    changes were put aside with ``git stash``; `key` is the work tree
-    far      an unpushed write on another machine of a team. The team agent keeps these, in journals of the runtime
-             ``team`` with no other kinds
+    far      an unpushed write on another machine. Such entries are in journals of the runtime ``naming.REMOTE``, with
+             no other kinds
     heard    the session was told of a ``far`` write; `text`: the id of the session that made it
 
 Entries are searched for by their key in the raw bytes. Entries about other files are never parsed.
