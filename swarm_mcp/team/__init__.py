@@ -5,7 +5,7 @@ server        the calls of the team's server, one round trip each
 migrations    its schema: ``schema/``, applied by ``swarm-mcp team init``
 places        the object of a lock as a path from the top of a work tree
 replica       the server's log, applied to this machine's store
-store_rows    locks, places and sessions of other machines in the store; ``store_documents`` has the rest, ``parts`` both
+store_rows    locks, places and sessions of other machines in the store; ``store_documents`` has the rest
 outbox        messages to sessions of other machines, which wait in the store to be posted
 comparison    the difference between this machine and the server
 following     one repository: apply the log, post changes, have locks confirmed
