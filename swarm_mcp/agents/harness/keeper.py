@@ -13,6 +13,7 @@ import os
 import select
 import signal
 
+import swarm_mcp
 from swarm_hook_core.process import KEEPER, is_stopped
 from swarm_mcp.agents.harness import leftover_processes
 
@@ -45,7 +46,7 @@ class Keeper:
         orders = _packed(argv, cwd, environment)
         theirs, self._orders = os.pipe()
         self._report, their_report = os.pipe()
-        folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__)))
         words = [interpreter(), "-I", "-S", "-B", "-c", CODE, folder, str(theirs), str(their_report), run_id]
         try:
             self._process = subprocess.Popen(
