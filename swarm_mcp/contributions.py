@@ -10,7 +10,8 @@ the packages. docs/dev/architecture.md explains the parts; a part that a package
   OTHER_WORDS  a word of other tools that people type -> the verb for the same purpose
   TOOLS        modules with MCP tools (their ``TOOLS``), in the order of the list
   CHECKS       name of a doctor check -> its function; see ``doctor.own_checks``
-  REACTIONS    change -> the functions to call after it; see `react`
+  REACTIONS    moment -> its function, ``"package.module:function"``; see `react`
+  TABLES       table of the store -> its columns; INDEXES: index -> its table and columns (``store.schema``)
 
 Hooks start commands that load this module, so it imports next to nothing.
 """
@@ -18,6 +19,9 @@ Hooks start commands that load this module, so it imports next to nothing.
 from __future__ import annotations
 
 import sys
+from os.path import isdir, join
+
+from swarm_hook_core.state import state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +31,19 @@ if TYPE_CHECKING:
 
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
 PACKAGES = ("swarm_mcp", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
+# Packages with reactions -> the folder in the state folder without which they have nothing to react to.
+REACTING = {"swarm_mcp.team": ("team", "clones")}
+
+# The moments of reactions, with the arguments and the answer of their functions.
+COMMITTED = "committed"  # (): a transaction has changed rows of the store
+MESSAGE_ADDED = "message added"  # (tx, sender, recipient, content, told, file): True if it is posted to another machine
+SESSION_WANTED = "session wanted"  # (store, sender, recipient, task_id, force): wake a session on another machine
+LOCKS_GRANTED = "locks granted"  # (store, locks): a Confirmation (``locking.confirmation``), or None
+TASK_CLAIMED = "task claimed"  # (store, task, prior_status): False if another machine was faster
+PUSH_BEGINS = "push begins"  # (folder): words about locks that are unknown here, or an empty text
+MACHINES = "machines"  # (store, scope): Machines (``answers.machines``), or None
+REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repository that is equal on all machines, or None
+LOGICAL_NEEDED = "logical needed"  # (tree): True if locks of this clone have to hold in all its work trees
 
 
 def lists() -> Iterator[ModuleType]:
@@ -76,8 +93,37 @@ def function_named(name: str) -> Callable[..., Any]:
     return found
 
 
-def react(change: str, *arguments: object) -> None:
-    """Call the functions that packages have listed for this `change`, in order, with `arguments`."""
-    for one in lists():
-        for name in getattr(one, "REACTIONS", {}).get(change, ()):
-            function_named(name)(*arguments)
+def react(moment: str, *arguments: object) -> Any:
+    """Call the packages' functions for this `moment`. Return the first answer but None, or None.
+
+    A package without its folder is left out. That costs one look at the disk.
+    """
+    for package, folder in REACTING.items():
+        if isdir(join(state_dir(), *folder)):
+            answer = _reaction(package, moment, arguments)
+            if answer is not None:
+                return answer
+    return None
+
+
+def react_to_row(moment: str, *arguments: object) -> Any:
+    """Do as `react`, where a row of the store already says that a package is concerned."""
+    answers = (_reaction(package, moment, arguments) for package in REACTING)
+    return next((answer for answer in answers if answer is not None), None)
+
+
+def tell(moment: str) -> None:
+    """Do as `react`, after the fact: a fault of a package is recorded, and changes nothing for the caller."""
+    try:
+        react(moment)
+    except Exception as error:  # the change itself is done
+        from swarm_hook_core import faults
+
+        faults.record_hourly("store", moment, faults.describe(error))
+
+
+def _reaction(package: str, moment: str, arguments: tuple[object, ...]) -> Any:
+    name = module_named(f"{package}.contributes").REACTIONS.get(moment)
+    if name is None:
+        return None
+    return function_named(name)(*arguments)

@@ -11,7 +11,7 @@ folder, empty for all. Texts of sessions are unescaped; commands and views escap
   lock_events  events about locks, and timeline: all past events
   edits        changed, uncommitted files and their authors
   checkout_history  past events with tasks and uncommitted changes, counted
-  machines     the machines of a clone's team, and the age of the knowledge about each
+  machines     the machines that share a checkout, and the age of the knowledge about each
   work         tasks, messages and workers
   explained, refusal_words  the words for an obstacle to a write
 """

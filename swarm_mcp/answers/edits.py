@@ -43,7 +43,7 @@ def journal_marks(scope: str) -> Marks:
 def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
     """Return the newest uncommitted changes in a scope by sessions that are still there, newest first.
 
-    For sessions on other machines of a team these are their unpushed changes. Raises nothing: unreadable journals or
+    For sessions on other machines these are their unpushed changes. Raises nothing: unreadable journals or
     folders count as empty.
     """
     if not store.exists() or not _journals(scope):

@@ -22,7 +22,6 @@ from swarm_mcp.processes import leftover_processes
 from swarm_mcp.processes.reaper import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ class Hold:
                 self.store.locks.release(self.instance, row.file, row.agent or "", row.fence)
             except Refused as refusal:
                 self.lost = self.lost or str(refusal)
-        tell_team()
 
     # -------------------------------------------------------------- innards
 

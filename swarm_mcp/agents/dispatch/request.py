@@ -93,7 +93,7 @@ class DispatchRequest(NamedTuple):
     def key(self, requester: Session, repository: str = "") -> str:
         """Return the key of equal dispatches: the given key, else scope, identity, type, title and role.
 
-        `repository`: the team's name for the scope's repository, equal on all machines; empty outside of teams.
+        `repository`: the name of the scope's repository that is equal on all machines; empty if they share nothing.
         """
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()

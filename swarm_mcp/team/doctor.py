@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_hook_core.state import is_in_team
+from swarm_hook_core.state import shares_locks
 from swarm_hook_core.wording import duration
 from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import SwarmError
@@ -34,7 +34,7 @@ STATUS = "`swarm-mcp team status` says more"
 
 def findings(_asked: Asked) -> list[Finding]:
     """Return the state of each team's repository, and each server's result of the proof. Empty without a team."""
-    if not is_in_team():
+    if not shares_locks():
         return []
     found = []
     told = standing()
