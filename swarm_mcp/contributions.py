@@ -40,7 +40,7 @@ SESSION_WANTED = "session wanted"  # (store, sender, recipient, task_id, force):
 LOCKS_GRANTED = "locks granted"  # (store, locks): a Confirmation (``locking.confirmation``), or None
 TASK_CLAIMED = "task claimed"  # (store, task, prior_status): False if another machine was faster
 PUSH_BEGINS = "push begins"  # (folder): words about locks that are unknown here, or an empty text
-MACHINES = "machines"  # (store, scope): Machines (``view.overview.machines``), or None
+MACHINES = "machines"  # (store, scope): Machines (``answers.machines``), or None
 REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repository that is equal on all machines, or None
 LOGICAL_NEEDED = "logical needed"  # (tree): True if locks of this clone have to hold in all its work trees
 

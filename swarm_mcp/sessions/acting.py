@@ -334,3 +334,8 @@ def _names(store: Store, rows: list[Session]) -> str:
     else:
         more = ""
     return ", ".join(map(known_shortly, seen)) + more
+
+
+def may_dispatch(session: Session) -> bool:
+    """Return True if a session may start other sessions and give work to them."""
+    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (session.label or "").split()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp.answers.machines import MachineNow, Machines
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.freshness import known_here, unheard_for
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.store_rows import HOST
-from swarm_mcp.view.overview.machines import MachineNow, Machines
 
 ASK_SECONDS = 1.0
 GOOD_SECONDS = 15.0  # Seconds after which the server's word about a machine is out of date.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 VERBS = {
-    "top": "swarm_mcp.cli.commands.top",
-    "page": "swarm_mcp.cli.commands.page",
+    "top": "swarm_mcp.view.commands.top",
+    "page": "swarm_mcp.view.commands.page",
 }
 PLACES = {"top": "watch"}
 OTHER_WORDS = {

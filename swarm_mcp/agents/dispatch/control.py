@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from swarm_mcp.agents.dispatch import task_trees
 from swarm_mcp.agents.dispatch.git_commands import branch_of, commit_of, uncommitted
-from swarm_mcp.agents.dispatch.request import may_dispatch
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
+from swarm_mcp.sessions.acting import may_dispatch
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False

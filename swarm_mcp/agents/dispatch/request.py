@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from typing import Any, NamedTuple
@@ -9,12 +10,19 @@ from typing import Any, NamedTuple
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.agents.dispatch.spawners import SUPERVISED, canonical
-from swarm_mcp.agents.harness.query import EDIT, MODES, READ_ONLY, YOLO
+from swarm_mcp.agents.harness.plugin import skill_folders
+from swarm_mcp.agents.harness.query import EDIT, EFFORTS, MODES, READ_ONLY, YOLO, query_of
+from swarm_mcp.agents.harness.record import read
+from swarm_mcp.agents.harness.registry import chosen_name, get
+from swarm_mcp.agents.harness.requirements import left_out, require_possible
+from swarm_mcp.agents.harness.scrub import Scrubber
+from swarm_mcp.agents.harness.servers import servers_in
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes.profiles import Settings
+from swarm_mcp.sessions.acting import may_dispatch
 from swarm_mcp.sessions.agents_shell import TERMINAL
 from swarm_mcp.store import Store
 
@@ -96,8 +104,6 @@ class DispatchRequest(NamedTuple):
         """
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
-        import hashlib
-
         identity = token(requester.label or "", "identity")
         place = repository or requester.scope
         parts = (place, f"identity:{identity}" if identity else "", self.type, self.title, self.role)
@@ -141,16 +147,12 @@ def checked(request: DispatchRequest) -> DispatchRequest:
 
 def public_texts(request: DispatchRequest) -> PublicTexts:
     """Return the texts of a dispatch without secrets."""
-    from swarm_mcp.agents.harness.scrub import Scrubber
-
     scrubbed = Scrubber(os.environ).text
     return PublicTexts(scrubbed(request.title), scrubbed(request.description), scrubbed(request.message))
 
 
 def public_text(text: str) -> str:
     """Return one text without the secrets that this process knows."""
-    from swarm_mcp.agents.harness.scrub import Scrubber
-
     return Scrubber(os.environ).text(text)
 
 
@@ -158,11 +160,6 @@ def public_text(text: str) -> str:
 
 
 NO_YOLO = "mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it"
-
-
-def may_dispatch(requester: Session) -> bool:
-    """Return True if a session may give work to sessions that it starts."""
-    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester.label or "").split()
 
 
 def require_gateway(requester: Session) -> None:
@@ -207,8 +204,6 @@ def mode_of(run: Run) -> str:
 
 def _asked_of(run: Run) -> dict[str, Any]:
     """Return the query of a run, from the first line of its record; empty if that is unreadable."""
-    from swarm_mcp.agents.harness.record import read
-
     try:
         return next(read(run.record or ""), {})
     except OSError:  # the record is gone
@@ -244,8 +239,6 @@ def run_facts(request: DispatchRequest) -> dict[str, Any]:
 
     Raises Refused for an invalid server.
     """
-    from swarm_mcp.agents.harness.servers import servers_in
-
     facts = {name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)}
     if request.mcp_servers:
         servers = servers_in(request.mcp_servers, {**os.environ, **request.env})
@@ -288,11 +281,6 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
         words = ()
     if not request.spawn:
         return WorkerCommand(spawner, harness, words)
-    from swarm_mcp.agents.harness.plugin import skill_folders
-    from swarm_mcp.agents.harness.query import query_of
-    from swarm_mcp.agents.harness.registry import get
-    from swarm_mcp.agents.harness.requirements import left_out, require_possible
-
     harness = _harness_name(harness, words)
     _require_run_options(request, requester)
     query = query_of("", {**run_facts(request), "cwd": request.cwd or requester.directory})
@@ -303,8 +291,6 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
 
 def _harness_name(name: str, words: tuple[str, ...]) -> str:
     """The harness by its own name. Raises Refused."""
-    from swarm_mcp.agents.harness.registry import chosen_name
-
     harness = chosen_name(name)
     if harness == "process" and not words:
         raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
@@ -312,8 +298,6 @@ def _harness_name(name: str, words: tuple[str, ...]) -> str:
 
 
 def _require_run_options(request: DispatchRequest, requester: Session) -> None:
-    from swarm_mcp.agents.harness.query import EFFORTS, MODES, YOLO
-
     if request.mode not in ("", *MODES):
         raise Refused(f"unknown mode {request.mode[:40]!r}; choose from {', '.join(MODES)}")
     if request.effort not in EFFORTS:

@@ -7,7 +7,10 @@ from itertools import islice
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp.answers.machines import Machines, machines_of
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import fitted, printed
+from swarm_mcp.answers.timeline import Happening, Refused, refused_files
 from swarm_mcp.answers.views import public_instance, short
 from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli import lock_columns
@@ -23,9 +26,6 @@ from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.machines import Machines, machines_of
-from swarm_mcp.view.overview.refusal_words import why_refused
-from swarm_mcp.view.overview.timeline import Happening, Refused, refused_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

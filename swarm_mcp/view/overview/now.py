@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.domain.lock import SHARED
 from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import Edit
 from swarm_mcp.view.overview.lines import Line, Lines, lines
-from swarm_mcp.view.overview.people import People
 
 SESSIONS, FILES = 100, 100  # that are shown
 COUNTED = 1000  # locks of one session; of more it is only said that there are

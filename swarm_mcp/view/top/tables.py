@@ -6,14 +6,14 @@ import os
 
 from swarm_hook_core.untrusted_text import cut, quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.machines import Machines
+from swarm_mcp.answers.refusal_words import why_refused
+from swarm_mcp.answers.timeline import ATTEMPTED, Happening
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.task import Task
-from swarm_mcp.view.overview.edits import Edit
 from swarm_mcp.view.overview.lines import Line
-from swarm_mcp.view.overview.machines import Machines
 from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
-from swarm_mcp.view.overview.refusal_words import why_refused
-from swarm_mcp.view.overview.timeline import ATTEMPTED, Happening
 from swarm_mcp.view.top.picture import Column, Held, Row, Table
 
 TYPE_CHECKING = False

@@ -10,10 +10,10 @@ from support.fixtures import Ground
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
+from swarm_mcp.answers.machines import machines_of
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
-from swarm_mcp.view.overview.machines import machines_of
 from swarm_mcp.view.page.access import Keys
 from swarm_mcp.view.page.app import application
 from swarm_mcp.view.top import tables

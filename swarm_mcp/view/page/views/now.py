@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_mcp.view.overview.machines import machines_of
+from swarm_mcp.answers.machines import machines_of
+from swarm_mcp.answers.timeline import refusals
 from swarm_mcp.view.overview.now import COUNTED, Now, now
-from swarm_mcp.view.overview.timeline import refusals
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 
 TYPE_CHECKING = False
