@@ -68,8 +68,9 @@ def keep(source: str, target: str, at_ns: int) -> bool:
         try:
             if reading >= 0:
                 state = _copied(reading, writing)
-            os.utime(writing, ns=(at_ns, at_ns))
-            os.fchmod(writing, state)
+            by = writing if os.utime in os.supports_fd else target  # Windows takes paths only
+            os.utime(by, ns=(at_ns, at_ns))
+            os.chmod(by, state)
         finally:
             os.close(writing)
     except FileExistsError:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
+_MARKS = (LATER, LOOK, AFTER)
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -45,7 +46,7 @@ class Version:
     def __init__(self, path: str, mark: str, found: os.stat_result):
         self.path = path
         self.journal = os.path.basename(os.path.dirname(path))
-        self.at_ns = found.st_mtime_ns
+        self.at_ns = int(path.rpartition(mark)[2]) if mark else found.st_mtime_ns
         self.is_look = mark in (LOOK, AFTER)
         self.is_after = mark == AFTER
         self.mode = stat.S_IMODE(found.st_mode)
@@ -112,8 +113,9 @@ def versions_of(place: str, path: str) -> list[Version]:
         first = version_path(place, session, path)
         folder, name = os.path.split(first)
         for one in _names_in(folder):
-            if one == name or one.startswith(tuple(name + mark for mark in (LATER, LOOK, AFTER))):
-                found.append(version_at(os.path.join(folder, one), one[len(name) :][:2]))
+            mark = one[len(name) :][:2]
+            if one == name or (one.startswith(name) and mark in _MARKS and one[len(name) + 2 :].isdigit()):
+                found.append(version_at(os.path.join(folder, one), mark))
     return sorted(filter(None, found), key=lambda version: version.at_ns)
 
 
@@ -149,7 +151,7 @@ def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
 def path_in(name: str) -> tuple[str, str]:
     """Return ``(path, mark)`` of the file that a version with this file name is of; the path is empty if it was cut."""
     mark = ""
-    for one in (LATER, LOOK, AFTER):
+    for one in _MARKS:
         head, found, at = name.rpartition(one)
         if found and at.isdigit():
             name, mark = head, one
@@ -165,15 +167,31 @@ def path_in(name: str) -> tuple[str, str]:
 
 def journals_of(place: str) -> dict[str, bytes]:
     """Return ``{file name: entries}`` of the journals in `place`, also of sessions that have ended."""
-    base, found = kept_dir(place), {}
-    paths = {name: os.path.join(base, name, ENDED) for name in _names_in(base)}
-    paths.update((os.path.basename(path), path) for path in others_in(place, ""))
-    for name, path in paths.items():
+    base = kept_dir(place)
+    paths = [(name, os.path.join(base, name, ENDED)) for name in _names_in(base)]
+    paths += [(os.path.basename(path), path) for path in others_in(place, "")]
+    found: dict[str, bytes] = {}
+    for name, path in paths:
         try:
-            found[name] = journal.read(path)
+            data = journal.read(path)
         except OSError:
             continue  # removed just now, or not a journal
+        found[name] = found.get(name, b"") + data  # a session may go on after its end
     return found
+
+
+def store_ended(path: str) -> bool:
+    """Put away the journal at `path`, of a session that has ended, beside its versions. Return False without any."""
+    place, name = os.path.split(path)
+    folder = os.path.join(kept_dir(place), name)
+    if not os.path.isdir(folder):
+        return False
+    for part in (".1", ""):
+        try:
+            os.replace(path + part, os.path.join(folder, ENDED + part))
+        except OSError:
+            continue  # there is no such part
+    return True
 
 
 def _names_in(folder: str) -> list[str]:
