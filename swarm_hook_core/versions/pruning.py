@@ -133,7 +133,9 @@ def _share_of(one: _Kept) -> int:
 
 def _close(session: str, is_used: bool, now: float) -> None:
     """Remove the folder of a session that has ended, if it has no version left, with its journal."""
-    if is_used or _copies(session):
+    ended = os.path.join(session, ENDED)
+    is_young = os.path.lexists(ended) and os.lstat(ended).st_ctime > now - AGE_SECONDS
+    if is_used or is_young or _copies(session):
         return
     for name in (ENDED, ENDED + ".1"):
         _remove(os.path.join(session, name))

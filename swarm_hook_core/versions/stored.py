@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.state import read_all
+from swarm_hook_core.state import make_private, read_all
 from swarm_hook_core.traces import (
     AFTER,
     CUT,
@@ -195,11 +195,19 @@ def ended_at(place: str) -> dict[str, int]:
 
 
 def store_ended(path: str) -> bool:
-    """Put away the journal at `path`, of a session that has ended, beside its versions. Return False without any."""
+    """Put away the journal at `path`, of a session that has ended, beside its versions.
+
+    Return False if it tells nothing of any author: the session has neither versions nor unparsed commands.
+    """
     place, name = os.path.split(path)
     folder = os.path.join(kept_dir(place), name)
     if not os.path.isdir(folder):
-        return False
+        try:
+            if b" ran " not in journal.read(path):
+                return False
+            make_private(folder)
+        except OSError:
+            return False  # not a journal, or a full disk
     for part in (".1", ""):
         try:
             os.replace(path + part, os.path.join(folder, ENDED + part))

@@ -22,8 +22,8 @@ Those marked ``three kinds`` hold files, folders and 200 patterns in the file's 
 sizes count locks of living sessions in the scope of the measured one.
 
 The parts are the other modules of this package, each with its goals: ``coordinator``, ``harness``, ``many_workers``,
-``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``, ``clients``, ``setup``, ``burst``,
-``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
+``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``versions``, ``kernel``, ``clients``, ``setup``,
+``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ from .processes import peak_bytes, run
 from .setup import Setup
 from .team_server import TeamServers
 from .traces import Traces
+from .versions import Versions
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 FOREIGN_SIZE = 100_000
@@ -320,6 +321,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "hooks": lambda: _measure_hooks(bench, options),
         "shell": lambda: _measure_shell(bench, options),
         "traces": lambda: _measure_traces(bench),
+        "versions": lambda: _measure_versions(bench),
         "large": lambda: _measure_large(bench),
         "kernel": lambda: _measure_kernel(bench),
         "coordinator": lambda: _measure_coordinator(bench, options),
@@ -362,6 +364,12 @@ def _measure_traces(bench: Bench) -> list[str]:
     traces = Traces(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     traces.measure()
     return traces.missed
+
+
+def _measure_versions(bench: Bench) -> list[str]:
+    versions = Versions(bench.root, str(bench.checkout), bench.bare_env)
+    versions.measure()
+    return versions.missed
 
 
 def _measure_large(bench: Bench) -> list[str]:
