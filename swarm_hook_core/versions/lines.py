@@ -284,7 +284,7 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return b"", None
+        return b"", None  # removed, or never made
     if not stat.S_ISREG(found.st_mode):
         raise NoLines("not a plain file")
     if found.st_size > LIMIT_BYTES:
