@@ -15,7 +15,7 @@ import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.state import is_in_team, local_store
+from swarm_hook_core.state import local_store, shares_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Check:
     is_question  the call is only asked about (``asked``): a rule leaves nothing behind, and does not wait
     is_over      a rule has found that the call needs no verdict
     now          Unix seconds when the session was found
-    team_trees   the work trees in a team, and the freshness of its locks (``LockReader.team_trees``)
+    shared_trees the work trees that share locks with other machines, and how fresh these are (``LockReader``)
     """
 
     is_question = False
@@ -128,7 +128,7 @@ class Check:
         self._session: Session | None = None
         self._reader: LockReader | None = None
         self.claimed: Claimed | None = None
-        self.team_trees: list[Any] = []
+        self.shared_trees: list[Any] = []
         self.now = 0.0
         self._trail: Trail | None = None
         self._has_trail: bool | None = None  # None until it was asked for
@@ -253,8 +253,8 @@ class Check:
         return session, reader
 
     def _has_to_be_asked(self, store: "StoreReader", session: "Session | None") -> bool:
-        """Return True if others hold locks, a team's may be missing, or the session has news or mail to hear."""
-        if store.others_hold("") or self._is_team_stale(store):
+        """Return True if others hold locks, locks may be unknown here, or the session has news or mail to hear."""
+        if store.others_hold("") or self._may_miss_locks(store):
             return True
         if session is None:
             return False
@@ -268,12 +268,12 @@ class Check:
         return unread_mail.is_due(self.config, self.call, session.instance_id, newest)
 
     @staticmethod
-    def _is_team_stale(store: "StoreReader") -> bool:
-        if not is_in_team():
+    def _may_miss_locks(store: "StoreReader") -> bool:
+        if not shares_locks():
             return False
-        from swarm_hook_core.team_freshness import stale_trees
+        from swarm_hook_core.team import may_miss_locks
 
-        return bool(stale_trees(store.team_trees()))
+        return may_miss_locks(store)
 
     def look_again(self) -> None:
         """Look for the session and the locks once more, since another session has come meanwhile."""

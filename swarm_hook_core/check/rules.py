@@ -6,7 +6,7 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 - Protections come first: they hold for a session that is alone, and without a store.
 - Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
   the first.
-- Freshness of a team's locks is read before the locks. If they were fresh then, the locks found are all there are.
+- How fresh shared locks are is read before the locks. If they were fresh then, the locks found are all there are.
 - Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
 """
 
@@ -15,7 +15,7 @@ import time
 
 from swarm_hook_core.check import OTHERS_CHANGES, Check
 from swarm_hook_core.hooks import Verdict, joined
-from swarm_hook_core.state import absolute_setting, has_claims, is_in_team, is_watching
+from swarm_hook_core.state import absolute_setting, has_claims, is_watching, shares_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,10 +156,14 @@ def claims(check: Check) -> None:
         check.claimed.claim(trail.claims_of(check.effects))
 
 
+def shared_trees(check: Check) -> None:
+    """Read how fresh the locks of other machines are here, if a clone on this machine shares its locks with them."""
+    if shares_locks():
+        check.shared_trees = check.reader.shared_trees()
+
+
 def locks(check: Check) -> "Verdict | None":
     """Protect locked and claimed files from writes of other sessions, and of other agents of the session."""
-    if is_in_team():
-        check.team_trees = check.reader.team_trees()
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
     if denial is not None or check.writes.has_names:
         return _denied(denial)
@@ -186,25 +190,12 @@ def kernel(check: Check) -> "Verdict | None":
 
 
 def team(check: Check) -> "Verdict | None":
-    """Warn of locks of other machines that may be unknown here, since the team's server was not heard from."""
-    if not check.team_trees:
+    """Warn of locks of other machines that may be unknown here."""
+    if not check.shared_trees:
         return None
-    from swarm_hook_core import team_freshness
-    from swarm_hook_core.settings import strict
+    from swarm_hook_core.team import judge
 
-    call = check.call
-    stale = team_freshness.stale_trees(check.team_trees)
-    tree = team_freshness.concern(stale, check.writes) if stale else None
-    if tree is None:
-        return None
-    if strict(check.config.env_prefix, call.folder):
-        from swarm_hook_core.denial import Denial
-
-        words = team_freshness.words(call.client_tool, tree, check.now, True)
-        return Verdict(Denial("", None, words, certain=False))
-    if not check.is_question and not team_freshness.is_news(call, tree):
-        return None
-    return Verdict(None, team_freshness.words(call.client_tool, tree, check.now, False))
+    return judge(check)
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":
@@ -235,6 +226,7 @@ RULES = (
     Rule(alone),
     Rule(own_marks, part="watch"),
     Rule(claims, part="traces", unknown=OTHERS_CHANGES),
+    Rule(shared_trees),
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),

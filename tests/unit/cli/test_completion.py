@@ -15,8 +15,10 @@ from support.command_line import FLAGS
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit
 
 from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
-from swarm_mcp.cli.verbs import VERBS
+from swarm_mcp.cli.verbs import all_verbs
 from swarm_mcp.domain.task import STATUSES, TYPES
+
+VERBS = all_verbs()
 
 pytestmark = pytest.mark.slow
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
+from swarm_mcp.agents.commands.work_words import report_lines, run_lines
 from swarm_mcp.answers.size import fitted, printed
 from swarm_mcp.answers.views import short
+from swarm_mcp.answers.work import about, find_task, outcome
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_prose, show
 from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import onlooker
@@ -16,7 +17,6 @@ from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.work import about, find_task, outcome
 
 
 @verb(

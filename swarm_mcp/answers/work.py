@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import short
 from swarm_mcp.domain.message import Message, task_and_text
 from swarm_mcp.domain.run import ENDED, Run
@@ -12,7 +13,6 @@ from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.people import People
 
 TASKS, MESSAGES, WORKERS = 50, 50, 50
 MOST_READ = 1000  # messages of a scope that are looked through for those about a task, the newest first

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swarm_mcp import __version__
+from swarm_mcp.agents.commands import run_options
 from swarm_mcp.agents.loop import agent, commands, sources
 from swarm_mcp.agents.loop.settings import LoopSettings
-from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from swarm_mcp.domain.message import SYSTEM, task_and_text
 from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.session import TEAM
+from swarm_mcp.domain.session import REMOTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from swarm_mcp.store import Store
     from swarm_mcp.store.database import Transaction
 
 MESSAGE = "message"  # the kind of document
@@ -51,20 +52,22 @@ def repository_of(tx: Transaction, recipient_id: str) -> str | None:
     row = tx.row(
         "SELECT t.repository FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
         " JOIN swarm_team_trees t ON t.top = i.scope WHERE s.instance_id = ? AND s.runtime = ?",
-        (recipient_id, TEAM),
+        (recipient_id, REMOTE),
     )
     if row:
         return str(row.repository)
     return None
 
 
-def send_away(
-    tx: Transaction, repository: str, sender: str, recipient: str, content: str, told: bool, file: str
-) -> None:
-    """Have a message posted to a session of another machine. `told`, `file`: as for ``Notices.post``.
+def send_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
+    """Have a message posted to a session of another machine. Return True if it works in a repository that is shared.
 
-    Where it is in our words, the files that it names are told by their places.
+    `told`, `file`: as for ``notices.post``. Where the message is in our words, the files that it names are told by
+    their places.
     """
+    repository = repository_of(tx, recipient)
+    if repository is None:
+        return False
     rows = tx.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))
     tops = sorted((row.top for row in rows), key=len, reverse=True)
     if task_and_text(content)[1].startswith("[auto] "):
@@ -74,17 +77,19 @@ def send_away(
     if told:
         body.update(told=True, file=place_in(file, tops))
     _let_be_posted(tx, repository, body)
+    return True
 
 
-def ask_to_wake(tx: Transaction, sender: str, recipient: str, task_id: str, force: bool) -> None:
+def ask_to_wake(store: Store, sender: str, recipient: str, task_id: str, force: bool) -> None:
     """Have a session of another machine woken there for mail of `sender`, about this task; `force`: even while busy.
 
     It is told as a message without content, and so comes after that mail.
     """
-    repository = repository_of(tx, recipient)
-    if repository is not None:
-        body: dict[str, object] = {"sender": sender, "recipient": recipient, "content": ""}
-        _let_be_posted(tx, repository, {**body, "wake": True, "task": task_id, "force": force})
+    with store.database.writing() as tx:
+        repository = repository_of(tx, recipient)
+        if repository is not None:
+            body: dict[str, object] = {"sender": sender, "recipient": recipient, "content": ""}
+            _let_be_posted(tx, repository, {**body, "wake": True, "task": task_id, "force": force})
 
 
 def _let_be_posted(tx: Transaction, repository: str, body: dict[str, object]) -> None:

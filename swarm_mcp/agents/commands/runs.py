@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.json_text import dumps
+from swarm_mcp.agents.commands.live import Live
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.record import events_in
 from swarm_mcp.agents.harness.transcript import transcript
 from swarm_mcp.answers.views import short
+from swarm_mcp.answers.work import outcome
 from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.live import Live
 from swarm_mcp.cli.output import flush, listing, say, show_with_list
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -21,7 +22,6 @@ from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.work import outcome
 
 DEFAULT_LIMIT = 20
 POLL_SECONDS = 0.5

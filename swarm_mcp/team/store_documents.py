@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from swarm_mcp.domain.message import SYSTEM, KeyValue, length
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import TEAM
+from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.domain.task import TERMINAL, Task
-from swarm_mcp.store import messages, notices, session_table, task_reading, tasks, team_outbox, values
-from swarm_mcp.store.team_outbox import MESSAGE
+from swarm_mcp.store import messages, notices, session_table, task_reading, tasks, values
+from swarm_mcp.team.outbox import MESSAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,11 +88,6 @@ def forget_old(tx: Transaction, repository: str) -> None:
     )
 
 
-def ask_to_wake(tx: Transaction, sender_id: str, recipient_id: str, task_id: str, force: bool) -> None:
-    """Have a session of another machine woken there: see ``team_outbox.ask_to_wake``."""
-    team_outbox.ask_to_wake(tx, sender_id, recipient_id, task_id, force)
-
-
 def unposted(tx: Transaction, repository: str) -> list[Known]:
     """Return messages to sessions of other machines that the server has not got, in the order of writing."""
     return tx.rows(
@@ -106,7 +101,7 @@ def unposted(tx: Transaction, repository: str) -> list[Known]:
 def recipient(tx: Transaction, session_id: str) -> Session | None:
     """Return a live session of this machine."""
     found = session_table.live(tx, session_id)
-    if found is not None and found.runtime != TEAM:
+    if found is not None and found.runtime != REMOTE:
         return found
     return None
 

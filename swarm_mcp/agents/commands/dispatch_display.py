@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core.wording import duration
+from swarm_mcp.agents.commands.work_words import report_lines, run_lines
 from swarm_mcp.agents.dispatch.dispatch import Answered, AwaitingEnd, Finished, Starting, State
 from swarm_mcp.agents.dispatch.spawners import SUPERVISED
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.store import Store
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from swarm_mcp.agents.commands.live import Counts, Live
 from swarm_mcp.agents.harness.events import Event
-from swarm_mcp.cli.live import Counts, Live
 from swarm_mcp.cli.progress import Progress
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from swarm_mcp.answers.edits import edits
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import Happening, timeline
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import edits
-from swarm_mcp.view.overview.people import People
-from swarm_mcp.view.overview.timeline import Happening, timeline
 
 COUNTED = 2000  # events of one answer
 CHANGED = "changed"

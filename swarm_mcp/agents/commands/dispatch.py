@@ -6,11 +6,12 @@ from functools import partial
 
 from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import token
+from swarm_mcp.agents.commands import run_options
+from swarm_mcp.agents.commands.all_tasks import dispatch_all
+from swarm_mcp.agents.commands.dispatch_display import DispatchDisplay, last_run
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
 from swarm_mcp.agents.harness.query import YOLO
-from swarm_mcp.cli import run_options
-from swarm_mcp.cli.all_tasks import dispatch_all
 from swarm_mcp.cli.arguments import (
     ACTING,
     EFFORTS,
@@ -25,7 +26,6 @@ from swarm_mcp.cli.arguments import (
     Word,
     verb,
 )
-from swarm_mcp.cli.dispatch_display import DispatchDisplay, last_run
 from swarm_mcp.cli.output import complain, flush, refused, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader

@@ -15,7 +15,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_hook_core.state import shares_locks
 from swarm_hook_core.wording import duration
+from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import SHELL_VARIABLES
@@ -30,8 +32,10 @@ RUNTIME = "claude-code"  # the runtime of the tested hook: all do the same here
 STATUS = "`swarm-mcp team status` says more"
 
 
-def findings() -> list[Finding]:
-    """Return the state of each team's repository, then for each server the result of the proof."""
+def findings(_asked: Asked) -> list[Finding]:
+    """Return the state of each team's repository, and each server's result of the proof. Empty without a team."""
+    if not shares_locks():
+        return []
     found = []
     told = standing()
     for one in told["repositories"]:

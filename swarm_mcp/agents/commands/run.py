@@ -9,6 +9,8 @@ from typing import Any
 
 from swarm_hook_core.environment import identity, is_word
 from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.agents.commands import run_options
+from swarm_mcp.agents.commands.run_display import CountedRun, WatchedRun
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.agents.harness.checks import command_of
@@ -23,7 +25,6 @@ from swarm_mcp.agents.harness.requirements import left_out, require_possible
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
 from swarm_mcp.agents.harness.servers import servers_in
 from swarm_mcp.answers.views import short
-from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
     EFFORTS,
     FOLDERS,
@@ -39,7 +40,6 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import complain, refused, say_text, show
-from swarm_mcp.cli.run_display import CountedRun, WatchedRun
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import CANCEL

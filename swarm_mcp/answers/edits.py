@@ -13,9 +13,9 @@ from typing import NamedTuple
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.traces import level, others_in, place_of
 from swarm_hook_core.traces.onlooking import OnlookersTrail
+from swarm_mcp.answers.file_marks import Marks, file_marks
+from swarm_mcp.answers.people import People
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.file_marks import Marks, file_marks
-from swarm_mcp.view.overview.people import People
 
 SECONDS = 0.3  # seconds of processor time for commands that have not been analysed yet
 MOST = 100  # files
@@ -43,7 +43,7 @@ def journal_marks(scope: str) -> Marks:
 def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
     """Return the newest uncommitted changes in a scope by sessions that are still there, newest first.
 
-    For sessions on other machines of a team these are their unpushed changes. Raises nothing: unreadable journals or
+    For sessions on other machines these are their unpushed changes. Raises nothing: unreadable journals or
     folders count as empty.
     """
     if not store.exists() or not _journals(scope):

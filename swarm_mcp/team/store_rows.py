@@ -17,7 +17,7 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, Waiter
 from swarm_mcp.domain.record import Record, new_id
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.store import (
     denials,
     lock_finder,
@@ -153,7 +153,7 @@ def living_in(tx: Transaction, tops: Iterable[str], more: Iterable[str] = ()) ->
             row = session_table.live(tx, one)
         if row is not None:
             found[row.id] = row
-    return [row for row in found.values() if row.runtime != TEAM]
+    return [row for row in found.values() if row.runtime != REMOTE]
 
 
 def renumber(tx: Transaction, fence: int, new_fence: int, tops: Iterable[str]) -> None:
@@ -201,7 +201,7 @@ def met(tx: Transaction, reach: Reach) -> list[Lock]:
 def tell(tx: Transaction, instance_id: str, text: str, file: str = "") -> None:
     """Add a message to a session of this machine, told by its next hook; nothing if it has gone."""
     session = session_table.live(tx, instance_id)
-    if session is not None and session.runtime != TEAM:
+    if session is not None and session.runtime != REMOTE:
         notices.post(tx, session, text, file)
 
 
@@ -289,12 +289,12 @@ def add_session(tx: Transaction, session_id: str, machine: str, label: str, scop
         tx.change(
             "INSERT OR REPLACE INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid,"
             " client_start, state, last_seen, lease_seconds) VALUES (?, ?, ?, ?, 0, '', 'working', ?, 0)",
-            (TEAM, session_id, session_id, HOST + machine, tx.now()),
+            (REMOTE, session_id, session_id, HOST + machine, tx.now()),
         )
-    elif known.runtime == TEAM and (known.label, known.host) != (shown, HOST + machine):
+    elif known.runtime == REMOTE and (known.label, known.host) != (shown, HOST + machine):
         tx.change("UPDATE instances SET label = ? WHERE id = ?", (shown, session_id))
         tx.change("UPDATE swarm_sessions SET host = ? WHERE instance_id = ?", (HOST + machine, session_id))
-    if known is not None and known.runtime == TEAM and known.state == MISSING:
+    if known is not None and known.runtime == REMOTE and known.state == MISSING:
         tx.change("UPDATE swarm_sessions SET state = 'working' WHERE instance_id = ?", (session_id,))
 
 
@@ -303,7 +303,7 @@ def mirrored_sessions(tx: Transaction) -> list[Session]:
     return tx.rows(
         f"SELECT i.*, {EVIDENCE}, s.session_id FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
         " WHERE s.runtime = ?",
-        (TEAM,),
+        (REMOTE,),
         Session,
     )
 
@@ -326,7 +326,7 @@ def gather_sessions(tx: Transaction, tops: Iterable[str], scope: str) -> None:
         tx.change(
             "UPDATE instances SET scope = ? WHERE scope = ? AND id IN"
             " (SELECT instance_id FROM swarm_sessions WHERE runtime = ?)",
-            (scope, top, TEAM),
+            (scope, top, REMOTE),
         )
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
+from swarm_mcp.agents.commands.dispatch_display import wait_for_end
+from swarm_mcp.agents.commands.live import Live
 from swarm_mcp.agents.dispatch import control, task_trees
 from swarm_mcp.agents.dispatch.assignment import read
 from swarm_mcp.agents.dispatch.nursery import tend
 from swarm_mcp.agents.dispatch.supervision import Supervisor
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.dispatch_display import wait_for_end
-from swarm_mcp.cli.live import Live
 from swarm_mcp.cli.main import main
 from swarm_mcp.cli.output import answer as print_answer
 from swarm_mcp.cli.output import complain, say, show

@@ -1,8 +1,8 @@
-"""Freshness of a team's locks here, in work trees that have joined one.
+"""The hook core's part in a team: how fresh this machine's knowledge of the other machines' locks is.
 
 The team agent writes down until when its knowledge is fresh: as long as the server waits for this machine before it
-lets a grant on another machine count. After that, there may be locks that are unknown here. Loaded only if a clone has
-joined.
+lets a grant on another machine count. After that, there may be locks that are unknown here. Loaded only if a clone on
+this machine has joined a team (``state.shares_locks``).
 """
 
 import os
@@ -15,8 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.check import Writes
-    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.check import Check, Writes
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.lookup import LockReader
 
 KEPT_SECONDS = 86400  # of the marks for told sessions
 
@@ -39,8 +40,35 @@ class Stale:
         self.mark = mark
 
 
+def may_miss_locks(reader: "LockReader") -> bool:
+    """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
+    return bool(stale_trees(reader.shared_trees()))
+
+
+def judge(check: "Check") -> "Verdict | None":
+    """Return the Verdict on a call that may write where locks of other machines may be unknown here, or None.
+
+    It is a notice, and with ``strict`` a denial.
+    """
+    from swarm_hook_core.hooks import Verdict
+    from swarm_hook_core.settings import strict
+
+    call = check.call
+    stale = stale_trees(check.shared_trees)
+    tree = concern(stale, check.writes) if stale else None
+    if tree is None:
+        return None
+    if strict(check.config.env_prefix, call.folder):
+        from swarm_hook_core.denial import Denial
+
+        return Verdict(Denial("", None, words(call.client_tool, tree, check.now, True), certain=False))
+    if not check.is_question and not is_news(call, tree):
+        return None
+    return Verdict(None, words(call.client_tool, tree, check.now, False))
+
+
 def stale_trees(rows: "Any") -> "list[Any]":
-    """Return the Stale work trees on this machine among `rows` of ``LockReader.team_trees``. Nearly always empty."""
+    """Return the Stale work trees on this machine among `rows` of ``LockReader.shared_trees``. Nearly always empty."""
     if not rows:
         return []
     here = clock.boot(host_id())
