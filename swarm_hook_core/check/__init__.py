@@ -258,6 +258,11 @@ class Check:
             return True
         if session is None:
             return False
+        if self.is_in_linked_tree(session):
+            from swarm_hook_core import fence
+
+            if fence.may_cross(self, session.root):
+                return True
         if store.has_news(session.instance_id):
             return True
         newest = store.newest_mail(session.instance_id)
@@ -274,6 +279,17 @@ class Check:
         from swarm_hook_core.team import may_miss_locks
 
         return may_miss_locks(store)
+
+    def is_in_linked_tree(self, session: "Session | None" = None) -> bool:
+        """Return True if the session began where ``.git`` is a file: in a linked work tree, or a submodule.
+
+        `session`: by default the one that was found.
+        """
+        root = (session or self.session).root
+        try:
+            return bool(root) and os.stat(root + "/.git").st_mode & 0o170000 == 0o100000
+        except (OSError, ValueError):
+            return False  # no work tree
 
     def look_again(self) -> None:
         """Look for the session and the locks once more, since another session has come meanwhile."""

@@ -198,6 +198,15 @@ def team(check: Check) -> "Verdict | None":
     return judge(check)
 
 
+def fence(check: Check) -> "Verdict | None":
+    """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
+    if not check.is_in_linked_tree():
+        return None
+    from swarm_hook_core import fence as rule
+
+    return rule.judge(check)
+
+
 def uncommitted_work(check: Check) -> "Verdict | None":
     """Protect changes of other sessions that are not committed, and note those of this call.
 
@@ -230,6 +239,7 @@ RULES = (
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
+    Rule(fence, part="traces"),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
 )
 

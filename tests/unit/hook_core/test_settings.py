@@ -108,7 +108,7 @@ def test_an_unknown_word_for_one_runtime_leaves_the_general_one(monkeypatch: pyt
         ('{"checkouts": {"/a": "turn"}}', "checkout '/a': not an object"),
         ('{"checkouts": {"/a": {"auto": 1}}}', "checkout '/a': auto is none of"),
         ('{"checkouts": {"/a": {"strict": 1}}}', "checkout '/a': strict is neither"),
-        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (auto, fail, uvx, strict, kernel)"),
+        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (auto, fail, uvx, fence, strict, kernel)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_and_left_out(text: str, fault: str, config: Write) -> None:
