@@ -78,9 +78,10 @@ team: $(INSTALLED) $(SERVER)
 	@echo "running tests/team, which takes some minutes; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_TEAM_TESTS=1 $(PYTEST) tests/team -n 2 --dist loadfile $(TEAM)
 
-# What needs no run: lint, layout, types, and which module may import which. The tools have an environment of their own,
-# beside what the types of our dependencies need.
+# What needs no run: lint, layout, types, the import contracts, plain prose and commit subjects. The tools have an environment
+# of their own, beside what the types of our dependencies need.
 check: $(CHECKERS)
+	@"$(PYTHON)" .ci/plain.py
 	@"$(CHECK_BIN)/ruff" check --quiet .
 	@"$(CHECK_BIN)/ruff" format --quiet --check . || { echo "run: make format" >&2; exit 1; }
 	@PYTHONPATH=. "$(CHECK_BIN)/lint-imports" --no-cache
@@ -92,11 +93,11 @@ format: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true
 	@"$(CHECK_BIN)/ruff" format --quiet .
 
-# Writes docs/measurements.md; BENCH="--part shell" measures one of its sections anew. Clients that `make e2e` has fetched
+# Writes docs/dev/measurements.md; BENCH="--part shell" measures one of its sections anew. Clients that `make e2e` has fetched
 # are measured as well.
 bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
-		"$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
+		"$(BIN)/python" -m bench --page docs/dev/measurements.md $(BENCH)
 
 # Records anew what the documents show: the demo in the README, a new user's first ten minutes, with the real clients,
 # and the page in Chromium.
@@ -111,9 +112,9 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 clients-table: $(NEEDED)
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
 
-# Writes docs/requirements.md from the marks at the tests.
+# Writes docs/dev/requirements.md from the marks at the tests.
 requirements-page:
-	@PYTHONDONTWRITEBYTECODE=1 "$(PYTHON)" tests/documents/requirements_page.py docs/requirements.md
+	@PYTHONDONTWRITEBYTECODE=1 "$(PYTHON)" tests/documents/requirements_page.py docs/dev/requirements.md
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
 # when (with one zlib). All files have the date that hatchling gives them where it is told none.

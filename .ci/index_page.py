@@ -23,7 +23,7 @@ def with_addresses(text: str, repository: str, version: str) -> str:
 
 
 class IndexPage(MetadataHookInterface):
-    """What hatchling calls for the readme in the metadata."""
+    """The hook that hatchling calls for the readme in the metadata."""
 
     def update(self, metadata: dict) -> None:
         text = Path(self.root, "README.md").read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a release needs in this repository's files. See CONTRIBUTING.md, "Releases".
+"""Prepares a release in this repository's files. See CONTRIBUTING.md, "Releases".
 
-usage: .ci/release.py version X.Y.Z     make this the version, and what is unreleased in the changelog its section
-       .ci/release.py address URL       name the repository's address wherever it belongs
-       .ci/release.py check [TAG]       say what is in the way of a release; with TAG also where that is not its tag
+usage: .ci/release.py version X.Y.Z     set the version, and make the unreleased part of the changelog its section
+       .ci/release.py address URL       write the repository's address into all files that name it
+       .ci/release.py check [TAG]       list the obstacles to a release; with TAG, compare it with the version
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-VERSION = ROOT / "swarm_hook_core" / "__init__.py"  # the one place; what cannot read it is written from it
+# The one place of the version; files that cannot read it are written from it.
+VERSION = ROOT / "swarm_hook_core" / "__init__.py"
 PLUGINS = (
     ".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".github/plugin/plugin.json",
     "integrations/pi/package.json", "qwen-extension.json",
@@ -53,7 +54,7 @@ def set_version(wanted: str) -> None:
 
 
 def set_address(url: str) -> None:
-    """Name the repository's address: in what people read, in the package's metadata and in the manifests."""
+    """Write the repository's address into the documents, the package's metadata and the manifests."""
     url = url.rstrip("/").removesuffix(".git")
     if not re.fullmatch(r"https://[\w.-]+/[\w./~-]+", url):
         sys.exit(f"an address begins with https:// and names a repository: {url}")
@@ -74,7 +75,7 @@ def set_address(url: str) -> None:
 
 
 def in_the_way(tag: str = "") -> list[str]:
-    """Return what is in the way of a release, in sentences; with `tag` also where another version has it."""
+    """Return the obstacles to a release, in sentences. With `tag`, a version that differs from it is one."""
     found, own = [], version()
     if tag and tag != f"v{own}":
         found.append(f"the tag {tag} is not that of version {own}: v{own}")
@@ -100,7 +101,7 @@ def in_the_way(tag: str = "") -> list[str]:
 
 
 def _commit(name: str) -> str:
-    """The commit that a name stands for in this clone; empty where there is none."""
+    """Return the commit that a name stands for in this clone, or an empty text."""
     argv = ["git", "-C", str(ROOT), "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}"]
     try:
         return subprocess.run(argv, capture_output=True, encoding="utf-8").stdout.strip()

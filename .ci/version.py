@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build_version(root: Path = ROOT) -> str:
-    """Return the version of what is built from the folder `root`."""
+    """Return the version of a build from the folder `root`."""
     source = (root / "swarm_hook_core" / "__init__.py").read_text(encoding="utf-8")
     assigned = re.search(r'^__version__ = "(.*)"$', source, re.MULTILINE)
     assert assigned, "swarm_hook_core/__init__.py names no version"
@@ -36,7 +36,7 @@ def build_version(root: Path = ROOT) -> str:
 
 
 def _git(root: Path, *words: str) -> str | None:
-    """What git says; None where it fails, or is not there."""
+    """Return git's output, or None if git fails or is missing."""
     try:
         done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, encoding="utf-8", check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -1,13 +1,13 @@
-"""What runs inside an installed plugin: the hooks' behaviour, on the standard library alone.
+"""The hooks' behaviour inside an installed plugin, on the standard library alone.
 
-Import cost is this package's first concern, because a check runs before every write. A bare
-interpreter starts in about 9 ms; ``json``, ``re``, ``typing``, ``pathlib``, ``dataclasses``,
-``functools``, ``subprocess`` and ``tempfile`` each cost 2 to 15 ms more. Modules on the path of a
-check therefore import none of them, and everything else is imported where it is first needed.
+Import cost is this package's first concern, because a check runs before every write. A bare interpreter starts in about
+9 ms; ``json``, ``re``, ``typing``, ``pathlib``, ``dataclasses``, ``functools``, ``subprocess`` and ``tempfile`` each
+cost 2 to 15 ms more. Modules on the path of a check therefore import none of them, and everything else is imported
+where it is first needed.
 """
 
 __version__ = "0.1.0"
-DISTRIBUTION = "swarm-locks"  # what the coordinator is called on the package index
+DISTRIBUTION = "swarm-locks"  # the coordinator's name on the package index
 __all__ = ["DISTRIBUTION", "HookCore", "RuntimeConfig", "__version__"]
 
 

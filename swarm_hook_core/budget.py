@@ -1,20 +1,20 @@
-"""How much processor time the check of one call may take, all its parts together.
+"""The processor time that the check of one call may take, all its parts together.
 
-It is the time of this thread, so that a busy machine changes no answer. What there is no time for is a guess: the call
-goes ahead, and the files that it may write are compared afterwards.
+It is the time of this thread, so that a busy machine changes no answer. A part that runs out of time becomes a guess:
+the call goes ahead, and the files that it may write are compared afterwards.
 """
 
 import time
 
 SECONDS = 0.010  # from the first look at the call to the last lock
-LEAST_SECONDS = 0.003  # that each part has, whatever those before it have taken
-SECONDS_TO_LOAD = 0.010  # beside those, for importing what knows the programs
+LEAST_SECONDS = 0.003  # of each part, even if the parts before it have used up the time
+SECONDS_TO_LOAD = 0.010  # added to that, for importing the readers of programs
 
 
 class Budget:
-    """The time of one check, which begins now; it is over when the thread has taken processor time until `end`.
+    """The time of one check. It begins now, and ends when the thread has taken processor time until `end`.
 
-    What keeps no call waiting may have more `seconds`.
+    Work that keeps no call waiting may have more `seconds`.
     """
 
     __slots__ = ("end", "to_load", "imported")
@@ -25,15 +25,19 @@ class Budget:
         self.imported = 0.0  # seconds that went into nothing but importing
 
     def part(self, seconds: "float | None" = None) -> float:
-        """When a part of the check that begins now is over: after `seconds`, sooner where there is no more time."""
+        """Return when a part of the check that begins now is over: after `seconds`, or when the budget ends."""
         now = time.thread_time()
-        until = self.end if seconds is None else min(self.end, now + seconds)
+        if seconds is None:
+            until = self.end
+        else:
+            until = min(self.end, now + seconds)
         return max(until, now + LEAST_SECONDS)
 
     def forgive_import(self, seconds: float) -> float:
-        """`seconds`, which went into nothing but importing: they are not held against the check, however many.
+        """Extend the budget by `seconds` that went into imports alone, and return them.
 
-        They are many without bytecode, and on a slow machine. What imports something in passing has more time then.
+        They are many without bytecode, and on a slow machine. A caller that imports something in passing has more time
+        then.
         """
         self.imported += seconds
         self.to_load += seconds
@@ -41,7 +45,7 @@ class Budget:
         return seconds
 
     def forgive(self, seconds: float) -> float:
-        """How much of `seconds`, in which something was imported too, is not held against the check: up to a limit."""
+        """Extend the budget by `seconds` that also went into an import, up to a limit; return the extension."""
         seconds = min(seconds, self.to_load)
         self.to_load -= seconds
         self.end += seconds

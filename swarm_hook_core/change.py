@@ -1,5 +1,5 @@
-"""What a write does to what was in the file before: the three ways that a peer's uncommitted work meets one."""
+"""The three ways in which a write changes a file, as seen from the uncommitted work in it."""
 
-EDIT = "edit"  # starts from what is there, so that the rest of it stays: the default of what is not known to lose it
+EDIT = "edit"  # keeps the rest of the file; the default of a write that is not known to lose it
 REPLACE = "replace"  # other content comes in its place, whole
 REMOVE = "remove"  # the file is gone from its place

@@ -7,36 +7,49 @@ of the machine, so it is only ever compared together with `boot`.
 import sys
 import time
 
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", None) if sys.platform.startswith("linux") else None
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+if sys.platform.startswith("linux"):
+    _CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+else:
+    _CLOCK = None
 if _CLOCK is None:
     _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)  # on macOS this one counts sleep
 
 
 def now() -> float:
     """Seconds since the machine started."""
-    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+    if _CLOCK is None:
+        return time.monotonic()
+    return time.clock_gettime(_CLOCK)
 
 
 def awake() -> float:
-    """Seconds since the machine started, without those it slept: nobody is called silent for a lid that was closed."""
+    """Return the seconds since the machine started, without sleep: a closed lid makes no session silent."""
     return time.monotonic()
 
 
 def boot(host: str) -> str:
-    """Which start of the machine that is, out of ``process.host_id()``; empty where it cannot be told."""
-    return host.split("/")[1] if host.count("/") >= 2 else ""
+    """Return the id of this start of the machine from ``process.host_id()``; empty if it has none."""
+    if host.count("/") >= 2:
+        return host.split("/")[1]
+    return ""
 
 
-def left(lease, host: str, wall_now: float):
-    """Seconds until a lease lapses, negative once it has; None for a lock without one.
+def left(lease: "Any", host: str, wall_now: float) -> "float | None":
+    """Return the seconds until a lease lapses, negative after that; None for a lock without a lease.
 
-    `lease`: ``(ttl, renewed, booted, wall_until)``, of `ttl` seconds. `renewed` is when its holder last showed a sign
-    of life, by this clock, in the start `booted`; `wall_until` (Unix seconds) counts instead once the machine has
-    been started anew.
+    `lease` is ``(ttl, renewed, booted, wall_until)``, with `ttl` in seconds. `renewed` is the holder's last sign of
+    life, by this clock, in the start `booted`. After another start of the machine `wall_until` (Unix seconds) counts
+    instead.
     """
     ttl, renewed, booted, wall_until = lease
     if not isinstance(ttl, (int, float)):
         return None
     if isinstance(renewed, (int, float)) and booted == boot(host):
         return renewed + ttl - now()
-    return wall_until - wall_now if isinstance(wall_until, (int, float)) else 0.0
+    if isinstance(wall_until, (int, float)):
+        return wall_until - wall_now
+    return 0.0

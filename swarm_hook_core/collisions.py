@@ -1,26 +1,35 @@
-"""Which of the files that a call writes are held by others: their paths in all their spellings, and locks on them."""
+"""The first file of a call that another session holds: by all spellings of its path, and the locks on them."""
 
 from os.path import realpath
 
 from swarm_hook_core.paths import above, keys_for, real_paths, spellings, translated
 
-FIRST_TARGETS = 40  # of many, which are asked about before the others: mostly one of them is held, or none is
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held, Peers, Session
+
+FIRST_TARGETS = 40  # asked about before all others: mostly one of them is locked, or no file is
 TARGETS_AT_ONCE = 100  # of the others, between two looks at the clock
-DEEP = 64  # folders over a path, of which each is asked about
+DEEP = 64  # folders over a path that are asked about one by one
 
 
-def first_collision(session, targets, peers, is_late=None):
-    """``(path, held, place, within)`` of the first of `targets` (folder, path as spelled) that another holds, or None.
+def first_collision(
+    session: "Session", targets: "list[tuple[str, str]]", peers: "Peers", is_late: "Any" = None
+) -> "tuple[str, Held, int, bool] | None":
+    """Return ``(path, held, place, within)`` of the first locked one of `targets` (folder, path as spelled), or None.
 
-    A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is. Where
-    ``is_late(place)`` says so, that one and those behind it are not asked about any more.
+    A lock holds a path itself or, with `within`, a folder over it. `place` is the index of the target. If
+    ``is_late(place)`` is true, that target and those behind it are not asked about.
     """
     real = real_paths()
-    folders: set = set()
+    folders: set[str] = set()
     found = _first_of(session, targets, range(len(targets))[:FIRST_TARGETS], peers, real, folders)
     if found or len(targets) <= FIRST_TARGETS:
         return found
-    places: list = list(range(FIRST_TARGETS, len(targets)))
+    places: list[Any] = list(range(FIRST_TARGETS, len(targets)))
     if not moved_places(session) and not session.mounts:
         from swarm_hook_core.many_targets import to_ask
 
@@ -35,10 +44,17 @@ def first_collision(session, targets, peers, is_late=None):
     return None
 
 
-def _first_of(session, targets, places, peers, real, folders: set):
-    """The same of those at `places`. `folders`: the keys of those that other targets are in, which nobody holds."""
-    wanted: dict = {}  # key -> the path that a denial names, which target it is of, whether a folder over it
-    own: dict = {}  # the keys of the paths themselves
+def _first_of(
+    session: "Session",
+    targets: "list[tuple[str, str]]",
+    places: "Any",
+    peers: "Peers",
+    real: "Callable[[str], str]",
+    folders: "set[str]",
+) -> "tuple[str, Held, int, bool] | None":
+    """Return the same for the targets at `places`. `folders` collects the keys of folders that are known to be free."""
+    wanted: dict[str, Any] = {}  # key -> path for the denial, index of the target, True for a folder over it
+    own: dict[str, Any] = {}  # the keys of the paths themselves
     for place in places:
         folder, spelled = targets[place]
         keys = all_keys(session, spelled, folder, real)
@@ -53,7 +69,7 @@ def _first_of(session, targets, places, peers, real, folders: set):
                     wanted.setdefault(over, (keys[0], place, True))
     if not wanted:
         return None
-    # Of one's own session only what another of its agents holds, which `Peers` has sorted out.
+    # `Peers` has left out the session's own locks; those of its other agents remain.
     found = peers.on(list(own), [key for key in wanted if key not in own])
     theirs = [held for held in found if held.instance_id != session.instance_id or held.agent]
     if not theirs:
@@ -67,15 +83,15 @@ def _first_of(session, targets, places, peers, real, folders: set):
     return path, first, place, within
 
 
-def _folders_over(key: str, peers) -> list[str]:
-    """The keys of the folders over the path with this key; of a very deep one those in which there are any locks."""
+def _folders_over(key: str, peers: "Peers") -> list[str]:
+    """Return the keys of the folders over a path; of a very deep path, only the folders with locks in them."""
     found = above(key)
     if len(found) > DEEP and peers.names_in([found[-DEEP]]) == set():
         return found[-DEEP:]
     return found
 
 
-def all_keys(session, spelled: str, folder: str, real=realpath) -> list[str]:
+def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = realpath) -> list[str]:
     """``keys_for`` of a path, of where the session's `file_root` says that it really is, and by its other mounts."""
     keys = keys_for(spelled, folder, real)
     for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
@@ -84,23 +100,27 @@ def all_keys(session, spelled: str, folder: str, real=realpath) -> list[str]:
         paths = spellings(spelled, folder, real)
         there = [root + path[len(session.root) :] for path in paths if _is_in(path, session.root)]
         keys += [key for path in there for key in keys_for(path, folder, real) if key not in keys]
-    return list(dict.fromkeys(keys)) if session.mounts else keys
+    if session.mounts:
+        return list(dict.fromkeys(keys))
+    return keys
 
 
 def _is_in(path: str, root: str) -> bool:
     return (path + "/").startswith(root.rstrip("/") + "/")
 
 
-def moved_places(session, real=realpath) -> list:
-    """``(folder, its git root)`` of the session where what is in them really is in its `file_root`; mostly none."""
+def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) -> "list[Any]":
+    """Return ``(folder, its git root)`` of each place whose files are really in the session's `file_root`; mostly
+    empty.
+    """
     if not session.file_root:
         return []
     places = [(session.directory, session.root), (real(session.directory), real(session.root))]
     return [place for place in places if place[0] != session.file_root]  # else every path stays where it is
 
 
-def moved_by(session, spelled: str, folder: str, real=realpath) -> list[str]:
-    """Where the session's `file_root` says that the spellings of a path really are; those it leaves alone not."""
+def moved_by(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = realpath) -> list[str]:
+    """Return the paths in the session's `file_root` that the spellings of a path stand for, without unmoved ones."""
     places = moved_places(session, real)
     if not places:
         return []  # the common case

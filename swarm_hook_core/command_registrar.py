@@ -1,4 +1,4 @@
-"""Registering sessions by the coordinator's command, which brings a store of its own."""
+"""Registration of sessions through the coordinator's command, which brings its own store."""
 
 import os
 
@@ -9,31 +9,42 @@ from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.spawn import run
 from swarm_hook_core.state import has_claims
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.spawn import Result
+
 
 class CommandRegistrar:
-    """Registers and ends the sessions of the runtime `config`; `coordinator`: the command's argv, where it is known.
+    """Registers and ends the sessions of the runtime `config`. `coordinator` is the command's argv, if it is known.
 
-    What does the same without a command (``swarm_mcp.session_hooks``) has the same methods; `leave_running` is a matter
-    of commands alone.
+    ``swarm_mcp.hooks.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
     """
 
-    def __init__(self, config, coordinator: "list[str] | None" = None):
+    def __init__(self, config: "RuntimeConfig", coordinator: "list[str] | None" = None):
         self.config = config
         self._coordinator = coordinator
-        self.has_mail = False  # whether the session that was registered last has unread messages
+        self.has_mail = False  # True if the session registered last has unread messages
 
     @property
     def command(self) -> list[str]:
-        """The coordinator's argv prefix; empty where there is none."""
+        """Return the coordinator's argv prefix; empty if it is not installed."""
         return self._coordinator or command()
 
     def register(
-        self, session: dict, seconds: float, patience: float, tell: bool = False, leave_running: bool = False
-    ) -> dict:
-        """Register or renew `session`, as ``registration.described`` has it; the coordinator's row, with ``id``.
+        self,
+        session: "dict[str, Any]",
+        seconds: float,
+        patience: float,
+        tell: bool = False,
+        leave_running: bool = False,
+    ) -> "dict[str, Any]":
+        """Register or renew `session` (``registration.described``) and return the coordinator's row, with ``id``.
 
-        It has `seconds` for it, of which `patience` for a busy store; with `leave_running` it may go on in vain. With
-        `tell` the row's ``notices`` are what the model is to be told, and count as told. Raises NotRegistered.
+        That may take `seconds`, of them `patience` for a busy store; with `leave_running` the command may go on after
+        that. With `tell` the row's ``notices`` are words for the model, and count as told. Raises NotRegistered.
         """
         argv = self.command
         if not argv:
@@ -49,7 +60,7 @@ class CommandRegistrar:
         done = run(full, seconds, leave_running)
         contract_only = bool(done.code) and "Unknown flag" in done.stderr
         if contract_only:
-            # Another implementation, which knows only the contract: one row a session, from our own record.
+            # Another implementation knows only the contract: one row for each session, from our own record.
             known = scratch.load(self.config, session["session_id"]).get("instance_id")
             done = run(plain + (["--adopt-instance-id", known] if known else []), seconds)
         row = _row(done)
@@ -62,7 +73,7 @@ class CommandRegistrar:
         return row
 
     def told(self) -> None:
-        """The model has been told what the last row had for it: the command has noted so already."""
+        """Note that the model has been told the notices of the last row. The command has done so already."""
 
     def end(self, session_id: str, client: "tuple[int, str]", seconds: float, patience: float) -> None:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
@@ -76,7 +87,10 @@ class CommandRegistrar:
         if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
             # Another implementation of the contract: it knows instances, not sessions.
             instance, scope = saved["instance_id"], saved.get("scope", "")
-            place = ["--scope", scope] if scope else []
+            if scope:
+                place = ["--scope", scope]
+            else:
+                place = []
             name = f"identity/workspace/herdr/{instance}"
             run([*argv, "kv", "del", name, "--as", instance, *place], seconds / 2)
             done = run([*argv, "deregister", "--as", instance, *place], seconds / 2)
@@ -84,25 +98,30 @@ class CommandRegistrar:
             raise NotRegistered(_why(done))
 
 
-def _flags(session: dict, *names: str) -> list[str]:
+def _flags(session: "dict[str, Any]", *names: str) -> list[str]:
     return [word for name in names if session[name] for word in (f"--{name.replace('_', '-')}", session[name])]
 
 
 def _missing() -> str:
     _ours, other = find_on_path()
-    return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
+    if other:
+        return f"{other} is another program of that name"
+    return "the swarm-mcp command was not found"
 
 
-def _publish_pane(argv: list[str], row: dict, pane: str, seconds: float) -> None:
+def _publish_pane(argv: list[str], row: "dict[str, Any]", pane: str, seconds: float) -> None:
     if not pane:
         return
     value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
-    place = ["--scope", str(row["scope"])] if row.get("scope") else []
+    if row.get("scope"):
+        place = ["--scope", str(row["scope"])]
+    else:
+        place = []
     key = f"identity/workspace/herdr/{row['id']}"
     run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
 
 
-def _row(done) -> dict:
+def _row(done: "Result") -> "dict[str, Any]":
     if done.code != 0:
         raise NotRegistered(_why(done))
     try:
@@ -114,6 +133,8 @@ def _row(done) -> dict:
     return row
 
 
-def _why(done) -> str:
+def _why(done: "Result") -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1][:240] if lines else f"swarm-mcp exited with {done.code}"
+    if lines:
+        return lines[-1][:240]
+    return f"swarm-mcp exited with {done.code}"

@@ -1,20 +1,21 @@
 """All that differs between runtimes, as data."""
 
-# The tools of clients that run commands: in a shell, and in a language that nobody here reads.
+# The tools of clients that run commands: in a shell, and in a language without a reader here.
 SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
 OPAQUE_TOOLS = frozenset({"PowerShell"})
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
 
 class Frozen:
-    """A record whose fields cannot be changed once they are set."""
+    """A record with fields that cannot change after they are set."""
 
     __slots__: "tuple[str, ...]" = ()
 
-    def __init__(self, **fields: object):
+    def __init__(self, **fields: object) -> None:
         for name in self.__slots__:
             object.__setattr__(self, name, fields[name])
 
@@ -25,7 +26,7 @@ class Frozen:
         raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
 
-def plain_denial(event: str, reason: str) -> dict:
+def plain_denial(event: str, reason: str) -> "dict[str, Any]":
     """Return the object that refuses a call, as Claude Code and Codex have it.
 
     Codex drops a denial that has any further top-level key, and both clients one that has ``decision`` beside it.
@@ -37,30 +38,33 @@ def plain_denial(event: str, reason: str) -> dict:
     }  # fmt: skip
 
 
-def plain_words(event: str, text: str, for_user: str = "") -> dict:
+def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
     """Return the object that tells the model `text` and, at a session's start, shows the user a line."""
-    shown = {"systemMessage": for_user} if for_user else {}
+    if for_user:
+        shown = {"systemMessage": for_user}
+    else:
+        shown = {}
     return {**shown, "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
 class Dialect(Frozen):
-    """How a client spells the payload of its hooks, and what it takes for an answer.
+    """The client's spelling of hook payloads, and the answers that it accepts.
 
-    The core's own words are those of Claude Code and Codex; a dialect says what a client has instead.
+    The core's own words are those of Claude Code and Codex; a dialect maps those of another client to them.
 
-    fields          the core's name of a field -> where the client has it, with a dot between levels
+    fields          the core's name of a field -> the client's, with a dot between levels
     tools, events   the client's name of a shell tool, of an event -> the core's
-    mcp_tool        ``name -> "mcp__server__tool"`` where a tool's name says that it is an MCP server's, else empty;
-                    None where the client names them so itself, or in no way that can be told
-    input_is_text   whether the input of a tool comes as a JSON text
+    mcp_tool        ``name -> "mcp__server__tool"`` for a tool of an MCP server, else empty; None if the client has
+                    those names itself, or names that tell nothing
+    input_is_text   True if the input of a tool comes as a JSON text
     command         the key of a shell command's text in the input of its tool
-    amend           ``payload -> payload``, called with one in the core's words: what the fields above cannot say; one
-                    without a session's id is an event that comes to nothing
-    denial          ``(event, reason) -> object`` that refuses a call
+    amend           ``payload -> payload`` in the core's words, for all that the fields above cannot say; a payload
+                    without a session's id is ignored
+    denial          ``(event, reason) -> object`` that denies a call
     words           ``(event, text, for_user) -> object`` that tells the model something
-    denial_status   exit status of a hook that refuses
-    reason_length   most characters of a refusal's reason that reach the model; 0 where all do
-    unheard         ``(event, source) -> whether the client drops words to the model there``, None where it drops none
+    denial_status   exit status of a hook that denies
+    reason_length   most characters of a reason that reach the model; 0 for no limit
+    unheard         ``(event, source) -> bool``, True if the client drops words to the model there; None if never
     """
 
     __slots__ = (
@@ -73,16 +77,17 @@ class Dialect(Frozen):
     mcp_tool: "Callable[[str], str] | None"
     input_is_text: bool
     command: str
-    amend: "Callable[[dict], dict] | None"
-    denial: "Callable[[str, str], dict]"
-    words: "Callable[[str, str, str], dict]"
+    amend: "Callable[[dict[str, Any]], dict[str, Any]] | None"
+    denial: "Callable[[str, str], dict[str, Any]]"
+    words: "Callable[[str, str, str], dict[str, Any]]"
     denial_status: int
     reason_length: int
     unheard: "Callable[[str, str], bool] | None"
 
     def __init__(
-        self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0, mcp_tool=None, amend=None, reason_length=0, unheard=None, command="command",
+        self, fields: "Any" = (), tools: "Any" = (), events: "Any" = (), input_is_text: bool = False,
+        denial: "Any" = plain_denial, words: "Any" = plain_words, denial_status: int = 0, mcp_tool: "Any" = None,
+        amend: "Any" = None, reason_length: int = 0, unheard: "Any" = None, command: str = "command",
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
@@ -90,7 +95,7 @@ class Dialect(Frozen):
             denial_status=denial_status, reason_length=reason_length, unheard=unheard,
         )  # fmt: skip
 
-    def read(self, payload: dict) -> dict:
+    def read(self, payload: "dict[str, Any]") -> "dict[str, Any]":
         """Return `payload` in the core's words; its ``client_tool`` is the name of a tool that has another there."""
         if self is PLAIN:
             return payload
@@ -108,7 +113,7 @@ class Dialect(Frozen):
             try:
                 found["tool_input"] = loads_outer(found["tool_input"])
             except ValueError:
-                pass  # whoever looks for paths in it finds none, and says so
+                pass  # the search for paths finds no paths in it, and reports that
         given = found.get("tool_input")
         if self.command != "command" and isinstance(given, dict) and str(found.get("tool_name")) in SHELL_TOOLS:
             found["tool_input"] = {**given, "command": given.get(self.command)}
@@ -119,13 +124,16 @@ class Dialect(Frozen):
         return found
 
 
-def in_own_folder(payload: dict) -> dict:
+def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Return `payload` with the folder that a shell command runs in, where its input names one.
 
     Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``.
     """
     tool_input, cwd = payload.get("tool_input"), payload.get("cwd")
-    given = tool_input if isinstance(tool_input, dict) else {}
+    if isinstance(tool_input, dict):
+        given = tool_input
+    else:
+        given = {}
     folder = next((given[key] for key in ("dir_path", "directory") if isinstance(given.get(key), str)), None)
     if payload.get("tool_name") not in SHELL_TOOLS or not folder or not isinstance(cwd, str):
         return payload
@@ -136,13 +144,18 @@ def in_own_folder(payload: dict) -> dict:
 
 def server_and_tool(name: str) -> str:
     """Return ``mcp__server__tool`` for the tool of a server that a client calls ``server__tool``; empty for others."""
-    return f"mcp__{name}" if "__" in name and not name.startswith("mcp__") else ""
+    if "__" in name and not name.startswith("mcp__"):
+        return f"mcp__{name}"
+    return ""
 
 
 def _at(payload: object, place: str) -> object:
-    """Return what `payload` has at `place`, names with dots between them; None where it has nothing there."""
+    """Return the value at `place` in `payload`, a name with dots between levels; None if it is missing."""
     for name in place.split("."):
-        payload = payload.get(name) if isinstance(payload, dict) else None
+        if isinstance(payload, dict):
+            payload = payload.get(name)
+        else:
+            payload = None
     return payload
 
 
@@ -157,19 +170,18 @@ class RuntimeConfig(Frozen):
     scratch_dir_name  folder of this runtime under the state folder: ``swarm-cc``
     write_tools       names of the tools whose calls write files
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
-                      may raise ``ValueError`` where the input cannot be read; needless beside `extract_changes`
-    replaces          those of the write tools that put other content in the place of the whole file; all others
-                      change what is there
-    extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), where one tool does all; else None
-    transcript        the form of the file in which the client notes what its model was shown, and whose path its hooks
-                      are told (``traces.transcript.FORMS``); empty where there is none
-    harmless_tools    tools of the client itself whose names sound like writing, and which write no file of a checkout
+                      raises ``ValueError`` for an input that cannot be read; optional beside `extract_changes`
+    replaces          the write tools that replace the whole file; all others change a part of it
+    extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), for a tool with several kinds; else None
+    transcript        the form of the file in which the client logs the model's input, if its hooks get the path
+                      (``traces.transcript.FORMS``); else empty
+    harmless_tools    the client's own tools with names that sound like writing, but that write no file of a checkout
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
-    dialect           how the client spells payloads and answers, where it does so in another way
-    kernel            how a command of its shell gets into a namespace in which the kernel holds what is locked
-                      (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty where it does not
-    kernel_versions   of ``statement``: the client's releases in which that was seen to leave its rules in force
+    dialect           the client's spelling of payloads and answers, if it differs
+    kernel            the way of a shell command into a namespace in which the kernel holds locked files
+                      (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty for no way
+    kernel_versions   for ``statement``: the client's releases in which that was seen to leave its rules in force
     """
 
     __slots__ = (
@@ -191,9 +203,10 @@ class RuntimeConfig(Frozen):
     kernel_versions: "tuple[str, ...]"
 
     def __init__(
-        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths=None, client_marks=(),
-        dialect=PLAIN, replaces=(), extract_changes=None, transcript="", harmless_tools=(), kernel="",
-        kernel_versions=(),
+        self, runtime_name: str, env_prefix: str, scratch_dir_name: str, write_tools: "Iterable[str]",
+        extract_paths: "Any" = None, client_marks: "Iterable[str]" = (), dialect: Dialect = PLAIN,
+        replaces: "Iterable[str]" = (), extract_changes: "Any" = None, transcript: str = "",
+        harmless_tools: "Iterable[str]" = (), kernel: str = "", kernel_versions: "Iterable[str]" = (),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
@@ -208,10 +221,10 @@ def _paths_of(extract_changes: "Callable[[object], Iterable[tuple[str, str]]]") 
     return lambda tool_input: [path for path, _how in extract_changes(tool_input)]
 
 
-def paths_under_keys(*keys: str):
+def paths_under_keys(*keys: str) -> "Callable[[object], list[str]]":
     """An ``extract_paths`` for tools that name their file under one of `keys`, first found first."""
 
-    def extract(tool_input):
+    def extract(tool_input: object) -> "list[str]":
         if not isinstance(tool_input, dict):
             raise ValueError("tool input is not an object")
         found = [tool_input[key] for key in keys if key in tool_input]
@@ -223,32 +236,32 @@ def paths_under_keys(*keys: str):
     return extract
 
 
-def paths_in_patch(tool_input):
+def paths_in_patch(tool_input: object) -> "list[str]":
     """An ``extract_paths`` for tools that take an apply_patch envelope."""
     from os.path import join
 
     from swarm_hook_core.patch import patch_paths
 
-    paths: dict = {}
+    paths: dict[str, Any] = {}
     for folder, text in _patches(tool_input):
         paths.update((join(folder, path) if folder else path, None) for path in patch_paths(text))
     return list(paths)
 
 
-def changes_in_patch(tool_input):
+def changes_in_patch(tool_input: object) -> "list[tuple[str, str]]":
     """An ``extract_changes`` for the same tools."""
     from os.path import join
 
     from swarm_hook_core.patch import patch_changes
 
-    changes: dict = {}
+    changes: dict[str, Any] = {}
     for folder, text in _patches(tool_input):
         changes.update((join(folder, path) if folder else path, how) for path, how in patch_changes(text))
     return list(changes.items())
 
 
-def _patches(tool_input):
-    """``(folder or None, text)`` of each envelope in `tool_input`; raises ValueError where there is none."""
+def _patches(tool_input: object) -> "list[tuple[str | None, str]]":
+    """Return ``(folder or None, text)`` of each envelope in `tool_input`. Raises ValueError if there is no envelope."""
     from swarm_hook_core.patch import PatchUnreadable, patches_in
 
     patches = patches_in(tool_input)

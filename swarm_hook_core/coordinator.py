@@ -1,38 +1,43 @@
-"""The coordinator's command, ``swarm-mcp``: where it is found, and what hooks have it do that nobody waits for.
+"""The coordinator's command, ``swarm-mcp``: its place, and the errands on which hooks send it without waiting.
 
-There are other programs of that name, of which the package index has one. ``swarm-locks``, the name of our
-distribution, is a second name of ours that nobody else has. What an installer makes of our entry point names the module
-that it starts, so it need not be run. A Python script that does not is another program. What stands in for a command
-(of a version manager, or one's own) is asked, once for each state of its file: it gets a word in the environment that
-only ours gives back. ``integrations/coordinator.sh`` does the same.
+There are other programs of that name, one of them on the package index. ``swarm-locks``, the name of our distribution,
+is a second name of the command that no other program has. Installers' scripts for our entry point name the module that
+they start, so they need not be run. Any other Python script is another program. A stand-in for a command (of a version
+manager, or one's own) is run, once for each state of its file: it gets a word in the environment that only our command
+gives back. ``integrations/coordinator.sh`` does the same.
 """
 
 import os
 import time
 
-from swarm_hook_core import DISTRIBUTION  # which is a second name of the command
+from swarm_hook_core import DISTRIBUTION  # a second name of the command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import ToolCall
 
 NAME = "swarm-mcp"
 MODULE = b"swarm_mcp.cli.main"
-WORD = "SWARM_SAY_BACK"  # what `swarm-mcp --version` prints at its end
+WORD = "SWARM_SAY_BACK"  # variable with the word that `swarm-mcp --version` prints at its end
 SECONDS = 1.5
 REFUSED_SECONDS = 600  # an answer that was not ours is asked for again after this
 MOST_ALSO = 20  # further files of a refusal that are recorded
-LONGEST_WORDS = 1000  # characters of what a model was told, and of a command, that are recorded
+LONGEST_WORDS = 1000  # characters of the words to a model, and of a command, that are recorded
 _READ = 1024 * 1024
 
 
 def command() -> list[str]:
-    """The coordinator's argv prefix; empty where there is none.
+    """Return the coordinator's argv prefix; empty if there is no coordinator.
 
-    ``SWARM_MCP_BIN`` (words as a shell splits them), else what `swarm-mcp install` wrote into the
-    plugin, else ``swarm-mcp`` or ``swarm-locks`` on PATH, if that is this program, else what uv has fetched for it.
+    In order: ``SWARM_MCP_BIN`` (words as a shell splits them), the command that `swarm-mcp install` wrote into the
+    plugin, ``swarm-mcp`` or ``swarm-locks`` on PATH if that is this program, and the release that uv has fetched.
     """
     return chosen_command() or _installed() or _on_path() or _fetched()
 
 
 def chosen_command() -> list[str]:
-    """What ``SWARM_MCP_BIN`` names, where that can be run; else empty."""
+    """Return the command in ``SWARM_MCP_BIN``, if it can be run; else empty."""
     setting = os.environ.get("SWARM_MCP_BIN", "").strip()
     if not setting:
         return []
@@ -42,21 +47,27 @@ def chosen_command() -> list[str]:
 
         try:
             words = shlex.split(setting)
-        except ValueError:
+        except ValueError:  # an open quote
             return []
     return _words_on_path(words)
 
 
-def note_denial(runtime: str, call, denial) -> None:
-    """Have a refusal recorded, and the session wait for a locked file, by a command that nobody waits for.
+def note_denial(runtime: str, call: "ToolCall", denial: "Denial") -> None:
+    """Have a denial recorded, and the session wait for a locked file, by a command in the background.
 
-    What explains the decision later goes along, such as the path it would have written. Without a coordinator, or a
-    session to be told, nothing happens. Raises OSError.
+    Facts that explain the decision later go along, such as the path of the write. Nothing happens without a
+    coordinator, or for a session without an id. Raises OSError.
     """
-    argv = command() if call.session_id else []
+    if call.session_id:
+        argv = command()
+    else:
+        argv = []
     if argv:
         loss = denial.loss
-        held = denial.held if loss is None else loss.held
+        held = denial.held
+        if loss is not None:
+            held = loss.held
+        assert held is not None
         words = ["--runtime", runtime, "--session-id", call.session_id, "--holder", held.instance_id]
         facts = {"--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
         facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
@@ -73,12 +84,15 @@ def note_denial(runtime: str, call, denial) -> None:
         start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file])
 
 
-def note_attempt(runtime: str, call, denial) -> None:
-    """Have it noted that this session tried what only a person may do, by a command that nobody waits for.
+def note_attempt(runtime: str, call: "ToolCall", denial: "Denial") -> None:
+    """Have the attempt at a person's matter recorded, by a command in the background.
 
     Raises OSError.
     """
-    argv = command() if call.session_id else []
+    if call.session_id:
+        argv = command()
+    else:
+        argv = []
     if argv:
         from swarm_hook_core.spawn import start_detached
 
@@ -88,7 +102,7 @@ def note_attempt(runtime: str, call, denial) -> None:
 
 
 def recorded(name: str) -> object:
-    """What `swarm-mcp install` wrote down as `name` at the plugin's root; None where there is nothing readable."""
+    """Return the value that `swarm-mcp install` recorded as `name` at the plugin's root; None if it cannot be read."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.path.join(root, "install.json")
     if not os.path.isfile(path):  # a pipe of that name would keep us waiting
@@ -96,15 +110,17 @@ def recorded(name: str) -> object:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
-    except OSError:
+    except OSError:  # nothing is recorded
         return None
     from swarm_hook_core.json_text import loads
 
     try:
         record = loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # a person has edited it
         return None
-    return record.get(name) if isinstance(record, dict) else None
+    if isinstance(record, dict):
+        return record.get(name)
+    return None
 
 
 def _installed() -> list[str]:
@@ -113,12 +129,16 @@ def _installed() -> list[str]:
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         return []
     needed = [word for word in words if os.path.isabs(word)]
-    return words if all(os.path.exists(word) for word in needed) else []
+    if all(os.path.exists(word) for word in needed):
+        return words
+    return []
 
 
 def _on_path() -> list[str]:
     ours, _other = find_on_path()
-    return [ours] if ours else []
+    if ours:
+        return [ours]
+    return []
 
 
 def _fetched() -> list[str]:
@@ -133,9 +153,13 @@ def _words_on_path(words: list[str]) -> list[str]:
     first = words[0]
     if first.endswith((".ts", ".js")) and os.path.isfile(first):
         program = _words_on_path(["bun" if first.endswith(".ts") else "node"])
-        return program + words if program else []
+        if program:
+            return program + words
+        return []
     if os.sep in first:
-        return words if os.access(first, os.X_OK) and not os.path.isdir(first) else []
+        if os.access(first, os.X_OK) and not os.path.isdir(first):
+            return words
+        return []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         candidate = os.path.join(folder, first)
         if folder and os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
@@ -144,7 +168,7 @@ def _words_on_path(words: list[str]) -> list[str]:
 
 
 def find_on_path() -> "tuple[str, str]":
-    """``(ours, another's)``: the first of PATH that is ours, and the first before it that is not; empty where none."""
+    """Return ``(ours, other)``: the first command on PATH that is ours, and the first one before it that is not."""
     other = ""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         for name in (NAME, DISTRIBUTION) if folder else ():
@@ -157,12 +181,12 @@ def find_on_path() -> "tuple[str, str]":
 
 
 def is_ours(path: str) -> bool:
-    """Whether the executable at `path` is this program, whatever its release."""
+    """Return True if the executable at `path` is this program, of any release."""
     try:
         with open(path, "rb") as file:
             text = file.read(_READ)
         found = os.stat(path)
-    except OSError:
+    except OSError:  # it has just gone
         return False
     if MODULE in text:
         return True
@@ -190,15 +214,15 @@ def _memory() -> str:
     return os.path.join(state_dir(), "command")
 
 
-def _remembered(state: str):
-    """Whether the file in this `state` is ours, as far as it has been asked; else None."""
+def _remembered(state: str) -> "bool | None":
+    """Return True or False if the file in this `state` was run before, else None."""
     from swarm_hook_core.state import read_private
 
     try:
         memory = read_private(_memory(), 8192).decode("utf-8", "surrogateescape")
         answer, _, of = memory.rstrip("\n").partition(" ")
         age = time.time() - os.stat(_memory()).st_mtime
-    except OSError:
+    except OSError:  # it was never asked
         return None
     if of != state or (answer != "ours" and not 0 <= age < REFUSED_SECONDS):
         return None

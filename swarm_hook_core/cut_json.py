@@ -1,15 +1,19 @@
-"""JSON that a client has cut short: what of it is whole. Loaded for such a call alone."""
+"""The whole members of JSON that a client has cut short. Loaded for such a call alone."""
 
 from swarm_hook_core.json_text import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CLOSING = {"{": "}", "[": "]"}
 _WHOLE = tuple('"}]el')  # the last characters of values that end by themselves
 
 
-def loads_cut(text: str, partly: tuple = ()) -> dict:
-    """Return the object that `text` begins, with the members that are whole; empty where it begins none.
+def loads_cut(text: str, partly: "tuple[Any, ...]" = ()) -> "dict[str, Any]":
+    """Return the object that `text` begins, with its whole members; empty if it begins no object.
 
-    The member that the cut is in is left out, unless it is a text under a key in `partly`: of that what is there.
+    The member at the cut is left out, unless it is a text under a key in `partly`: of that, the given part is kept.
     """
     open_ones, separator, in_text = _state_at_end(text)
     closing = "".join(_CLOSING[one] for one in reversed(open_ones))
@@ -25,17 +29,18 @@ def loads_cut(text: str, partly: tuple = ()) -> dict:
     for candidate in candidates:
         try:
             found = loads(candidate)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # the next candidate is shorter
             continue
         if isinstance(found, dict):
             return found
     return {}
 
 
-def _state_at_end(text: str) -> "tuple[list, int, bool]":
-    """The brackets that are open where `text` ends, where the last comma or bracket is that counts there, and whether
-    it ends within a text."""
-    open_ones: list = []
+def _state_at_end(text: str) -> "tuple[list[Any], int, bool]":
+    """Return the brackets that are open at the end of `text`, the place of the last comma or bracket that counts there,
+    and True if it ends inside a text.
+    """
+    open_ones: list[Any] = []
     separator = at = 0
     while at < len(text):
         mark = text[at]
@@ -55,7 +60,7 @@ def _state_at_end(text: str) -> "tuple[list, int, bool]":
 
 
 def _end_of_text(text: str, at: int) -> int:
-    """Where the quotation mark is that ends the text begun before `at`; -1 where there is none."""
+    """Return the place of the quotation mark that ends the text begun before `at`; -1 if it does not end."""
     while True:
         at = text.find('"', at)
         before = at - 1
@@ -67,11 +72,13 @@ def _end_of_text(text: str, at: int) -> int:
 
 
 def _without_broken_escape(text: str) -> str:
-    """`text`, which ends within a JSON text, without an escape at its end that is not whole."""
+    """Return `text`, which ends inside a JSON text, without an incomplete escape at its end."""
     begin = len(text)
     while text[begin - 1 : begin] == "\\":
         begin -= 1
     if (len(text) - begin) % 2:
         return text[:-1]
     escape = text.rfind("\\u", len(text) - 5)
-    return text[:escape] if escape >= 0 and not text[:escape].endswith("\\") else text
+    if escape >= 0 and not text[:escape].endswith("\\"):
+        return text[:escape]
+    return text

@@ -1,8 +1,8 @@
 """The settings a hook takes from its environment, each with its order of precedence.
 
-PFX stands for the runtime's own prefix (``CC``, ``CODEX``). A blank value counts as unset. What the
-hook's payload says (session, folder) is never taken from here: Codex's shared daemon gives every
-session the environment of the terminal that started it.
+PFX stands for the runtime's own prefix (``CC``, ``CODEX``). A blank value counts as unset. Session and folder come from
+the hook's payload, never from here: Codex's shared daemon gives every session the environment of the terminal that
+started it.
 """
 
 import os
@@ -23,20 +23,23 @@ def first_set(*names: str) -> str:
 
 
 def is_on(name: str) -> bool:
-    """Whether a variable switches something on: 1, true, yes or on, in any case."""
+    """Return True if a variable is 1, true, yes or on, in any case."""
     return first_set(name).lower() in ON
 
 
 def is_word(text: str) -> bool:
-    """Whether `text` can stand in a label as one token's value."""
+    """Return True if `text` can stand in a label as one token's value."""
     return bool(text) and not set(text) - _WORD
 
 
 def identity(prefix: str) -> str:
-    """Name of the identity this session works under, without ``identity:``; empty for none."""
+    """Return the identity this session works under, without ``identity:``; may be empty."""
     name = first_set(f"SWARM_{prefix}_IDENTITY", "SWARM_HERMES_IDENTITY", "AGENT_IDENTITY", "SWARM_IDENTITY")
-    name = name[len("identity:") :] if name.startswith("identity:") else name
-    return name if is_word(name) else ""
+    if name.startswith("identity:"):
+        name = name[len("identity:") :]
+    if is_word(name):
+        return name
+    return ""
 
 
 def scope(prefix: str) -> str:
@@ -45,26 +48,28 @@ def scope(prefix: str) -> str:
 
 
 def file_root(prefix: str) -> str:
-    """Where this session's files really are, for worktrees that stand for another folder."""
+    """Return the folder that really has this session's files, for worktrees that stand for another folder."""
     return first_set(f"SWARM_{prefix}_FILE_ROOT", "SWARM_HERMES_FILE_ROOT", "SWARM_MCP_FILE_ROOT")
 
 
 def label_override(prefix: str) -> str:
-    """A label that replaces the composed one; empty for none."""
+    """Return a label that replaces the composed one; may be empty."""
     return " ".join(first_set(f"SWARM_{prefix}_LABEL", "SWARM_HERMES_LABEL").split())
 
 
 def mode(prefix: str) -> str:
     """``gateway`` or ``worker``."""
     value = first_set(f"SWARM_{prefix}_ROLE", "SWARM_ROLE").lower()
-    return value if value == "gateway" else "worker"
+    if value == "gateway":
+        return value
+    return "worker"
 
 
 def role(prefix: str, cwd: str, chosen_scope: str) -> str:
-    """Routing role of a session in `cwd`; empty for none.
+    """Return the routing role of a session in `cwd`; may be empty.
 
-    The runtime's variable, then the nearest ``.swarm-role`` file up to the scope, then
-    ``SWARM_AGENT_ROLE``, then ``planner`` for a gateway.
+    The runtime's variable, then the nearest ``.swarm-role`` file up to the scope, then ``SWARM_AGENT_ROLE``, then
+    ``planner`` for a gateway.
     """
     value = (
         first_set(f"SWARM_{prefix}_AGENT_ROLE")
@@ -72,27 +77,31 @@ def role(prefix: str, cwd: str, chosen_scope: str) -> str:
         or first_set("SWARM_AGENT_ROLE")
         or ("planner" if mode(prefix) == "gateway" else "")
     ).lower()
-    return value if is_word(value) and value != "worker" else ""
+    if is_word(value) and value != "worker":
+        return value
+    return ""
 
 
 def lease_seconds(prefix: str) -> int:
-    """How long a silent session keeps what it holds, in seconds; 0 for no limit."""
+    """Return the seconds for which a silent session keeps its locks; 0 for no limit."""
     value = first_set(f"SWARM_{prefix}_LEASE_SECONDS", "SWARM_LEASE_SECONDS")
     try:
-        return max(0, int(value)) if value else DEFAULT_LEASE_SECONDS
-    except ValueError:
+        if value:
+            return max(0, int(value))
+        return DEFAULT_LEASE_SECONDS
+    except ValueError:  # no number
         return DEFAULT_LEASE_SECONDS
 
 
 def pane() -> str:
-    """The herdr pane this process was started in; empty for none."""
+    """Return the herdr pane this process was started in; may be empty."""
     return first_set("HERDR_PANE_ID", "HERDR_PANE")
 
 
 def nearest_file(cwd: str, top: str, *names: str) -> str:
-    """What the nearest file of one of these names says, looked for from folder `cwd` up to `top`; empty for none.
+    """Return the text of the nearest file of one of these names, from folder `cwd` up to `top`; may be empty.
 
-    All of it where it is JSON, else its first line that is no comment.
+    JSON is returned whole, of any other file the first line that is no comment.
     """
     folder, top = os.path.abspath(cwd) if cwd else "", os.path.abspath(top) if top else ""
     while folder:
@@ -111,7 +120,7 @@ def _said_in(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LARGEST_FILE).strip()
-    except OSError:
+    except OSError:  # it has just gone
         return ""
     if text.startswith("{"):
         return text

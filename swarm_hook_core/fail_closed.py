@@ -1,67 +1,85 @@
-"""A write that could not be checked is denied where a person has asked for that: ``SWARM_FAIL=closed``.
+"""Denies a call that could not be checked, if a person has asked for that: ``SWARM_FAIL=closed``.
 
-Loaded only when a check has failed. Where nobody has ever used swarm there is nothing to check against, and nothing is
-denied. ``integrations/unchecked.sh`` does the same where no hook can run.
+Loaded only after a check has failed. Before the first use of swarm there is no store to check against, and no call is
+denied. ``integrations/unchecked.sh`` does the same if no hook can run.
 """
 
 import os
 
 from swarm_hook_core.state import config_path, store_path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.settings import Setting
+
 
 class NotChecked(Exception):
     """A check could not be made; the message says why."""
 
 
-def verdict(config, call, error: BaseException):
-    """The Verdict on `call`, whose check ended in `error`: a denial, unless it writes nothing. The error is recorded.
+def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> "Verdict | None":
+    """Return the Verdict on `call` after its check ended in `error`: a denial, unless it writes nothing. Record the
+    error.
 
-    None where nobody has asked for that: then it is for others to say what comes of the error.
+    None if no person has asked for denials: the caller then decides about the error.
     """
     found = _closed(config, call)
     if found is None:
         return None
     from swarm_hook_core import faults
-    from swarm_hook_core.decision import Denial, Verdict
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import Verdict
 
-    why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
+    if isinstance(error, NotChecked):
+        why = str(error)
+    else:
+        why = faults.describe(error)
     may_write = _may_write(config, call)
-    denied = "denied, as it could not be checked: " if may_write else ""
+    if may_write:
+        denied = "denied, as it could not be checked: "
+    else:
+        denied = ""
     faults.record(config.runtime_name, "pre_tool_use", denied + why)
     return Verdict(Denial("", None, _words(call.client_tool, why, found)) if may_write else None, failed=True)
 
 
-def demand(config, call, why: str) -> None:
-    """Raise NotChecked, which becomes a denial, where `call` cannot be checked and a person wants it denied then."""
+def demand(config: "RuntimeConfig", call: "ToolCall", why: str) -> None:
+    """Raise NotChecked, which becomes a denial, if a person wants a call denied that cannot be checked."""
     if _closed(config, call) is not None:
         raise NotChecked(why)
 
 
-def _closed(config, call):
-    """The Setting that a call must not go ahead unchecked, None where there is no such or nothing to check against."""
+def _closed(config: "RuntimeConfig", call: "ToolCall") -> "Setting | None":
+    """Return the Setting that denies unchecked calls; None if it is off, or there is no store to check against."""
     if not has_store():
         return None
     from swarm_hook_core.settings import CLOSED, fail
 
     found = fail(config.env_prefix, call.folder)
-    return found if found.value == CLOSED else None
+    if found.value == CLOSED:
+        return found
+    return None
 
 
 def has_store() -> bool:
-    """Whether there is anything to check against: the store, broken or out of reach too, or a chosen coordinator's."""
+    """Return True if there is a store, even a broken one, or a coordinator of one's own choice."""
     from swarm_hook_core.coordinator import chosen_command
 
     try:
         os.lstat(store_path())
-    except FileNotFoundError:
+    except FileNotFoundError:  # no local store
         return bool(chosen_command())
     except (OSError, ValueError):
-        return True  # nobody can tell
+        return True  # the store may be there
     return True
 
 
-def _may_write(config, call) -> bool:
-    """Whether `call` may write something. A shell command that is read and writes nothing goes ahead."""
+def _may_write(config: "RuntimeConfig", call: "ToolCall") -> bool:
+    """Return True if `call` may write. A shell command that is read and writes nothing goes ahead."""
     if not call.tool or call.tool in config.write_tools:
         return True
     try:
@@ -76,7 +94,7 @@ def _may_write(config, call) -> bool:
     return effects is not None and (effects.size > 0 or effects.runs)
 
 
-def _words(tool: str, why: str, found) -> str:
+def _words(tool: str, why: str, found: "Any") -> str:
     from swarm_hook_core.untrusted_text import cut_text
 
     if found.source == "checkout":

@@ -1,7 +1,6 @@
-"""The bounded record of what went wrong inside hooks, which must themselves stay silent.
+"""The record of faults inside hooks, which themselves stay silent. Its size is bounded.
 
-One JSON object a line: ``{"at": unix seconds, "runtime", "hook", "fault"}``. `swarm-mcp doctor`
-shows the newest.
+One JSON object a line: ``{"at": unix seconds, "runtime", "hook", "fault"}``. `swarm-mcp doctor` shows the newest.
 """
 
 import os
@@ -19,18 +18,18 @@ def fault_log() -> str:
 
 
 def record(runtime: str, hook: str, fault: str) -> None:
-    """Add one line. Never raises: there is nobody left to tell."""
+    """Add one line. Never raises, since the caller has no one to tell."""
     try:
         from swarm_hook_core.json_text import dumps
 
         line = dumps({"at": int(time.time()), "runtime": runtime, "hook": hook, "fault": fault[:500]})
         append_line(fault_log(), line, LIMIT_BYTES)
-    except Exception:
+    except Exception:  # there is no one left to tell
         return
 
 
 def record_hourly(runtime: str, hook: str, fault: str) -> None:
-    """As `record`, for what every check would record: only where nothing has been for an hour."""
+    """Record a fault that every check would meet: once an hour at most."""
     try:
         if time.time() - os.stat(fault_log()).st_mtime < HOUR:
             return

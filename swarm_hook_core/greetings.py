@@ -1,4 +1,4 @@
-"""What a session or a subagent is told when it starts, and what where the coordinator does not know it."""
+"""Words for a session or a subagent that starts, and for a session that the coordinator does not know."""
 
 import os
 
@@ -6,7 +6,11 @@ from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.coordinator import chosen_command, command
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
 
-LONGEST_ENTRY = LABEL + NAME + NOTE  # characters of what is said of one peer or lock
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_ENTRY = LABEL + NAME + NOTE  # characters about one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
 INSTALLING = (
     f"To mend it run `pipx install {DISTRIBUTION}` or `uv tool install {DISTRIBUTION}` in a terminal (not `swarm-mcp`,"
@@ -20,20 +24,25 @@ FETCHING = (
 
 
 def unregistered(why: str, is_fetched: bool = False) -> str:
-    """What user and model are told of a session that the coordinator does not know: what is checked all the same.
+    """Return the words for user and model about a session that the coordinator does not know, and its checks.
 
-    `is_fetched`: its command is being fetched now.
+    `is_fetched`: the command is being fetched now.
     """
     words = f"swarm: this session could not be registered ({why})."
     if not _is_store_at_hand():
         return f"{words} File locks are NOT enforced for it. {MENDING}"
     checked = "What its file tools and shell commands write is checked against the locks of others all the same"
-    mend = FETCHING if is_fetched else MENDING if command() else INSTALLING
+    if is_fetched:
+        mend = FETCHING
+    elif command():
+        mend = MENDING
+    else:
+        mend = INSTALLING
     return f"{words} {checked}; it can lock nothing itself, and others do not see it. {mend}"
 
 
 def _is_store_at_hand() -> bool:
-    """Whether checks can read the locks without the coordinator, or will as soon as there are any."""
+    """Return True if checks can read the locks without the coordinator, or could as soon as there are any."""
     from swarm_hook_core import faults
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store, store_path
@@ -49,8 +58,8 @@ def _is_store_at_hand() -> bool:
     return True
 
 
-def greeting(row: dict) -> str:
-    """What the model is told at the start of a session."""
+def greeting(row: "dict[str, Any]") -> str:
+    """Return the words for the model at the start of a session."""
     from swarm_hook_core.labels import token
     from swarm_hook_core.naming import holder_name
 
@@ -73,7 +82,7 @@ def greeting(row: dict) -> str:
 
 
 def subagent_greeting(agent_id: str) -> str:
-    """What a subagent is told when it starts: its id, and what that is good for. Empty where it has none."""
+    """Return the words for a subagent that starts: its id, and the use of it. Empty without an id."""
     agent = cut(agent_id, LABEL)
     if not agent:
         return ""
@@ -84,22 +93,30 @@ def subagent_greeting(agent_id: str) -> str:
     )
 
 
-def _peers(summary: dict) -> str:
+def _peers(summary: "dict[str, Any]") -> str:
     names, count = summary.get("peers") or [], summary.get("peer_count") or 0
     if not count:
         return "No other session is here now."
-    more = f" and {count - len(names)} more" if count > len(names) else ""
+    if count > len(names):
+        more = f" and {count - len(names)} more"
+    else:
+        more = ""
     return f"Other sessions here: {_joined(names)}{more}."
 
 
-def _locks(summary: dict) -> str:
+def _locks(summary: "dict[str, Any]") -> str:
     locks, count = summary.get("locks") or [], summary.get("lock_count") or 0
     if not count:
         return "Nothing is locked."
-    more = f" and {count - len(locks)} more" if count > len(locks) else ""
+    if count > len(locks):
+        more = f" and {count - len(locks)} more"
+    else:
+        more = ""
     return f"Locked now: {_joined(locks)}{more}."
 
 
-def _joined(texts) -> str:
-    """What the coordinator says of several, bounded once more: it may be another implementation's, or an older one."""
-    return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str)) if texts else ""
+def _joined(texts: "Any") -> str:
+    """Join the coordinator's texts, bounded once more: it may be another implementation, or an older one."""
+    if texts:
+        return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str))
+    return ""

@@ -1,15 +1,16 @@
-"""Hooks of ours that a client runs besides those that `swarm-mcp install` has put into it.
+"""Our hooks in a client that has them twice: from `swarm-mcp install`, and from Claude Code's settings.
 
-Clients take hooks and plugins of Claude Code's from its settings: there these are guests, which act as the client's
-own. Where it has its own, guests stand back, and so does a second copy of the plugin: a check twice would be one for a
-session of another name, which the locks of the client's own session keep off its files, or only cost time.
+Some clients also run the hooks and plugins in Claude Code's settings. There these are guests, and act as the client's
+own. If the client has its own hooks of ours, the guests stand back, and so does a second copy of the plugin. A second
+check would cost time, or run for a session of another name, which the locks of the client's own session keep off its
+files.
 """
 
 import os
 import sys
 
-# A variable that the hooks of a client have and its agents' shells have not, where a session of another client may be
-# started -> what the client is called here. hook.sh knows these, too.
+# A variable of the client's hooks, which the shells of its agents lack: a session of another client may start there ->
+# our name for the client. hook.sh has the same list.
 HOSTS = {"CURSOR_VERSION": "cursor", "COPILOT_PROJECT_DIR": "copilot", "GROK_HOOK_EVENT": "grok"}
 
 
@@ -23,7 +24,7 @@ def received(client: str) -> str:
 
 
 def stand_back(client: str) -> None:
-    """End this process, which has been started beside `client`'s own hooks, where it has some."""
+    """End this process, a guest in `client`, if that has hooks of ours itself."""
     if _OWN[client]():
         sys.stdin.buffer.read()
         os._exit(0)
@@ -34,7 +35,7 @@ def _has_cursor() -> bool:
 
 
 def _has_copilot() -> bool:
-    """Whether Copilot has the plugin, switched on, from a folder that `swarm-mcp install` has made."""
+    """Return True if Copilot has the plugin switched on, from a folder made by `swarm-mcp install`."""
     import re
 
     lines = _text_of(os.path.join(os.environ.get("COPILOT_HOME") or "~/.copilot", "settings.json")).splitlines()
@@ -58,5 +59,5 @@ def _text_of(file: str) -> str:
     try:
         with open(os.path.expanduser(file), encoding="utf-8", errors="replace") as told:
             return told.read()
-    except OSError:
+    except OSError:  # the client has no such file
         return ""

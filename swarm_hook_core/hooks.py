@@ -1,7 +1,7 @@
-"""The edge of a hook process: what a client tells is read and parsed once; what it is told is printed.
+"""The edge of a hook process: a client's payload is read and parsed once, and the answer is printed.
 
-Everything below works on the values made here. Whatever goes wrong, the call passes, unless somebody has asked for the
-opposite (``fail_closed``): faults are recorded for `swarm-mcp doctor`, never shown. Standard output stays empty but for
+Everything below works on the values made here. After any fault the call passes, unless a person has asked for the
+opposite (``fail_closed``). Faults are recorded for `swarm-mcp doctor`, never shown. Standard output stays empty but for
 the one object that clients honour.
 """
 
@@ -10,16 +10,26 @@ import sys
 
 from swarm_hook_core.json_text import dumps, loads_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import IO, Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held
+
 
 class SessionEvent:
-    """Something that happens to a session: it begins, takes a turn, ends, or one of its subagents does.
+    """An event of a session: it begins, takes a turn or ends, or one of its subagents does.
 
     name        the client's word for it: ``SessionStart``, ``UserPromptSubmit``, ``SubagentStop``
-    session_id  the client's id of the session, empty where none was told
-    cwd         the folder that the session works in, empty where none was told
-    agent       the id of the subagent that it is about, empty for the session itself
-    source      why a session begins: ``startup``, ``resume``, ``compact``; of a notification what it tells
-    turn        the client's id of the turn, where its beginning may be told more than once; else empty
+    session_id  the client's id of the session; may be empty
+    cwd         the folder that the session works in; may be empty
+    agent       the id of the subagent concerned; empty for the session itself
+    source      the cause of a session's start: ``startup``, ``resume``, ``compact``; of a notification its type
+    turn        the client's id of the turn, if its beginning may be told more than once; else empty
     """
 
     __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn")
@@ -38,12 +48,12 @@ class SessionEvent:
 class ToolCall(SessionEvent):
     """One call of a tool, before or after it is made.
 
-    tool         the tool's name in the core's words; `input` what it was given, as JSON has it
-    client_tool  what the client calls it, for what its model is told
-    id           the client's own id of the call, empty where it has none
-    goes_on      whether the call goes on in the background although its end is told
-    is_cut       whether the client has cut the input short: what is there is true, and more was asked
-    transcript   path of the file in which the client notes what its model was shown, empty where none was told
+    tool         the tool's name in the core's words; `input` the tool's input, as JSON has it
+    client_tool  the client's name of the tool, for its model
+    id           the client's own id of the call; may be empty
+    goes_on      True if the call goes on in the background although its end is told
+    is_cut       True if the client has cut the input short: the given part is true, and there is more
+    transcript   path of the client's log of its model's input; may be empty
     """
 
     __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript")
@@ -69,14 +79,57 @@ class ToolCall(SessionEvent):
         return self.cwd or os.environ.get("PWD", "/")
 
 
-def session_event(payload: dict) -> SessionEvent:
+class Verdict:
+    """The answer to a call.
+
+    denial   the Denial, or None if the call may go ahead
+    notice   words for the model; may be empty
+    watched  locks whose files are compared after the call
+    failed   True if the call could not be checked
+    plan     the kernel's plan while the call runs (``kernel.plans``), or None
+    entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
+    owners   messages to the owners of overwritten changes (``Trail.owners``)
+    """
+
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
+
+    def __init__(
+        self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
+        failed: bool = False,
+    ):  # fmt: skip
+        self.denial = denial
+        self.notice = notice
+        self.watched = watched
+        self.failed = failed
+        self.plan: Plan | None = None
+        self.entry = ""
+        self.owners: list[Any] = []
+
+    def add(self, found: "Verdict") -> None:
+        """Take over the findings of one more rule."""
+        self.denial = found.denial or self.denial
+        self.notice = joined(self.notice, found.notice)
+        self.watched = found.watched or self.watched
+        self.plan = found.plan or self.plan
+        self.owners = found.owners or self.owners
+
+
+def joined(*lines: str) -> str:
+    """Return the lines that are not empty, one below the other."""
+    return "\n".join(filter(None, lines))
+
+
+def session_event(payload: "dict[str, Any]") -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
-    why = "notification_type" if payload.get("hook_event_name") == "Notification" else "source"
+    if payload.get("hook_event_name") == "Notification":
+        why = "notification_type"
+    else:
+        why = "source"
     words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn")]
     return SessionEvent(*words)
 
 
-def tool_call(payload: dict) -> ToolCall:
+def tool_call(payload: "dict[str, Any]") -> ToolCall:
     """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
     tool, client_tool, session_id, cwd, name, agent, call_id, transcript = [
         _text(payload.get(key))
@@ -95,14 +148,16 @@ def tool_call(payload: dict) -> ToolCall:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
-def run(config, hook: str, stdin, parsed, body, unread=None) -> int:
-    """Call `body` with what `parsed` makes of the payload on `stdin`; the exit status, which is 0 where that fails.
+def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", body: "Any", unread: "Any" = None) -> int:
+    """Parse the payload on `stdin` with `parsed` and call `body` with it; return the exit status, 0 after a fault.
 
-    `body` returns the status of its answer, or None for 0; `unread`, called with the error where the payload cannot
-    be read, does likewise.
+    `body` returns the status of its answer, or None for 0. `unread` does likewise; it is called with the error if the
+    payload cannot be read.
     """
     try:
         event = parsed(config.dialect.read(loads_object(read(stdin))))
@@ -118,19 +173,21 @@ def run(config, hook: str, stdin, parsed, body, unread=None) -> int:
     return 0
 
 
-def _record(config, hook: str, error: BaseException) -> None:
+def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name, hook, faults.describe(error))
 
 
-def read(stdin) -> str:
+def read(stdin: "IO[Any]") -> str:
     """All of `stdin` (text or binary) as text; bytes that are not UTF-8 survive as surrogates."""
     data = getattr(stdin, "buffer", stdin).read()
-    return data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+    if isinstance(data, str):
+        return data
+    return str(data.decode("utf-8", "surrogateescape"))
 
 
-def answer(told: dict) -> None:
+def answer(told: "dict[str, Any]") -> None:
     """Print the one object that the client takes. Nothing else may reach stdout."""
     try:
         sys.stdout.write(dumps(told) + "\n")

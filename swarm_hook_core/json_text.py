@@ -1,8 +1,12 @@
-"""JSON without the ``json`` package: read it, also where it nests absurdly deep, and write it.
+"""JSON without the ``json`` package: reading, even of absurdly deep nesting, and writing.
 
-``json`` costs more at import than everything else a check does, most of it for ``re``. The C
-scanner and encoder under it (``_json``) are what does the work, and load in 0.2 ms.
+``json`` costs more at import than everything else a check does, most of it for ``re``. The C scanner and encoder under
+it (``_json``) do the work, and load in 0.2 ms.
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 try:
     from _json import encode_basestring_ascii as quote  # a text as a JSON string, ASCII only
@@ -12,6 +16,7 @@ except ImportError:  # an interpreter other than CPython
 
     make_encoder = make_scanner = None  # type: ignore[assignment,misc]  # to the stubs they are classes
 
+__all__ = ["LEVELS", "NotJson", "dumps", "loads", "loads_object", "loads_outer", "pruned", "quote", "shallow"]
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
 LARGE = 1024 * 1024  # characters of a document
 CHUNK = 65536  # characters of a very deep document that are looked at together
@@ -24,7 +29,7 @@ class NotJson(ValueError):
 
 
 class _ScannerOptions:
-    """What CPython's C scanner wants to find on the decoder that owns it."""
+    """The attributes that CPython's C scanner reads from the decoder that owns it."""
 
     strict = False
     object_hook = None
@@ -32,7 +37,7 @@ class _ScannerOptions:
     parse_float = float
     parse_int = staticmethod(lambda digits: int(digits) if len(digits) < LONG_NUMBER else float(digits))
     parse_constant = float
-    memo: dict = {}
+    memo: "dict[str, Any]" = {}
 
 
 def loads(text: str) -> object:
@@ -45,7 +50,8 @@ def loads(text: str) -> object:
     try:
         # The stubs ask for a JSONDecoder; all that the scanner looks at are these attributes of it.
         value, end = make_scanner(_ScannerOptions())(text, start)  # type: ignore[arg-type]
-    except (StopIteration, SystemError):  # the latter where CPython looks for the error in `json`, which is not loaded
+    # SystemError: CPython looks for the error class in `json`, which is not loaded
+    except (StopIteration, SystemError):
         raise NotJson("not JSON") from None
     if text[end:].strip(" \t\r\n"):
         raise NotJson("text after the JSON document")
@@ -53,7 +59,7 @@ def loads(text: str) -> object:
 
 
 def loads_outer(text: str) -> object:
-    """As `loads`, however deep the document is: what nests deeper than `LEVELS` is None. Raises ValueError."""
+    """Parse JSON of any depth; values nested deeper than `LEVELS` become None. Raises ValueError."""
     if len(text) < LARGE:
         return _loads_outer(text)
     import gc
@@ -67,8 +73,8 @@ def loads_outer(text: str) -> object:
             gc.enable()
 
 
-def loads_object(text: str) -> dict:
-    """As `loads_outer`, of a document that is an object. Raises NotJson where it is another."""
+def loads_object(text: str) -> "dict[str, Any]":
+    """Parse an object as `loads_outer` does. Raises NotJson for any other document."""
     value = loads_outer(text)
     if not isinstance(value, dict):
         raise NotJson("not an object")
@@ -78,15 +84,20 @@ def loads_object(text: str) -> dict:
 def _loads_outer(text: str) -> object:
     try:
         value = loads(text)
-    except RecursionError:
+    except RecursionError:  # deeper than Python can go
         return loads(shallow(text, LEVELS))
-    # Most documents have too few brackets to be deep. What a parser can nest may be too deep for what follows.
-    return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
+    # Most documents have too few brackets to be deep. The parser may accept more depth than the code after it.
+    if text.count("[") + text.count("{") <= LEVELS:
+        return value
+    return pruned(value)
 
 
-def pruned(value):
-    """`value`, as JSON has it, without what nests deeper than `LEVELS`: those lists and objects are None now."""
-    level = [value] if isinstance(value, (dict, list)) else []
+def pruned(value: "Any") -> "Any":
+    """Return a JSON `value` with None for the lists and objects nested deeper than `LEVELS`."""
+    if isinstance(value, (dict, list)):
+        level = [value]
+    else:
+        level = []
     for _ in range(LEVELS - 1):
         if not level:
             return value
@@ -97,16 +108,19 @@ def pruned(value):
             if isinstance(one, (dict, list))
         ]
     for outer in level:
-        places = outer.items() if isinstance(outer, dict) else enumerate(outer)
+        places: Any = enumerate(outer)
+        if isinstance(outer, dict):
+            places = outer.items()
         for place in [place for place, one in places if isinstance(one, (dict, list))]:
             outer[place] = None
     return value
 
 
 def shallow(text: str, levels: int) -> str:
-    """The JSON `text` with null for whatever nests deeper than `levels`, found without recursion.
+    """Return the JSON `text` with null for all that nests deeper than `levels`, found without recursion.
 
-    For what no parser takes. Raises ValueError where a string does not end; other mistakes are for the parser to find.
+    For documents that no parser accepts. Raises ValueError for a string without an end; the parser finds other
+    mistakes.
     """
     import re
 
@@ -115,16 +129,18 @@ def shallow(text: str, levels: int) -> str:
     except ImportError:  # an interpreter other than CPython; the stubs do not name it
         from json.decoder import scanstring  # type: ignore[attr-defined,no-redef]
 
-    # What holds no other list or object is passed over in one go. The count keeps `re` from remembering millions.
+    # Skip an innermost list or object in one step. The count keeps `re` from remembering millions.
     flat = re.compile(r"""(?:[^"\[\]{}]+|\[[^"\[\]{}]*\]|\{[^"\[\]{}]*\}|"[^"\\]*"){0,1000}""")
     opening, closing = re.compile(r"[\[{]+"), re.compile(r"[\]}]+")
 
-    def after(pattern, at: int) -> int:
+    def after(pattern: "Any", at: int) -> int:
         found = pattern.match(text, at)
-        return found.end() if found else at
+        if found:
+            return int(found.end())
+        return at
 
-    kept: list = []
-    begin = at = depth = looked = 0  # `begin`: of what is still to be kept
+    kept: list[Any] = []
+    begin = at = depth = looked = 0  # `begin`: start of the text that is still to be kept
     while at < len(text):
         if depth > levels and at >= looked:
             at, depth = _deep(text, at, depth, levels, scanstring)
@@ -146,7 +162,7 @@ def shallow(text: str, levels: int) -> str:
     return "".join(kept) + (text[begin:] if depth <= levels else "")
 
 
-def _deep(text: str, at: int, depth: int, levels: int, scanstring) -> tuple:
+def _deep(text: str, at: int, depth: int, levels: int, scanstring: "Any") -> "tuple[Any, ...]":
     """`at` and `depth` after all chunks that cannot come back up to `levels`: only their brackets are counted."""
     while at < len(text):
         chunk = text[at : at + CHUNK]
@@ -164,14 +180,16 @@ def _deep(text: str, at: int, depth: int, levels: int, scanstring) -> tuple:
 
 
 def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
-    """`value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
+    """Return `value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
 
     With `indent`, laid out over lines as ``json.dumps(value, indent=...)`` would.
     """
     if not indent or not isinstance(value, (dict, list, tuple)) or not value:
         return _encoded(value, ", ")
     pad = "\n" + " " * (indent * (depth + 1))
-    inner = value.values() if isinstance(value, dict) else value
+    inner: Any = value
+    if isinstance(value, dict):
+        inner = value.values()
     if _SCALARS.issuperset(map(type, inner)):
         body = _encoded(value, "," + pad)[1:-1]  # of one level: nothing but its separators lays it out
     else:
@@ -179,7 +197,10 @@ def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
         if isinstance(value, dict):
             parts = [f"{quote(str(key))}: {part}" for key, part in zip(value, parts)]
         body = ("," + pad).join(parts)
-    ends = "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, dict):
+        ends = "{}"
+    else:
+        ends = "[]"
     return ends[0] + pad + body + "\n" + " " * (indent * depth) + ends[1]
 
 
@@ -187,11 +208,11 @@ def _encoded(value: object, separator: str) -> str:
     """`value` as JSON without layout."""
     try:
         return "".join(_parts(value, separator))
-    except ValueError:
+    except ValueError:  # a number that JSON lacks
         return "".join(_parts(_finite(value), separator))
 
 
-def _parts(value: object, separator: str):
+def _parts(value: object, separator: str) -> "Any":
     """The same in parts, by the C encoder under ``json``: several times as fast as recursion in Python."""
     if make_encoder is None:
         from json import JSONEncoder
@@ -201,14 +222,18 @@ def _parts(value: object, separator: str):
     return make_encoder(None, _refuse, quote, None, ": ", separator, False, False, False)(value, 0)
 
 
-def _finite(value):
-    """`value` with None for numbers that JSON does not have."""
+def _finite(value: "Any") -> "object":
+    """Return `value` with None for numbers that JSON does not have."""
     if isinstance(value, float):
-        return value if value - value == 0 else None
+        if value - value == 0:
+            return value
+        return None
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return value
 
 
-def _refuse(value: object):
+def _refuse(value: object) -> None:
     raise TypeError(f"cannot write {type(value).__name__} as JSON")

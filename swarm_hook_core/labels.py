@@ -1,17 +1,17 @@
-"""Labels: how a session is named to people and peers.
+"""Labels: a session's name as one line of words.
 
 ``[machine:<name>] [identity:<id>] <runtime> platform:<platform> [mode:gateway] [role:<name>] origin:<runtime>
-[session:<short>]``, single blanks between; a machine where it is another one than this. Ids that start within a minute
-of each other may share the short session, so nothing may be found by it. What people and models read instead of a label
-is in ``naming``.
+[session:<short>]``, single blanks between; a machine only if it is another one than this. Ids that start within a
+minute of each other may share the short session, so it identifies no session. ``naming`` makes the names that people
+and models read.
 """
 
-LONGEST = 200  # characters; what is longer is cut where a session registers, and again where it is shown
-_KEPT = ("identity:", "session:", "run:", "mode:", "role:", "machine:")  # decide who meets whom and who may do what
+LONGEST = 200  # characters; a longer label is cut where a session registers, and again where it is shown
+_KEPT = ("identity:", "session:", "run:", "mode:", "role:", "machine:")  # words that decide about meetings and rights
 
 
 def bounded(label: str) -> str:
-    """`label` with at most LONGEST characters: of its words, those that say who it is first."""
+    """Return `label` with at most LONGEST characters; the words that identify the session are kept first."""
     if len(label) <= LONGEST:
         return label
     words, left, chosen = label.split(), LONGEST, set()
@@ -45,7 +45,10 @@ def compose(
         if short and not any(word.startswith("session:") for word in words):
             words.append(f"session:{short}")
         return " ".join(words)
-    words = [f"identity:{identity}"] if identity else []
+    if identity:
+        words = [f"identity:{identity}"]
+    else:
+        words = []
     words += [runtime, f"platform:{platform}"]
     if mode == "gateway":
         words.append("mode:gateway")
@@ -65,7 +68,7 @@ def merged(label: str, more: str) -> str:
 
 
 def token(label: str, key: str) -> str:
-    """The value of the first ``key:value`` word of `label`; empty where there is none."""
+    """Return the value of the first ``key:value`` word of `label`; empty if it has no such word."""
     prefix = key + ":"
     for word in (label or "").split():
         if word.startswith(prefix):
@@ -74,5 +77,5 @@ def token(label: str, key: str) -> str:
 
 
 def same_circle(mine: str, theirs: str) -> bool:
-    """Whether a session of identity `mine` may see names and notes of identity `theirs`."""
+    """Return True if a session of identity `mine` may see names and notes of identity `theirs`."""
     return not mine or not theirs or mine == theirs

@@ -1,6 +1,6 @@
-"""A session's own leases, on its way past a check: kept alive, and what became of them told.
+"""The session's own leases, renewed on its way past a check, and news about them.
 
-The hook itself writes nothing: the coordinator's command does, unwaited for where it only renews.
+The hook itself writes nothing: the coordinator's command does, in the background if it only renews.
 """
 
 import os
@@ -11,15 +11,27 @@ from swarm_hook_core.coordinator import command
 from swarm_hook_core.process import host_id
 from swarm_hook_core.spawn import run, start_detached
 
-TELL_SECONDS = 0.8  # for the coordinator to say what there is to tell; else the next hook asks again
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+
+TELL_SECONDS = 0.8  # for the coordinator's news; after that, the next hook asks again
 PARTS = 3  # signs of life in the time of a lease
 
 
-def renew(config, session_id: str, leases, has_news: bool, coordinator=None) -> str:
-    """Renew this session's locks where a third of a lease is over; what its model is to be told, nearly always nothing.
+def renew(
+    config: "RuntimeConfig",
+    session_id: str,
+    leases: "list[Any]",
+    has_news: bool,
+    coordinator: "list[str] | None" = None,
+) -> str:
+    """Renew this session's locks if a third of a lease is over; return words for its model, nearly always empty.
 
-    `leases`: ``(ttl, renewed, booted, wall_until)`` of each lock that has one; `has_news`: whether something waits
-    to be told. Raises OSError.
+    `leases` has ``(ttl, renewed, booted, wall_until)`` of each lock with a lease. `has_news`: the coordinator has news
+    of locks for the session. Raises OSError.
     """
     argv = coordinator or command()
     if not argv or not session_id:
@@ -31,15 +43,17 @@ def renew(config, session_id: str, leases, has_news: bool, coordinator=None) -> 
         done = run([*words, "--tell"], TELL_SECONDS)
         from swarm_hook_core.untrusted_text import TEXT, cut_text
 
-        return cut_text(done.stdout.strip(), 10 * TEXT) if done.code == 0 else ""
+        if done.code == 0:
+            return cut_text(done.stdout.strip(), 10 * TEXT)
+        return ""
     due = [ttl for ttl, span in spans if span <= ttl * (1 - 1 / PARTS)]
     if due and _is_first(config, session_id, min(due) / PARTS):
         start_detached(words)
     return ""
 
 
-def _is_first(config, session_id: str, seconds: float) -> bool:
-    """Whether no other hook of this session has started that within `seconds`."""
+def _is_first(config: "RuntimeConfig", session_id: str, seconds: float) -> bool:
+    """Return True if no other hook of this session has started that within `seconds`."""
     from swarm_hook_core import scratch
 
     mark = os.path.join(scratch.folder_of(config, session_id), scratch.RENEWED)

@@ -1,6 +1,6 @@
-"""A session's life as its client's hooks tell it: joins, works, rests, leaves.
+"""The life of a session, as its client's hooks tell it: it joins, works, rests, leaves.
 
-A registrar knows how a session is registered: ``command_registrar.CommandRegistrar``, or what has its methods.
+A registrar registers the session: ``command_registrar.CommandRegistrar``, or an object with its methods.
 """
 
 import os
@@ -9,17 +9,24 @@ import time
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_claims
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+
 IDLE = "idle_prompt"  # the notification that a client waits for a prompt
 
-# How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
-# first covers a slow machine; the second is what a store that somebody holds would cost each time.
+# Seconds to wait for the coordinator, and seconds that it may wait for a busy store. The first covers a slow machine;
+# the second is the price of a locked store at each start.
 START_SECONDS, START_PATIENCE = 5.0, 0.8
 TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
 END_SECONDS, END_PATIENCE = 0.9, 0.4
 
 
-def start(config, event, registrar, state: str = "idle") -> str:
-    """Register the session, whatever the source, and say so in words for the model. `state`: what it does by now.
+def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", state: str = "idle") -> str:
+    """Register the session for any source, and return words for the model. `state`: its state from now on.
 
     Raises NotRegistered, recorded already, with those words.
     """
@@ -38,11 +45,11 @@ def start(config, event, registrar, state: str = "idle") -> str:
     return greetings.greeting(row) + tracked + (f"\n\n{news}" if news else "")
 
 
-def turn(config, event, registrar) -> str:
-    """Renew the session at a turn's boundary: working when it begins, idle when it ends; the automatic locks of the
-    turn before are over. A client that tells nothing of a turn that was interrupted notifies of being idle.
+def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> str:
+    """Renew the session at a turn's boundary and return words for the model, nearly always empty.
 
-    What its model is to be told of its locks when a turn begins; nearly always nothing.
+    It works when the turn begins, and is idle when it ends; the automatic locks of the turn before end. A client that
+    does not report an interrupted turn notifies of being idle.
     """
     if not event.session_id or (event.name == "Notification" and event.source != IDLE):
         return ""
@@ -58,8 +65,8 @@ def turn(config, event, registrar) -> str:
         _end_claims(config, event, "turn", "", session["turn_over"])
 
 
-def end(config, event, registrar, driver=None) -> None:
-    """Withdraw what the session published, deregister it, and clear what it left in files.
+def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver: "Any" = None) -> None:
+    """Withdraw the session's publications, deregister it, and clear the files that it left.
 
     A session that another client still has open goes on.
     """
@@ -82,7 +89,7 @@ def end(config, event, registrar, driver=None) -> None:
         forget(config.runtime_name, event.session_id)
 
 
-def _is_known(config, event, driver) -> bool:
+def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
@@ -90,12 +97,17 @@ def _is_known(config, event, driver) -> bool:
     return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
 
 
-def end_subagent(config, event, coordinator=None, driver=None) -> None:
-    """Have the locks of a subagent that has ended released, by a command that nobody waits for. Raises OSError."""
+def end_subagent(
+    config: "RuntimeConfig", event: "SessionEvent", coordinator: "list[str] | None" = None, driver: "Any" = None
+) -> None:
+    """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
-    file = local_store() if event.session_id and event.agent else ""
+    if event.session_id and event.agent:
+        file = local_store()
+    else:
+        file = ""
     if not file:
         return
     store = StoreReader(file, driver)
@@ -112,7 +124,9 @@ def end_subagent(config, event, coordinator=None, driver=None) -> None:
     _end_claims(config, event, "subagent", event.agent)
 
 
-def join_in_passing(config, event, seconds: float, coordinator: "list[str] | None" = None) -> str:
+def join_in_passing(
+    config: "RuntimeConfig", event: "SessionEvent", seconds: float, coordinator: "list[str] | None" = None
+) -> str:
     """Instance id of a session that the store does not know yet, registering it if need be.
 
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
@@ -127,15 +141,15 @@ def join_in_passing(config, event, seconds: float, coordinator: "list[str] | Non
     registrar = CommandRegistrar(config, coordinator)
     try:
         row = registrar.register(described(config, event, "working"), seconds, TURN_PATIENCE, leave_running=True)
-        return row["id"]
+        return str(row["id"])
     except NotRegistered as error:
         _record(config, "pre_tool_use", f"session not registered: {error}")
         scratch.remember(config, session_id, failed_at=int(time.time()))
         return ""
 
 
-def _has_claims(config, event) -> bool:
-    """Whether the agent of an event has claimed a file for its turn."""
+def _has_claims(config: "RuntimeConfig", event: "SessionEvent") -> bool:
+    """Return True if the agent of an event has claimed a file for its turn."""
     if not has_claims():
         return False
     from swarm_hook_core.traces import claims
@@ -144,8 +158,10 @@ def _has_claims(config, event) -> bool:
     return any(claims.is_ended(one, *whose) for one in claims.standing())
 
 
-def _end_claims(config, event, hook: str, agent, over_ns=None) -> None:
-    """Remove what this session has claimed for its turn, should the coordinator not have done so: ``claims.end``."""
+def _end_claims(
+    config: "RuntimeConfig", event: "SessionEvent", hook: str, agent: "str | None", over_ns: "int | None" = None
+) -> None:
+    """Remove the claims of this session for its turn, if the coordinator has not done so: ``claims.end``."""
     if not has_claims():
         return
     from swarm_hook_core.traces import claims
@@ -156,7 +172,7 @@ def _end_claims(config, event, hook: str, agent, over_ns=None) -> None:
         _record(config, hook, f"claims not removed: {error}")
 
 
-def _news(row: dict) -> str:
+def _news(row: "dict[str, Any]") -> str:
     notices = row.get("notices")
     if not isinstance(notices, list) or not notices:
         return ""
@@ -165,7 +181,7 @@ def _news(row: dict) -> str:
     return "\n".join(cut_text(text) for text in notices if isinstance(text, str))
 
 
-def _make_tracker_known(config, event, registrar, row: dict) -> str:
+def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", row: "dict[str, Any]") -> str:
     """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
     from swarm_hook_core import work_tracker
 
@@ -177,15 +193,21 @@ def _make_tracker_known(config, event, registrar, row: dict) -> str:
     from swarm_hook_core.untrusted_text import NOTE, named
 
     identity = environment.identity(config.env_prefix)
-    why = work_tracker.publish(registrar.command, row, identity, found) if identity else ""
+    if identity:
+        why = work_tracker.publish(registrar.command, row, identity, found)
+    else:
+        why = ""
     if why:
         _record(config, "session_start", f"work tracker not published: {why}")
     server = found.get("mcp") or found.get("mcp_server")
-    through = f", reached through the MCP server {named(server, NOTE)}" if isinstance(server, str) else ""
+    if isinstance(server, str):
+        through = f", reached through the MCP server {named(server, NOTE)}"
+    else:
+        through = ""
     return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 
-def _record(config, hook: str, fault: str) -> None:
+def _record(config: "RuntimeConfig", hook: str, fault: str) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name, hook, fault)

@@ -1,29 +1,33 @@
-"""When a session has gone, and with it whatever it held.
+"""The rule by which a session has gone, and its locks with it.
 
-A session that hooks registered goes on proof of its client's death (or, idle, of its terminal's), of every
-client's where several have it open, or when it has shown no sign of life for its whole lease. Sessions of
-other implementations on the same file carry no process identity; they go by the rule those
-implementations themselves follow, 60 s without a heartbeat.
+A session that hooks registered goes on proof of its client's death (or, idle, of its terminal's), of every client's if
+several have it open, or when it has shown no sign of life for its whole lease. Sessions of other implementations on the
+same file carry no process identity; they go by the rule those implementations themselves follow, 60 s without a
+heartbeat.
 """
 
 from swarm_hook_core.process import gone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 RECLAIM_SECONDS = 60
 FUTURE_SECONDS = 30
 SERVER_RUNTIME = "mcp"  # the runtime of sessions that no hook has registered, only an MCP server
 
 
-def served_by(evidence, host: str, pid: int, started: str) -> bool:
-    """Whether that session is known only through the MCP server of this very client process."""
+def served_by(evidence: "Any", host: str, pid: int, started: str) -> bool:
+    """Return True if that session is known only through the MCP server of this very client process."""
     client = (evidence["host"], evidence["client_pid"], evidence["client_start"])
     return evidence["runtime"] == SERVER_RUNTIME and client == (host, pid, started)
 
 
-def departed(evidence, now: float, here: str) -> bool:
-    """Whether the session described by `evidence` has gone.
+def departed(evidence: "Any", now: float, here: str) -> bool:
+    """Return True if the session described by `evidence` has gone.
 
     `evidence`: the columns of ``lookup.sqlite.EVIDENCE`` by name; `now` in Unix seconds; `here` is
-    ``process.host_id()`` of the asker.
+    ``process.host_id()`` of the caller.
     """
     host, heartbeat, last_seen = evidence["host"], evidence["heartbeat"], evidence["last_seen"]
     lease, lease_until = evidence["lease_seconds"], evidence["lease_until"]
@@ -46,15 +50,15 @@ def departed(evidence, now: float, here: str) -> bool:
         return False  # a row with odd values proves nothing
 
 
-def clients_in(text) -> list:
-    """``(pid, start time)`` of each client in a session's list of the others that have it open, None for none.
+def clients_in(text: str) -> "list[Any]":
+    """Return ``(pid, start time)`` of each other client that has a session open. `text` may be None.
 
-    Words of it that name no process are left out.
+    Words that name no process are left out.
     """
     parts = [word.partition(":") for word in (text or "").split()]
     return [(int(pid), started) for pid, _, started in parts if pid.isascii() and pid.isdigit() and len(pid) < 10]
 
 
-def living(host, clients, here: str) -> list:
-    """Those of `clients`, pairs of pid and start time on `host`, that have not provably gone."""
+def living(host: "str | None", clients: "Any", here: str) -> "list[Any]":
+    """Return those of `clients`, pairs of pid and start time on `host`, without proof that they have gone."""
     return [client for client in clients if not gone(host or "", client[0] or 0, client[1] or "", here)]

@@ -1,27 +1,37 @@
-"""Which of the very many files of one call are asked about one by one: for most, one question a folder will do."""
+"""The choice among very many files of one call: one question for a folder answers for most files in it."""
 
 import os
 
 from swarm_hook_core.paths import keys_for
 
-FEW = 8  # files of one folder, which are asked about one by one
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.lookup import Peers
+
+FEW = 8  # files of one folder that are asked about one by one
 ENTRIES = 4  # names in a folder that are looked at for links, for each file that is written there
 
 
-def to_ask(targets, places, peers) -> list:
-    """Return those of `places` in `targets` (folder, path as spelled) of which a lock, if there is any, may be found.
+def to_ask(targets: "list[tuple[str, str]]", places: "Any", peers: "Peers") -> "list[Any]":
+    """Return those of `places` in `targets` (folder, path as spelled) that may have a lock. All others are certainly
+    free.
 
-    Of each folder that is one, whose answer goes for the folder itself and those over it, and those whose name is
-    locked there, leads elsewhere or could be read in more than one way. The others are certainly free.
+    From each folder: one file, which answers for the folder and the folders over it, and every file with a name that is
+    locked there, leads elsewhere or has more than one reading.
     """
-    groups: dict = {}
+    groups: dict[tuple[str, str], list[int]] = {}
     for place in places:
         folder, spelled = targets[place]
         start, slash, _name = spelled.rpartition("/")
         groups.setdefault((folder, start + slash), []).append(place)
-    asked: list = []
+    asked: list[Any] = []
     for (folder, start), some in groups.items():
-        taken = _taken(os.path.join(folder, start), len(some), peers) if len(some) > FEW else None
+        if len(some) > FEW:
+            taken = _taken(os.path.join(folder, start), len(some), peers)
+        else:
+            taken = None
         if taken is None:
             asked += some
             continue
@@ -30,17 +40,17 @@ def to_ask(targets, places, peers) -> list:
     return sorted(asked)
 
 
-def _is_free(name: str, taken: set) -> bool:
+def _is_free(name: str, taken: "set[str]") -> bool:
     plain = name.isascii() and name.strip() == name and name not in ("", ".", "..") and "\0" not in name
     return plain and name.casefold() not in taken
 
 
-def _taken(folder: str, files: int, peers):
-    """The names in absolute `folder`, without letter case, that are locked or links; None where that is not known."""
+def _taken(folder: str, files: int, peers: "Peers") -> "set[str] | None":
+    """Return the names in absolute `folder`, without letter case, that are locked or links; None if unknown."""
     locked = peers.names_in(keys_for(folder, "/"))
     if locked is None:
         return None
-    links: set = set()
+    links: set[str] = set()
     for place in {folder, os.path.normpath(folder)}:
         try:
             with os.scandir(place) as entries:
@@ -49,8 +59,8 @@ def _taken(folder: str, files: int, peers):
                         return None
                     if entry.is_symlink():
                         links.add(entry.name.casefold())
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError):  # there are no links in it yet
             continue
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # closed to us: not known
             return None
     return locked | links

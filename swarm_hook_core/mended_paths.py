@@ -2,19 +2,26 @@
 
 import os
 
-FOLDERS = 400  # into which we look for a file; that client stops after 50, those that git ignores not counted
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FOLDERS = 400  # folders to search for a file; the client stops after 50, not counting ignored ones
 
 
-def opened(path: str, is_sought: bool) -> list:
-    """Every path that the client may open for `path`; relative ones count from this process's folder.
+def opened(path: str, is_sought: bool) -> "list[Any]":
+    """Return every path that the client may open for `path`; relative ones count from this process's folder.
 
-    It takes the ``@`` of a mention off, unless a folder is called so, and decodes ``%2E``. With `is_sought`, where a
-    relative path is not there, it takes the one file below whose path ends so.
+    The client takes the ``@`` of a mention off, unless a folder has that name, and decodes ``%2E``. With `is_sought`,
+    and no file at a relative path, it opens the one file below with a path that ends so.
     """
     path = path.replace("\0", "")
     places = [path]
     if not os.path.isabs(path) and not os.path.lexists(path):
-        bare = path[1:].lstrip("/\\") if path[:1] == "@" else path
+        if path[:1] == "@":
+            bare = path[1:].lstrip("/\\")
+        else:
+            bare = path
         places.append(bare)
         if is_sought and (not os.path.lexists(bare) or os.path.lexists(path.partition("/")[0])):
             places += _ending_in(bare)
@@ -30,10 +37,10 @@ def _decoded(path: str) -> str:
     return unquote(path, errors="surrogateescape")
 
 
-def _ending_in(end: str) -> list:
+def _ending_in(end: str) -> "list[Any]":
     """Absolute paths of the files below this process's folder that end in `end`, those nearest by first."""
     name, folders, found = os.path.basename(end), [os.getcwd()], []
-    for folder in folders:  # which grows
+    for folder in folders:  # the list grows meanwhile
         try:
             entries = list(os.scandir(folder))
         except OSError:

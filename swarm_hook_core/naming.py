@@ -1,45 +1,63 @@
-"""What a session is called, wherever people or models read of it: in denials, notices, tables, pages.
+"""The name of a session for people and models: in denials, notices, tables, pages.
 
 ``claude-code 5f0c2f6e``, ``you (this terminal)``, ``a terminal 8e3c69bd``, ``make tidy (hold)``, ``worker codex
 12ab34cd``. The label itself, with its words for programs, is for ``--json`` alone. The number in a name is part of the
 label or begins the instance id, so every command that takes a session takes the name's number.
 
-Only what words a denial or a notice loads this, never a check that lets a call pass. Spans of time are in ``wording``.
+Denials and notices load this; a check that lets a call pass does not. Spans of time are in ``wording``.
 """
 
 from swarm_hook_core.labels import short_session, token
 from swarm_hook_core.untrusted_text import named, quoted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 UNNAMED = "a session of another identity"
 SHORT = 8  # characters of an id
-LONGEST_WORDS = 40  # characters of the words that somebody chose for a name
-# What stands for a runtime where there is no agent client.
+LONGEST_WORDS = 40  # characters of the chosen words of a name
+# Values that stand for a runtime if there is no agent client.
 TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
-MACHINE = "machine"  # the word of a label that says on which machine of a team a session is, of those elsewhere
+MACHINE = "machine"  # the label's word for the machine of a team that has the session, if it is another one
 TEAM = "team"  # the runtime of those
 
 
-def session_name(runtime, session_id, label="", is_own: bool = False, instance_id: str = "") -> str:
-    """The name of a session. What is empty or None of its facts is read from its `label`, as far as that has it.
+def session_name(
+    runtime: "str | None",
+    session_id: "str | None",
+    label: "str | None" = "",
+    is_own: bool = False,
+    instance_id: str = "",
+) -> str:
+    """Return the name of a session. Facts that are empty or None are read from its `label`, if it has them.
 
-    `is_own`: it is the one that reads this. `instance_id` tells those apart whose client has no id for them. One on
-    another machine of a team has that in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
+    `is_own`: the reader is that session. `instance_id` tells sessions apart that have no id from their client. A
+    session on another machine of a team has the machine in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
     """
     label = label or ""
     machine = token(label, MACHINE)
-    where = f" on {named(machine, LONGEST_WORDS)}" if machine else ""
-    if runtime == TEAM:  # what it is there, its label says
+    if machine:
+        where = f" on {named(machine, LONGEST_WORDS)}"
+    else:
+        where = ""
+    if runtime == TEAM:  # the label has the runtime that it has there
         runtime = session_id = ""
     return _name_here(runtime, session_id, label, is_own, instance_id) + where
 
 
-def _name_here(runtime, session_id, label: str, is_own: bool, instance_id: str) -> str:
+def _name_here(runtime: "str | None", session_id: "str | None", label: str, is_own: bool, instance_id: str) -> str:
     origin = token(label, "origin")
-    kind = runtime if runtime and runtime not in (RUN, SERVER) else origin
+    if runtime and runtime not in (RUN, SERVER):
+        kind = runtime
+    else:
+        kind = origin
     if kind == DETACHED or (kind == TERMINAL and DETACHED in label.split()):
         return f"{DETACHED} {_short(instance_id)}".rstrip()
     if kind == TERMINAL:
-        return "you (this terminal)" if is_own else f"a terminal {_short(instance_id)}".rstrip()
+        if is_own:
+            return "you (this terminal)"
+        return f"a terminal {_short(instance_id)}".rstrip()
     if kind == HOLD:
         name = f"{_command(_chosen(label, HOLD)) or 'a command'} (hold)"
     elif token(label, "run") or runtime == RUN:
@@ -47,11 +65,13 @@ def _name_here(runtime, session_id, label: str, is_own: bool, instance_id: str) 
         name = " ".join(filter(None, ("worker", named(kind, LONGEST_WORDS) if kind else "", _short(number))))
     else:
         name = _client(runtime or "", session_id or "", label, kind, instance_id)
-    return f"you ({name})" if is_own else name
+    if is_own:
+        return f"you ({name})"
+    return name
 
 
-def holder_name(label, instance_id: str, is_own: bool = False) -> str:
-    """The name of a session of which its label and instance id are known, as of those that hold locks."""
+def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
+    """Return the name of a session by its label and instance id, as locks have them."""
     return session_name("", "", label, is_own, instance_id)
 
 
@@ -66,7 +86,10 @@ def agent_name(agent: str) -> str:
 def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: str) -> str:
     words = _chosen(label, kind)
     if words:
-        first = named(words[0], LONGEST_WORDS) if len(words) == 1 else quoted(" ".join(words), LONGEST_WORDS)
+        if len(words) == 1:
+            first = named(words[0], LONGEST_WORDS)
+        else:
+            first = quoted(" ".join(words), LONGEST_WORDS)
     else:
         first = named(kind or token(label, "provider") or token(label, "role") or "session", LONGEST_WORDS)
     has_own_id = session_id and runtime not in ("", SERVER)
@@ -75,19 +98,19 @@ def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: s
 
 
 def _is_time(number: str) -> bool:
-    """Whether this beginning of an id may be a time, a date, that of a UUID of version 7, or OpenCode's ``ses_<time>``.
+    """Return True if this beginning of an id may be a time: a date, a UUID of version 7, or OpenCode's ``ses_<time>``.
 
     Sessions may share it.
     """
     return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef")) or number[:3] == "ses"
 
 
-def _chosen(label: str, kind: str) -> list:
-    """The words of a label that somebody chose, and neither hooks nor programs: no ``key:value``, not the runtime."""
+def _chosen(label: str, kind: str) -> "list[Any]":
+    """Return the words of a label that a person chose: no ``key:value``, and not the runtime."""
     return [word for word in label.split() if ":" not in word[1:] and word != kind]
 
 
-def _command(words: list) -> str:
+def _command(words: "list[Any]") -> str:
     """The command of a hold: as it is where it is short and plain, else in quotes."""
     text = " ".join(words)
     if len(words) <= 3 and len(text) <= LONGEST_WORDS and all(named(word) == word for word in words):
@@ -96,4 +119,6 @@ def _command(words: list) -> str:
 
 
 def _short(text: str) -> str:
-    return named(text[:SHORT]) if text else ""
+    if text:
+        return named(text[:SHORT])
+    return ""

@@ -1,18 +1,22 @@
-"""Which session an agent works in, where the client does not tell that: from the files that it keeps of its sessions.
+"""The session of an agent, from the files that a client keeps of its sessions, if its hooks do not tell it.
 
-Seen in GitHub Copilot CLI 1.0: a folder for each session, and in its ``events.jsonl`` the agents that work in it.
-Seen in Grok Build 1.0: a folder for each agent in that of its session.
+Seen in GitHub Copilot CLI 1.0: a folder for each session, and in its ``events.jsonl`` the agents that work in it. Seen
+in Grok Build 1.0: a folder for each agent in that of its session.
 """
 
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SEARCHED = 8  # sessions, the newest first
 
 
 def session_of(parent: str, sessions: str) -> str:
-    """Return the session, in the folder `sessions`, in which `parent` works: a session itself, or an agent.
+    """Return the session in the folder `sessions` to which `parent` belongs: a session itself, or an agent.
 
-    Where that cannot be read, `parent` counts.
+    If that cannot be read, `parent` counts.
     """
     if os.path.isdir(os.path.join(sessions, parent)):
         return parent
@@ -29,7 +33,8 @@ def session_of(parent: str, sessions: str) -> str:
 
 
 def session_by_folder(child: object, transcript: object) -> str:
-    """Return the session that has started the agent `child`, by the folder made for that; empty where none is.
+    """Return the session that has started the agent `child`, by the folder made for that; empty if there is no such
+    folder.
 
     ``sessions/PROJECT/SESSION/subagents/CHILD``, and `transcript` is ``sessions/PROJECT/CHILD/FILE``, where PROJECT is
     another one if the agent has a worktree of its own.
@@ -42,9 +47,11 @@ def session_by_folder(child: object, transcript: object) -> str:
         # Ids begin with the time: the session is one of the newest that are older.
         for session in sorted((one for one in _entries(folder) if one < child), reverse=True):
             if os.path.isdir(os.path.join(folder, session, "subagents", child)):
-                return session
+                return str(session)
     return ""
 
 
-def _entries(folder: str) -> list:
-    return os.listdir(folder) if os.path.isdir(folder) else []
+def _entries(folder: str) -> "list[Any]":
+    if os.path.isdir(folder):
+        return os.listdir(folder)
+    return []

@@ -1,14 +1,22 @@
-"""Calls that do not say which files they write: shell commands, and tools of other MCP servers.
+"""Calls without names of files: shell commands, and tools of other MCP servers.
 
-Loaded only where another session holds a lock, or has written something in the same repository.
+Loaded only if another session holds a lock, or has written something in the same repository.
 """
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.targets import shell_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.shell.model import Effects
 
-def effects_of(call):
-    """The Effects of such a call, as far as they can be told beforehand; None where it writes nothing."""
+
+def effects_of(call: "ToolCall") -> "Effects | None":
+    """Return the Effects of such a call, as far as they can be told beforehand; None if it writes nothing."""
     effects = _seen_of(call)
     if call.is_cut:
         from swarm_hook_core.shell.model import Effects, Guess
@@ -18,7 +26,7 @@ def effects_of(call):
     return effects
 
 
-def _seen_of(call):
+def _seen_of(call: "ToolCall") -> "Effects | None":
     command = shell_text(call.tool, call.input)
     if command:
         from swarm_hook_core.shell import effects_of
@@ -35,10 +43,18 @@ def _seen_of(call):
     return effects_of_tool(call.tool, call.input, call.folder)
 
 
-def judge(config, session, call, effects, peers, now: float, with_kernel=True):
-    """The Verdict on a call with these Effects beside the locks of others.
+def judge(
+    config: "RuntimeConfig",
+    session: "Session",
+    call: "ToolCall",
+    effects: "Effects",
+    peers: "Peers",
+    now: float,
+    with_kernel: bool = True,
+) -> "Verdict":
+    """Return the Verdict on a call with these Effects beside the locks of others.
 
-    What cannot be told may run although the setting is strict, where the kernel holds all there is while it does.
+    An unreadable command may run in spite of a strict setting, if the kernel holds all locked files meanwhile.
     """
     from swarm_hook_core import settings
     from swarm_hook_core.shell import collision
@@ -56,7 +72,14 @@ def judge(config, session, call, effects, peers, now: float, with_kernel=True):
     return collision.judge(session, call.client_tool, effects, call.folder, peers, now, is_strict)
 
 
-def _plan_of(config, call, session, effects, peers, is_strict: bool):
+def _plan_of(
+    config: "RuntimeConfig",
+    call: "ToolCall",
+    session: "Session",
+    effects: "Effects",
+    peers: "Peers",
+    is_strict: bool,
+) -> "Plan | None":
     try:
         from swarm_hook_core.kernel.planning import plan_of
 
@@ -68,8 +91,8 @@ def _plan_of(config, call, session, effects, peers, is_strict: bool):
         return None
 
 
-def concerns(call, session, peers) -> bool:
-    """Whether the call could reach any lock there is: one around its folder, or whatever a command may lead to."""
+def concerns(call: "ToolCall", session: "Session", peers: "Peers") -> bool:
+    """Return True if the call could reach any lock: one around its folder, or any place that a command may lead to."""
     command = shell_text(call.tool, call.input)
     if call.is_cut or not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
         return True

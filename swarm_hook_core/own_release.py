@@ -1,8 +1,8 @@
-"""The coordinator's release that a plugin brings along by ``uvx``, for plugins that come from a repository alone.
+"""The coordinator's release that uv fetches for a plugin from a repository alone.
 
-Where `swarm-mcp` is not on this machine and uv is, a session's start says so, once, and then has uv fetch the release
-with the plugin's own number, in the background. The release itself then leaves a launcher in the state folder
-(``swarm-mcp fetched``), which hooks and ``integrations/coordinator.sh`` start: never uv, which may ask the network.
+If this machine has uv and no `swarm-mcp`, a session's start says so, once, and then has uv fetch the release with the
+plugin's own number, in the background. The release itself then leaves a launcher in the state folder (``swarm-mcp
+fetched``). Hooks and ``integrations/coordinator.sh`` start that, never uv, which may use the network.
 """
 
 import os
@@ -11,17 +11,21 @@ import time
 from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.state import state_dir, write_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 AGAIN_SECONDS = 600  # between two attempts to fetch it
 PLACES = ("~/.local/bin", "~/.cargo/bin", "/opt/homebrew/bin", "/usr/local/bin")  # of uv, beside those on PATH
 
 
 def launcher() -> str:
-    """Where the launcher of the fetched release is. It need not be there."""
+    """Return the path of the launcher of the fetched release. It need not be there."""
     return os.path.join(state_dir(), "fetched", f"swarm-mcp-{__version__}")
 
 
-def command() -> list:
-    """The argv prefix of the fetched release; empty where there is none, or a person wants none."""
+def command() -> "list[Any]":
+    """Return the argv prefix of the fetched release; empty if it was not fetched, or a person forbids it."""
     path = launcher()
     if not os.access(path, os.X_OK):
         return []
@@ -32,14 +36,14 @@ def command() -> list:
 
 
 def is_wanted(prefix: str = "", folder: str = "") -> bool:
-    """Whether uv may fetch the release, as far as a person has said."""
+    """Return True unless a person's settings forbid uv to fetch the release."""
     from swarm_hook_core import settings
 
-    return settings.uvx(prefix, folder).value != "off"
+    return bool(settings.uvx(prefix, folder).value != "off")
 
 
 def uv() -> str:
-    """The path of uv; empty where there is none."""
+    """Return the path of uv; empty if it is not installed."""
     for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), *map(os.path.expanduser, PLACES)):
         path = os.path.join(folder, "uv")
         if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
@@ -48,8 +52,11 @@ def uv() -> str:
 
 
 def is_news(of_fetching: bool) -> bool:
-    """Whether the user has not been told before that this release is fetched, or that none is; from now on it has."""
-    told = f"{launcher()}.told" if of_fetching else os.path.join(os.path.dirname(launcher()), "told-none")
+    """Return True, once, if the user has not been told that this release is fetched, or that it cannot be."""
+    if of_fetching:
+        told = f"{launcher()}.told"
+    else:
+        told = os.path.join(os.path.dirname(launcher()), "told-none")
     if os.path.exists(told):
         return False
     try:
@@ -60,7 +67,7 @@ def is_news(of_fetching: bool) -> bool:
 
 
 def fetch() -> None:
-    """Have uv fetch the release, by a process that nobody waits for; nothing where that was tried a while ago.
+    """Have uv fetch the release, in the background; do nothing soon after another attempt.
 
     Raises OSError.
     """
@@ -76,5 +83,5 @@ def fetch() -> None:
 
 
 def log() -> str:
-    """Where uv says what became of the last attempt to fetch the release. It need not be there."""
+    """Return the path of uv's output of the last attempt. It need not be there."""
     return f"{launcher()}.log"

@@ -1,12 +1,15 @@
-"""Reads apply_patch envelopes: which files would this text write?
+"""Reads apply_patch envelopes: the files that a text would write.
 
-The grammar is what Codex 0.169 was seen to do, not what its documentation says;
-tests/e2e/test_patch_grammar.py holds this module against the real binary. Where a patch would be
-refused anyway we may name a path too many, never one too few.
+The grammar is Codex 0.169's as observed, not as documented; tests/e2e/test_patch_grammar.py holds this module against
+the real binary. For a patch that Codex refuses anyway this may name a path too many, never one too few.
 
-Runs before every write, so nothing is imported at the top, and a text is searched for markers
-rather than walked by lines.
+Runs before every write, so nothing is imported at the top, and a text is searched for markers rather than walked by
+lines.
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
@@ -17,7 +20,7 @@ _HEADERS = (_ADD, _DELETE, _UPDATE)
 _MOVE_TO = "*** Move to: "
 _MOVE_FILE = "*** Move File: "  # not in Codex 0.169; older agents still write it
 
-# Rust trims Unicode's White_Space, which leaves alone the \x1c..\x1f that str.strip() would take off a file name.
+# Rust trims Unicode's White_Space, without the \x1c..\x1f that str.strip() would take off a file name.
 _BLANKS = (
     " \t\n\x0b\x0c\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -33,9 +36,9 @@ _SPECIAL = " \t\r\n\\'\"$`;&|<>()"
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 
-# The text that was read last, and what `_named` found in it: one check of one call asks for the same text up to five
-# times. It goes when another text is read.
-_last: tuple = (None, [])
+# The text that was read last, and the result of `_named` for it: the check of one call asks for the same text up to
+# five times. Another text replaces it.
+_last: "tuple[Any, ...]" = (None, [])
 
 
 class PatchUnreadable(ValueError):
@@ -43,26 +46,26 @@ class PatchUnreadable(ValueError):
 
 
 def patch_paths(text: str) -> list[str]:
-    """Paths that the envelopes in `text` would create, change, remove or rename, in order, each once.
+    """Return the paths that the envelopes in `text` would create, change, remove or rename, in order, each once.
 
-    As Codex spells them: surrounding blanks off the header line, blanks after `File: ` kept, tabs and
-    carriage returns dropped (it passes a path through a URL, which loses them), `~` and `$` plain
-    characters. An empty envelope gives []. Raises PatchUnreadable where there is no envelope, or one
-    that is cut short or odd before it names a file.
+    As Codex spells them: surrounding blanks off the header line, blanks after `File: ` kept, tabs and carriage returns
+    dropped (it passes a path through a URL, which loses them), `~` and `$` plain characters. An empty envelope gives
+    []. Raises PatchUnreadable for a text without an envelope, or with one that is cut short or odd before it names a
+    file.
     """
     return [path for path in dict.fromkeys(path for _header, path in _named(text)) if path and "\0" not in path]
 
 
 def patch_changes(text: str) -> "list[tuple[str, str]]":
-    """`(path, how)` of the same files, as `patch_paths` spells them; `how`: what becomes of each, see ``change``.
+    """Return `(path, how)` of the same files, as `patch_paths` spells them; `how` as in ``change``.
 
-    Adding a file puts it in the place of one that is there; moving one onto itself removes it. Of a file that is named
-    more than once what is done last counts, but for an update of what the envelope itself has added.
+    Adding a file replaces an existing one; moving one onto itself removes it. The last mention of a file counts, except
+    for an update of a file that the envelope itself has added.
     """
     from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 
     hows = {_ADD: REPLACE, _UPDATE: EDIT, _DELETE: REMOVE, _MOVE_TO: REPLACE, _MOVE_FILE: REMOVE}
-    changes: dict = {}
+    changes: dict[str, Any] = {}
     updated = ""
     for header, path in _named(text):
         if header == _UPDATE:
@@ -78,9 +81,9 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
 
 
 def _named(text: str) -> "list[tuple[str, str]]":
-    """`(header, path)` of each file that a header of the envelopes in `text` names, in order.
+    """Return `(header, path)` of each file in a header of the envelopes in `text`, in order.
 
-    The header of a file that is moved is that of what becomes of it. Raises PatchUnreadable, as `patch_paths`.
+    A moved file has the header of its new place. Raises PatchUnreadable, as `patch_paths`.
     """
     global _last
     last_text, found = _last
@@ -89,12 +92,13 @@ def _named(text: str) -> "list[tuple[str, str]]":
         if "\t" in text or "\r" in text:
             found = [(header, path.replace("\t", "").replace("\r", "")) for header, path in found]
         _last = text, found
-    return found
+    named: list[tuple[str, str]] = found
+    return named
 
 
 def _read(text: str) -> "list[tuple[str, str]]":
     """The same, with the tabs and carriage returns of the paths."""
-    found: list = []
+    found: list[Any] = []
     mode, begun = _OUTSIDE, False
     line_end = 0
     at = text.find("*** ")
@@ -112,7 +116,10 @@ def _read(text: str) -> "list[tuple[str, str]]":
             elif line == _END:
                 mode = _OUTSIDE
             elif line.startswith(_HEADERS):
-                mode = _UPDATING if line.startswith(_UPDATE) else _BETWEEN
+                if line.startswith(_UPDATE):
+                    mode = _UPDATING
+                else:
+                    mode = _BETWEEN
                 header = line[: line.index(": ") + 2]
                 found.append((header, line[len(header) :]))
             elif line.startswith(_MOVE_TO):
@@ -131,7 +138,7 @@ def _read(text: str) -> "list[tuple[str, str]]":
 
 
 def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
-    """Whether the marker at `at` is the first thing on its line, the last line read having ended at `line_end`.
+    """Return True if the marker at `at` is the first thing on its line; the last line read ended at `line_end`.
 
     Inside an update an indented line is context, so text; after Add or Delete, Codex takes it for the next header.
     """
@@ -145,13 +152,13 @@ def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
 
 
 def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
-    """`(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
+    """Return `(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 
-    The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap
-    either in a JSON string, or be an argv list, whose shell may have gone to another directory (else
-    None). What nests deeper than a handful of levels is left alone.
+    The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap either in a
+    JSON string, or be an argv list with a shell that changes to a directory first (else None). Values that nest deeper
+    than a handful of levels are left alone.
     """
-    found: dict = {}
+    found: dict[tuple[str | None, str], None] = {}
     todo = [(tool_input, 0)]
     while todo:
         value, depth = todo.pop()
@@ -180,21 +187,20 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
 
 
 def _unwrap_json(text: str) -> object:
-    """The value that a JSON text stands for, without what is very deep in it; None where it is no JSON."""
+    """Return the value of a JSON text, without very deep parts; None if it is not JSON."""
     from swarm_hook_core.json_text import loads_outer
 
     try:
         return loads_outer(text)
-    except ValueError:
+    except ValueError:  # plain text
         return None
 
 
 def codex_patch(command: str) -> "tuple[str | None, str] | None":
-    """`(directory, text)` of a shell command that is nothing but ``[cd DIR &&] apply_patch <<EOF``; else None.
+    """Return `(directory, text)` of a shell command that is nothing but ``[cd DIR &&] apply_patch <<EOF``; else None.
 
-    Codex runs such a command itself and takes DIR as it is written (`~`, `a\\ b`, the first literal part of
-    "$x/y"), where a shell would not; the directory is None where there is no `cd`. All other patches in a shell are
-    found by ``shell.programs.patch``.
+    Codex runs such a command itself and takes DIR as it is written (`~`, `a\\ b`, the first literal part of "$x/y"),
+    unlike a shell; the directory is None without a `cd`. ``shell.programs.patch`` finds all other patches in a shell.
     """
     at = command.find(_BEGIN)
     before, _, delimiter = command[: max(at, 0)].rpartition("<<")
@@ -207,19 +213,24 @@ def codex_patch(command: str) -> "tuple[str | None, str] | None":
     if end and after.strip():
         return None
     if end:
-        body = text + "\n"  # as a shell has it: what is read twice is read once
+        body = text + "\n"  # as a shell has it, so that the text is read only once
     moved, _, name = before.strip().rpartition("&&")
     if name.strip() not in _NAMES:
         return None
     if not moved:
         return None, body
     verb, _, argument = moved.strip().partition(" ")
-    directory = _as_codex(argument.strip()) if verb == "cd" else None
-    return (directory, body) if directory else None
+    if verb == "cd":
+        directory = _as_codex(argument.strip())
+    else:
+        directory = None
+    if directory:
+        return (directory, body)
+    return None
 
 
 def _as_codex(raw: str) -> "str | None":
-    """What Codex takes the one argument of `cd`, as it is written, for: no escapes, no `~`; None where it is none."""
+    """Return Codex's reading of the one argument of `cd`: no escapes, no `~`; None for anything else."""
     if not any(char in raw for char in _SPECIAL):
         return raw or None
     import re
@@ -231,4 +242,6 @@ def _as_codex(raw: str) -> "str | None":
         found = re.match(rf"""\"(?:{unknown})*((?:[^"\\$`\n]|\\.)+)""", raw)
     else:
         found = re.fullmatch(r"""((?:[^\\'"$`\s;&|<>()]|\\.)+)""", raw)
-    return found[1].replace("\t", "").replace("\r", "") if found else None
+    if found:
+        return found[1].replace("\t", "").replace("\r", "")
+    return None

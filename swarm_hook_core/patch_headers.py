@@ -1,16 +1,21 @@
-"""Reads apply_patch envelopes as clients with a laxer grammar than Codex's do (for that see ``patch``).
+"""Reads apply_patch envelopes in a laxer grammar than Codex's (see ``patch``), as other clients do.
 
 Seen in OpenCode 1.18, Cline 3.0 and Copilot CLI 1.0.102: blanks around the path do not count, nor do, in Copilot, those
-before a header; lines that nobody understands are passed over. Where a client refuses a patch, or reads no header
-(behind the end, amid a file's text), this names a path too many, never one too few.
+before a header; unknown lines are passed over. If a client refuses a patch, or skips a header (behind the end, amid a
+file's text), this names a path too many, never one too few.
 """
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _MOVE = "*** Move to:"
 _HOWS = {"*** Add File:": REPLACE, "*** Update File:": EDIT, "*** Delete File:": REMOVE, _MOVE: REPLACE}
-# What JavaScript trims. Python's own strip() would take \x1c..\x1f and \x85 off a file name, and leave \ufeff.
+# The characters that JavaScript trims. Python's own strip() would take \x1c..\x1f and \x85 off a file name, and leave
+# \ufeff.
 _BLANKS = (
     " \t\n\x0b\x0c\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
     "\u205f\u3000\ufeff"
@@ -18,11 +23,11 @@ _BLANKS = (
 
 
 def changes_by_headers(text: str) -> "list[tuple[str, str]]":
-    """``(path, how)`` of each file that a header names, in order; `how`: see ``change``.
+    """Return ``(path, how)`` of each file in a header, in order; `how` as in ``change``.
 
-    Raises PatchUnreadable where none does.
+    Raises PatchUnreadable for a text without headers.
     """
-    changes: dict = {}
+    changes: dict[str, Any] = {}
     updated = ""
     for line in text.split("\n"):
         header, colon, path = line.partition(":")

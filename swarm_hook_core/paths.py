@@ -1,10 +1,10 @@
-"""Path identity: which spellings name the same file on this machine.
+"""Path identity: the spellings that name the same file on this machine.
 
-A lock is stored under a *key*. A write is looked up under every key its path could have, so the
-answer errs towards finding the lock:
+A lock is stored under a *key*. A write is looked up under every key its path could have, so the answer errs towards
+finding the lock:
 
-- ``..``, ``//`` and relative forms are resolved both textually (what editors do before they call
-  the kernel) and link by link (what the kernel does); the two differ behind a symlink;
+- ``..``, ``//`` and relative forms are resolved both textually (as editors do before they call
+  the kernel) and link by link (as the kernel does); the two differ behind a symlink;
 - trailing blanks are tried both kept and removed, since clients differ in trimming;
 - where the file system takes letter case or Unicode forms for one name, so does the key.
 
@@ -14,16 +14,21 @@ Hard links are not seen: two names of one inode are two files here.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
 NO_CASE = "nocase:"
-LONGEST = 4096  # what a kernel opens; resolving much longer texts link by link would take minutes
+LONGEST = 4096  # the longest path that a kernel opens; resolving much longer texts link by link would take minutes
 
 
-def real_paths():
-    """A function that does what ``os.path.realpath`` does, and looks at each path and each folder once.
+def real_paths() -> "Callable[[str], str]":
+    """Return a function like ``os.path.realpath`` that looks at each path and each folder once.
 
-    For the many paths of one check, no longer: what it has seen it remembers.
+    It remembers its answers, so it serves the many paths of one check, and no longer.
     """
-    seen: dict = {}
+    seen: dict[str, Any] = {}
 
     def real(path: str) -> str:
         found = seen.get(path)
@@ -42,7 +47,7 @@ def real_paths():
     return real
 
 
-def spellings(path: str, cwd: str, real=os.path.realpath) -> list[str]:
+def spellings(path: str, cwd: str, real: "Callable[[str], str]" = os.path.realpath) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first.
 
     `real`: resolves links (``real_paths`` where there are many).
@@ -69,16 +74,18 @@ def key_of(path: str) -> str:
     """
     try:
         resolved = _composed_on_mac(_single_root(os.path.realpath(path)))
-        return _without_case(resolved) if ignores_case(resolved) else resolved
-    except ValueError:
+        if ignores_case(resolved):
+            return _without_case(resolved)
+        return resolved
+    except ValueError:  # a path that no file can have
         return path
 
 
-def keys_for(path: str, cwd: str, real=os.path.realpath) -> list[str]:
-    """Every spelling and key under which a lock on this path may be stored, without repeats.
+def keys_for(path: str, cwd: str, real: "Callable[[str], str]" = os.path.realpath) -> list[str]:
+    """Return every spelling and key under which a lock on this path may be stored, without repeats.
 
-    Whether letter case counts was settled when the lock was taken, and is marked in its key; so both
-    forms are looked for, and no file system is asked. `real` as in `spellings`.
+    A lock's key was marked when it was taken if letter case does not count there. So both forms are looked for, and no
+    file system is asked. `real` as in `spellings`.
     """
     found = spellings(path, cwd, real)
     for candidate in list(found):
@@ -89,22 +96,25 @@ def keys_for(path: str, cwd: str, real=os.path.realpath) -> list[str]:
 
 
 def key_and_keys(path: str, is_new: bool = True) -> tuple[str, list[str]]:
-    """``key_of`` and ``keys_for`` of absolute `path`, with one look at the disk where its text is plain.
+    """Return ``key_of`` and ``keys_for`` of absolute `path`, with one look at the disk for a plain text.
 
-    What is there already is found by any of its keys: unless it `is_new`, the disk is not asked about letter case,
-    and the one key is some of them.
+    A lock that exists is found by any of its keys. So unless the path `is_new`, the disk is not asked about letter
+    case, and the one key is one of them.
     """
     if os.path.normpath(path) != path or path.strip() != path or path.startswith("//"):
         return key_of(path), keys_for(path, os.sep)
     resolved = _single_root(_resolved(path))
     composed = _composed_on_mac(resolved)
-    found = [path] if resolved == path else [path, resolved]
+    if resolved == path:
+        found = [path]
+    else:
+        found = [path, resolved]
     found += [key for one in found for key in (_composed_on_mac(one), _without_case(one))]
     return _without_case(composed) if is_new and ignores_case(composed) else composed, list(dict.fromkeys(found))
 
 
 def _resolved(path: str) -> str:
-    """``os.path.realpath`` of absolute `path`, which is normal: in a third of the time where there are no links."""
+    """Return ``os.path.realpath`` of absolute, normal `path`: in a third of the time if there are no links."""
     if os.sep != "/":
         return os.path.realpath(path)
     place = ""
@@ -114,14 +124,15 @@ def _resolved(path: str) -> str:
             if os.lstat(place).st_mode & 0o170000 == 0o120000:
                 return os.path.realpath(path)
     except OSError:
-        pass  # nothing is there, or nobody may look; so it is with all that is below
+        pass  # the path is missing or closed to us; so is all below it
     return path
 
 
-def finder(keys):
-    """A function that gives the key of an absolute path where that is one of `keys`, else None.
+def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":
+    """Return a function that returns the key of an absolute path if it is one of `keys`, else None.
 
-    Mostly one look at the disk tells that it is not, where `key_of` takes dozens: what leads to a file is that file.
+    Mostly it takes one look at the disk to say no, where `key_of` takes dozens: paths that lead to the same file are
+    equal.
     """
     places = [key for key in keys if not key.startswith(NO_CASE)]
     files = {_file_at(place) for place in places}
@@ -129,7 +140,7 @@ def finder(keys):
     caseless = {_without_case(place) for place in places}
     all_are_places = all(key in caseless for key in keys if key.startswith(NO_CASE))
 
-    def found(path: str):
+    def found(path: str) -> "str | None":
         file = _file_at(path)
         may_be = file in files or file == ()
         if may_be and file is None:  # one that is not there yet
@@ -137,18 +148,20 @@ def finder(keys):
         if all_are_places and not may_be:
             return None
         key = key_of(path)
-        return key if key in keys else None
+        if key in keys:
+            return key
+        return None
 
     return found
 
 
-def _file_at(path: str):
-    """Which file `path` leads to: None for none, an empty tuple where that cannot be told."""
+def _file_at(path: str) -> "tuple[int, ...] | None":
+    """Return the identity of the file that `path` leads to: None if it is missing, an empty tuple if unknown."""
     try:
         there = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # missing
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # closed to us: not known
         return ()
     return there.st_dev, there.st_ino
 
@@ -160,16 +173,18 @@ def _without_case(path: str) -> str:
 
 def _composed_on_mac(path: str) -> str:
     # APFS and HFS+ never tell composed and decomposed letters apart.
-    return _composed(path) if sys.platform == "darwin" else path
+    if sys.platform == "darwin":
+        return _composed(path)
+    return path
 
 
 def ignores_case(path: str) -> bool:
-    """Whether the file system at `path` takes ``A`` and ``a`` for one name.
+    """Return True if the file system at `path` takes ``A`` and ``a`` for one name.
 
-    Asked of a name that exists, the path's own or one beside it: its case-swapped form is the same
-    file, or is not. An empty folder is asked for itself, then by its own name in the folder over it,
-    where both are on one file system; where nothing tells, it counts as one that ignores case, since
-    a denial too many is better there than a conflict missed.
+    Asked of a name that exists, the path's own or one beside it: its case-swapped form is the same file, or is not. An
+    empty folder is asked for itself, then by its own name in the folder over it, if both are on one file system.
+    Without any evidence it counts as one that ignores case, since a denial too many is better there than a conflict
+    missed.
     """
     folder, name = os.path.split(path)
     if name.swapcase() != name and os.path.lexists(path):
@@ -189,29 +204,29 @@ def ignores_case(path: str) -> bool:
             return _one_file(os.path.join(folder, name), os.path.join(folder, name.swapcase()))
 
 
-def _told_by_names_in(folder: str):
-    """Whether letter case is ignored in `folder`, as one of its entries shows; None where none can."""
+def _told_by_names_in(folder: str) -> "bool | None":
+    """Return True if letter case is ignored in `folder`, False if it counts, None if its entries do not show it."""
     try:
         with os.scandir(folder) as entries:
             for _, entry in zip(range(64), entries):
                 if entry.name.swapcase() != entry.name:
                     return _one_file(entry.path, os.path.join(folder, entry.name.swapcase()))
-    except OSError:
+    except OSError:  # the folder cannot be listed
         return False
     return None
 
 
 def _is_top_of_file_system(folder: str) -> bool:
-    """Whether the folder over `folder` is on another file system, or is not there."""
+    """Return True if the folder over `folder` is on another file system, or is not there."""
     over = os.path.dirname(folder)
     try:
         return over == folder or os.stat(over).st_dev != os.stat(folder).st_dev
-    except OSError:
+    except OSError:  # missing
         return True
 
 
 def _is_marked_caseless(folder: str) -> bool:
-    """Whether `folder` has the mark that makes Linux ignore letter case in it alone (``chattr +F``)."""
+    """Return True if `folder` has the mark that makes Linux ignore letter case in it alone (``chattr +F``)."""
     if not sys.platform.startswith("linux"):
         return False
     import fcntl
@@ -220,7 +235,7 @@ def _is_marked_caseless(folder: str) -> bool:
     question = 2 << 30 | calcsize("l") << 16 | ord("f") << 8 | 1  # FS_IOC_GETFLAGS; elsewhere refused
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
+    except OSError:  # a file system without such marks
         return False
     try:
         flags = fcntl.ioctl(opened, question, bytes(calcsize("l")))
@@ -234,19 +249,22 @@ def _is_marked_caseless(folder: str) -> bool:
 def _one_file(left: str, right: str) -> bool:
     try:
         here, there = os.lstat(left), os.lstat(right)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # one of them is missing
         return False
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 def contains(folder: str, path: str) -> bool:
-    """Whether absolute `path` is `folder` or lies under it, textually."""
+    """Return True if absolute `path` is `folder` or lies under it, textually."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def above(key: str) -> list[str]:
     """The keys of the folders over the path with this key: a lock on one of them covers it."""
-    mark = NO_CASE if key.startswith(NO_CASE) else ""
+    if key.startswith(NO_CASE):
+        mark = NO_CASE
+    else:
+        mark = ""
     path = key[len(mark) :]
     found: list[str] = []
     while True:
@@ -257,8 +275,10 @@ def above(key: str) -> list[str]:
 
 
 def below(key: str, root: str) -> "str | None":
-    """What `key` adds to `root`, the key of a folder over it: ``/a.py``; empty where they are one, None where not."""
-    return key[len(root) :] if contains(root, key) else None
+    """Return the rest of `key` below `root`, the key of a folder: ``/a.py``; empty if they are equal, else None."""
+    if contains(root, key):
+        return key[len(root) :]
+    return None
 
 
 def translated(path: str, directory: str, root: str, file_root: str) -> str:
@@ -289,17 +309,19 @@ def git_root(directory: str) -> str:
 
 
 def _is_a_name(text: str) -> bool:
-    """Whether the system can be asked about `text` at all: a lone surrogate names no file."""
+    """Return False for a text that the system cannot be asked about: a lone surrogate names no file."""
     try:
         os.fsencode(text)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
 
 def _single_root(path: str) -> str:
     # POSIX lets "//x" mean something else; on Linux and macOS it is "/x".
-    return path[1:] if path.startswith("//") and not path.startswith("///") and os.name == "posix" else path
+    if path.startswith("//") and not path.startswith("///") and os.name == "posix":
+        return path[1:]
+    return path
 
 
 def _composed(path: str) -> str:

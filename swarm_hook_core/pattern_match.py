@@ -1,4 +1,6 @@
-"""What one locked pattern covers, and what of that is on the disk, found within bounds of time and number."""
+"""Finds the files on the disk that a locked pattern covers, within bounds of time and number."""
+
+from __future__ import annotations
 
 import os
 import time
@@ -6,45 +8,64 @@ import time
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held
+
+
 ENTRIES = 20_000  # of folders, that are looked at for one question
 SECONDS = 0.15
 
 
 class Cover:
-    """What the pattern of a Held lock covers.
+    """The files that the pattern of a Held lock covers.
 
-    `segments` as ``wildmatch.parsed`` has them, None where they cannot be read; `folder`, the key of the folder that
-    all it covers is in; `base`, of the one it counts from; `fold`, whether letter case does not count.
+    `segments` as in ``wildmatch.parsed``, None if the pattern is unreadable; `folder`, the key of the folder that
+    contains all it covers; `base`, the folder it counts from; `fold`, True if letter case does not count.
     """
 
     __slots__ = ("held", "segments", "base", "folder", "fold")
 
-    def __init__(self, held):
+    def __init__(self, held: Held) -> None:
         self.held = held
-        self.base = held.base if isinstance(held.base, str) else ""
+        self.base = ""
+        if isinstance(held.base, str):
+            self.base = held.base
         self.fold = self.base.startswith(NO_CASE)
-        pattern = held.pattern if isinstance(held.pattern, str) else ""
+        pattern = ""
+        if isinstance(held.pattern, str):
+            pattern = held.pattern
         try:
-            self.segments = wildmatch.parsed(pattern, self.fold) if self.base else None
+            self.segments = None
+            if self.base:
+                self.segments = wildmatch.parsed(pattern, self.fold)
         except wildmatch.PatternUnreadable:
             self.segments = None
         prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if self.fold else pattern)
-        self.folder = f"{self.base.rstrip('/')}/{prefix}" if prefix else self.base
+        if prefix:
+            self.folder = f"{self.base.rstrip('/')}/{prefix}"
+        else:
+            self.folder = self.base
 
     def has(self, key: str) -> bool:
-        """Whether it covers the path with this key."""
+        """Return True if it covers the path with this key."""
         start = self.base.rstrip("/") + "/"
         if self.segments is None or not key.startswith(start):
             return False
         return wildmatch.covers(self.segments, key[len(start) :])
 
-    def places_at(self, key: str):
-        """Where in the pattern one is in the folder with this key (``wildmatch.step``); empty where none is below."""
+    def places_at(self, key: str) -> set[int]:
+        """Return the places in the pattern reached in the folder with this key (``wildmatch.step``); empty if nothing
+        below can match.
+        """
         if self.segments is None:
-            return ()
+            return set()
         start = self.base.rstrip("/") + "/"
         if key != self.base and not key.startswith(start):
-            return ()
+            return set()
         rest = key[len(start) :]
         places = wildmatch.beginning(self.segments)
         for name in rest.split("/"):
@@ -53,21 +74,23 @@ class Cover:
         return places - {len(self.segments)}
 
     def leads_to(self, key: str) -> bool:
-        """Whether something below the folder with this key may be covered."""
+        """Return True if something below the folder with this key may be covered."""
         if self.segments is None:
             return False
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
-def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
-    """``(path, cover)`` of each file or folder there is that a pattern covers; no order.
+def covered_below(
+    starts: Iterable[tuple[Cover, str, set[int]]], most: int = ENTRIES, seconds: float = SECONDS
+) -> Iterator[tuple[str, Cover]]:
+    """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
-    `starts`: ``(cover, folder, places)``, a ``Cover``, where to begin, and where in the pattern one is there.
-    A cover that was not looked through to the end is named once more, with an empty path. No link is followed, and
-    what repositories keep for themselves is left out.
+    `starts`: ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and the places in the pattern there. A
+    cover that was not searched to the end is yielded once more, with an empty path. Links are not followed, and the
+    contents of ``.git`` are left out.
     """
     end, seen = time.monotonic() + seconds, 0
-    together: dict = {}
+    together: dict[str, Any] = {}
     for cover, folder, places in starts:
         together.setdefault(folder, []).append((cover, places))
     waiting = list(together.items())
@@ -75,7 +98,7 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
         folder, there = waiting.pop()
         try:
             entries = os.scandir(folder)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # gone or unreadable: nothing in it is covered
             continue
         with entries:
             for entry in entries:
@@ -97,10 +120,10 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
                     waiting.append((entry.path, deeper))
 
 
-def start_of(cover, root: str, keys):
-    """As `covered_below` takes it: where to begin for what `cover` has below the folder `root` with these `keys`.
+def start_of(cover: Cover, root: str, keys: Iterable[str]) -> tuple[Cover, str, set[int]] | None:
+    """Return the start for `covered_below` of the files that `cover` has below the folder `root` with these `keys`.
 
-    None where it has nothing there.
+    None if it has nothing there.
     """
     for key in keys:
         places = cover.places_at(key)

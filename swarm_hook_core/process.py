@@ -1,11 +1,15 @@
-"""Who runs where: the machine, the client process behind a hook, and proof that it is gone.
+"""Processes: the machine, the client behind a hook, and proof that a process is gone.
 
-A process is named by machine, pid and start time, because pids are used again. "Gone" is only ever
-said on proof; whatever cannot be looked at counts as alive.
+A process is named by machine, pid and start time, because pids are used again. "Gone" is only ever said on proof; a
+process that cannot be looked at counts as alive.
 """
 
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 SHELLS = frozenset(
     "sh bash dash zsh fish ksh ash busybox tcsh csh nu xonsh elvish pwsh mksh oksh yash osh rbash rzsh".split()
@@ -32,24 +36,28 @@ def host_id() -> str:
 
 
 def start_time(pid: int) -> str:
-    """When `pid` started, in whatever unit the system has (compared for equality only).
+    """Return the start of `pid` in a unit of the system (compared for equality only).
 
-    The empty string where it cannot be told; ``"-"`` for a zombie, which has ended already.
+    The empty string if it is not known; ``"-"`` for a zombie, which has ended already.
     """
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
         if len(fields) < 20:
             return ""
-        return "-" if fields[0] in ("Z", "X") else fields[19]
+        if fields[0] in ("Z", "X"):
+            return "-"
+        return fields[19]
     if _is("darwin"):
         state, _, started = _output(["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)]).strip().partition(" ")
-        return "-" if state.startswith("Z") else "".join(started.split())
+        if state.startswith("Z"):
+            return "-"
+        return "".join(started.split())
     return ""
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether `pid` has been stopped, by a signal or a terminal, and does nothing until it is told to go on."""
+    """Return True if `pid` has been stopped by a signal or a terminal."""
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         return stat[stat.rfind(")") + 2 :][:1] in ("T", "t")
@@ -65,10 +73,14 @@ def parent_of(pid: int) -> int:
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
-        return int(fields[1]) if len(fields) > 1 else 0
+        if len(fields) > 1:
+            return int(fields[1])
+        return 0
     if _is("darwin"):
         value = _output(["/bin/ps", "-o", "ppid=", "-p", str(pid)]).strip()
-        return int(value) if value.isdigit() else 0
+        if value.isdigit():
+            return int(value)
+        return 0
     return 0
 
 
@@ -91,51 +103,64 @@ def program_name(pid: int) -> str:
 
 
 def runs_app_server(pid: int) -> bool:
-    """Whether `pid` is a client's shared background server, which outlives its terminals (Linux)."""
-    words = _read(f"/proc/{pid}/cmdline").split("\0") if _is("linux") else []
+    """Return True if `pid` is a client's shared background server, which outlives its terminals (Linux)."""
+    if _is("linux"):
+        words = _read(f"/proc/{pid}/cmdline").split("\0")
+    else:
+        words = []
     return "app-server" in words[1:4]
 
 
-def ancestors(limit: int = 24, below: int = 0):
+def ancestors(limit: int = 24, below: int = 0) -> "Iterator[int]":
     """Pids above this process, or above process `below`, nearest first."""
-    pid = parent_of(below) if below else os.getppid()
+    if below:
+        pid = parent_of(below)
+    else:
+        pid = os.getppid()
     while pid > 1 and limit:
         yield pid
         pid = parent_of(pid)
         limit -= 1
 
 
-KEEPER = "swarm-keeper"  # the name of the process that keeps what a run has started (Linux)
-# Scripts with which clients start a server or run plugins, and which then stand between the two: Hermes has one for
-# servers, Cline one for plugins, which it ends while a session rests.
+KEEPER = "swarm-keeper"  # the name of the process that keeps the processes of a run (Linux)
+# Scripts between a client and a server or plugin that it starts: Hermes has one for servers, Cline one for plugins,
+# which it ends while a session rests.
 BETWEEN = ("mcp_stdio_watchdog.py", "plugin-sandbox-bootstrap.js")
-# Programs that are given the processes whose parent has ended, beside process 1 itself.
+# Programs that adopt processes after their parent has ended, beside process 1 itself.
 ADOPTERS = (KEEPER, "systemd", "init", "launchd", "tini", "dumb-init", "catatonit", "conmon")
 
 
-def client_process(marks=()) -> tuple[int, str]:
-    """Pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
+def client_process(marks: "Iterable[str]" = ()) -> tuple[int, str]:
+    """Return pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
 
-    The nearest ancestor that was not started just to start us. Both clients run hooks through the
-    user's shell, whichever that is: one we know by name, or one that has our script in its arguments.
-    A client that is a shell script itself is known by `marks`, of which its path has one.
+    It is the nearest ancestor that was not started just to start us. Both clients run hooks through the user's shell:
+    one with a known name, or one with our script in its arguments. A client that is a shell script itself is known by
+    `marks`, one of them in its path.
     """
-    script_pid = _script(marks) if marks else 0
+    if marks:
+        script_pid = _script(marks)
+    else:
+        script_pid = 0
     if script_pid:
         started = start_time(script_pid)
-        return (script_pid, started) if started not in ("", "-") else (0, "")
+        if started not in ("", "-"):
+            return (script_pid, started)
+        return (0, "")
     ours = _own_words()
     for pid in ancestors():
         if program_name(pid) in ADOPTERS:
-            break  # whoever started us has ended
+            break  # our parent has ended
         if not _is_shell(pid) and not (ours and ours in command_line(pid)) and not _stands_between(pid):
             started = start_time(pid)
-            return (pid, started) if started not in ("", "-") else (0, "")
+            if started not in ("", "-"):
+                return (pid, started)
+            return (0, "")
     return 0, ""
 
 
 def _own_words() -> str:
-    """What the command line of a shell holds that was started just to start this process; empty where that is unknown.
+    """Return the words of a shell's command line that tell it was started just for this process; may be empty.
 
     Hooks are wired as ``/bin/sh ".../integrations/hook.sh" CLIENT EVENT``, which becomes ``hook.py CLIENT EVENT`` or
     ``swarm-mcp hook EVENT --runtime CLIENT``.
@@ -146,11 +171,13 @@ def _own_words() -> str:
     if words[:1] == ["hook"] and words[2:3] == ["--runtime"]:
         return f'" {" ".join(words[3:4])} {words[1]}'
     places = path.split("/")[-4:]
-    return "/".join(places) if len(places) == 4 else ""
+    if len(places) == 4:
+        return "/".join(places)
+    return ""
 
 
 def _is_shell(pid: int) -> bool:
-    """Whether `pid` is a shell. One that runs a script by its first line goes by the script's name on Linux."""
+    """Return True if `pid` is a shell. On Linux, a script run by its first line has the script's name."""
     return program_name(pid) in SHELLS or os.path.basename(command_line(pid).partition(" ")[0]) in SHELLS
 
 
@@ -159,8 +186,8 @@ def _stands_between(pid: int) -> bool:
     return bool(script) and script[0].endswith(BETWEEN)
 
 
-def _script(marks) -> int:
-    """The nearest ancestor that is a shell running a script with one of `marks` in its path, 0 for none.
+def _script(marks: "Iterable[str]") -> int:
+    """Return the nearest ancestor that is a shell running a script with one of `marks` in its path, or 0.
 
     A subshell has the command line of the script that it is part of; the outermost is the script itself.
     """
@@ -179,7 +206,7 @@ def _script(marks) -> int:
 
 
 def gone(host: str, pid: int, started: str, here: str) -> bool:
-    """Whether the process (`host`, `pid`, `started`) provably no longer exists, seen from `here`."""
+    """Return True if the process (`host`, `pid`, `started`) provably no longer exists, seen from `here`."""
     if not host or not pid or not started:
         return False
     if host != here:
@@ -201,19 +228,20 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
     else:
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+        except ProcessLookupError:  # proof
             return True
         except OSError:
-            pass  # it exists and belongs to somebody else
+            pass  # it exists, and belongs to another user
         now = start_time(pid)
     return now == "-" or (now != "" and now != started)
 
 
-_above: dict = {}  # pid of this process and of itself or its parent -> the latter's start time, which never changes
+# pid of this process and of itself or its parent -> start time of the latter, which never changes
+_above: "dict[tuple[int, int], str]" = {}
 
 
 def _started_above(own: int, pid: int) -> str:
-    """`start_time` of process `pid`, which is this one, `own`, or its parent now: looked at once by each process."""
+    """Return `start_time` of process `pid`, this one (`own`) or its parent: looked up once in each process."""
     found = _above.get((own, pid))
     if not found:
         found = _above[own, pid] = start_time(pid)
@@ -223,18 +251,18 @@ def _started_above(own: int, pid: int) -> str:
 def _namespace(kind: str) -> str:
     try:
         return os.readlink(f"/proc/self/ns/{kind}")
-    except OSError:
+    except OSError:  # no Linux
         return ""
 
 
 def _read(path: str) -> str:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except OSError:
+    except OSError:  # the process has ended
         return ""
     try:
         return os.read(handle, 4096).decode("utf-8", "replace").strip()
-    except OSError:
+    except OSError:  # the process has ended
         return ""
     finally:
         os.close(handle)

@@ -1,9 +1,16 @@
-"""What a session says of itself to whoever registers it: the coordinator's command, or its store."""
+"""The facts about a session that go to the coordinator's command, or to its store."""
 
 import os
 
 from swarm_hook_core import environment, labels
 from swarm_hook_core.process import client_process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
 
 
 class NotRegistered(Exception):
@@ -17,11 +24,13 @@ class NotRegistered(Exception):
         self.why = why or message
 
 
-def described(config, event, state: str) -> dict:
-    """The session of `event` as it is registered: who it is, where it works, what it does (`state`) and for how long.
+def described(config: "RuntimeConfig", event: "SessionEvent", state: str) -> "dict[str, Any]":
+    """Return the session of `event` as it is registered: its names, its folder, its `state` and its lease.
 
-    `client` is pid and start time of the process whose end ends it, ``(0, "")`` where that is unknown; `turn_over` is
-    when a turn has ended (ns), 0 where that is not why; what nobody has set is empty.
+    client     pid and start time of the process that ends the session by its own end; ``(0, "")`` if unknown
+    turn_over  the end of a turn (ns); 0 if the event is no such end
+
+    Settings that are not set are empty.
     """
     prefix, session_id, cwd = config.env_prefix, event.session_id, event.cwd or os.getcwd()
     scope = environment.scope(prefix)

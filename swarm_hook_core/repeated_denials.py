@@ -1,9 +1,9 @@
-"""Denials that the store does not have one by one: those that it was told of a moment ago, and all of hooks.
+"""Denials that the store does not have one by one: all of hooks, and repetitions of a denial that it knows.
 
-One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "holder", "keys": of the lock}``. Of a
-denial by a hook also ``"path"``, what would have been written, ``"times"``, how many there were lately with this one,
-``"event"``, whether the store was told of it too, and ``"call"``, the client's id of the call: a session's server and
-the command beside it may both deny one, which then counts once.
+One JSON object a line: ``{"at": unix seconds, "instance": the denied session, "holder", "keys": of the lock}``. A
+denial by a hook also has ``"path"``, the path of the write, ``"times"``, the number of recent denials with this one,
+``"event"``, true if the store has it too, and ``"call"``, the client's id of the call: a session's server and the
+command beside it may both deny one call, which then counts once.
 """
 
 import os
@@ -11,12 +11,17 @@ import time
 
 from swarm_hook_core.state import append_line, read_private, state_dir
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 LIMIT_BYTES = 128 * 1024
 MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
 
 
 def path() -> str:
-    """Where they are counted; those before have ``.1`` appended."""
+    """Return the path of the record; the one before it has ``.1`` appended."""
     return os.path.join(state_dir(), "repeated-denials.jsonl")
 
 
@@ -31,10 +36,10 @@ def note(instance_id: str, holder_id: str, *keys: str, **more: object) -> None:
         return  # a count is missed
 
 
-def counted(these: list, instance_id, holder_id, key, since: float, until: float) -> int:
-    """How many of `these` (see `known`) are that session's, by that lock's holder, from `since` to before `until`.
+def counted(these: "list[Any]", instance_id: str, holder_id: str, key: str, since: float, until: float) -> int:
+    """Count those of `these` (see `known`) of that session and that lock's holder, from `since` to before `until`.
 
-    Those that the store knows are no repetitions.
+    Denials that the store knows do not count.
     """
     theirs = [
         one
@@ -47,12 +52,13 @@ def counted(these: list, instance_id, holder_id, key, since: float, until: float
 
 
 def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: str) -> "tuple[int, int, float]":
-    """How often hooks have denied `file` to that session for that holder, but for the call with that id; the highest
-    ``times`` and the first ``at`` of those. Of very many only the newest count."""
+    """Return the number of denials of `file` to that session for that holder by hooks, without the call of that id; the
+    highest ``times`` among them, and the first ``at``. Of very many only the newest count.
+    """
     from swarm_hook_core.json_text import dumps
 
     wanted = (instance_id, holder_id, file)
-    found: list = []
+    found: list[Any] = []
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since or len(found) == MOST:
             break
@@ -63,7 +69,7 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
 
 
 def is_recorded(instance_id: str, holder_id: str, file: str, since: float) -> bool:
-    """Tell whether the store was told since then that `file` was denied to that session because of that holder."""
+    """Return True if the store was told since then that `file` was denied to that session because of that holder."""
     from swarm_hook_core.json_text import dumps
 
     wanted = (instance_id, holder_id, file)
@@ -75,24 +81,24 @@ def is_recorded(instance_id: str, holder_id: str, file: str, since: float) -> bo
     return False
 
 
-def _calls(these: list) -> int:
-    """How many calls these denials are of; one of a client without ids is a call each."""
+def _calls(these: "list[Any]") -> int:
+    """Return the number of calls behind these denials; each denial from a client without ids is a call."""
     return len({str(one.get("call") or place) for place, one in enumerate(these)})
 
 
-def known(having: str = "") -> list:
+def known(having: str = "") -> "list[Any]":
     """All that are still counted, as they were written; only those with the text `having` in them."""
     return [*_newest_first(having)][::-1]
 
 
-def _newest_first(*having: str):
+def _newest_first(*having: str) -> "Iterator[dict[str, Any]]":
     """The same with all of these texts in them, one after the other, the newest first."""
     from swarm_hook_core.json_text import loads
 
     for file in (path(), path() + ".1"):
         try:
             text = read_private(file, 2 * LIMIT_BYTES).decode("utf-8", "replace")
-        except OSError:
+        except OSError:  # nothing was denied yet
             continue
         for line in reversed(text.splitlines() if having[0] in text else []):
             if not all(words in line for words in having):

@@ -1,19 +1,23 @@
-"""Work trees of git repositories, told by reading git's own small files: no git is started for what is known.
+"""Work trees of git repositories, found by reading git's own small files: git itself is not started for known facts.
 
-A *work tree* is a folder with a ``.git`` in it; its *common folder* is where its repository keeps what all work
-trees of one clone share. The *names* of a path in a repository are ``<id>:<path from the top>``; the id of a
-repository is its first commit, which clones share as well, or the common folder where that is not known.
+A *work tree* is a folder with a ``.git`` in it. Its *common folder* has the part of the repository that all work trees
+of one clone share. The *names* of a path in a repository are ``<id>:<path from the top>``. The id of a repository is
+its first commit, which clones share as well, or its common folder if that is not known.
 """
 
 import os
 
 from swarm_hook_core.paths import NO_CASE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
 MOST_KNOWN = 500
-_FOLDER, _LINK = 0o040000, 0o120000  # as `stat` has them, whose module takes time to load
-_known: dict = {}  # a configuration's path -> what it was when it was read, and what it says
+_FOLDER, _LINK = 0o040000, 0o120000  # as in the module `stat`, which takes time to load
+_known: "dict[str, Any]" = {}  # a configuration's path -> its state when it was read, and its settings
 
 
 class Tree:
@@ -25,12 +29,12 @@ class Tree:
         self.top = top
         self.own = own
         self.common = common
-        self.first = None  # its first commit, once somebody has asked
-        self.takes_all = None  # whether `opted_in`, likewise
+        self.first: str | None = None  # its first commit, after the first question
+        self.takes_all: bool | None = None  # `opted_in`, likewise
 
 
-def tree_over(path: str, is_real: bool = False):
-    """The Tree that absolute `path` lies in, or is the top of; None where it is in none. `is_real`: without links."""
+def tree_over(path: str, is_real: bool = False) -> "Tree | None":
+    """Return the Tree that absolute `path` lies in, or is the top of; else None. `is_real`: the path has no links."""
     folder = path
     while True:
         found = tree_at(folder, is_real)
@@ -40,16 +44,22 @@ def tree_over(path: str, is_real: bool = False):
         folder = parent
 
 
-def tree_at(folder: str, is_real: bool = False):
-    """The Tree with this folder as its top, None where it is none."""
+def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
+    """Return the Tree with this folder as its top, else None."""
     mark = os.path.join(folder, ".git")
     try:
         kind = os.lstat(mark).st_mode & 0o170000
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no work tree
         return None
-    top = folder if is_real else os.path.realpath(folder)
+    if is_real:
+        top = folder
+    else:
+        top = os.path.realpath(folder)
     if kind == _FOLDER or (kind == _LINK and os.path.isdir(mark)):
-        own = os.path.realpath(mark) if kind == _LINK else os.path.join(top, ".git")
+        if kind == _LINK:
+            own = os.path.realpath(mark)
+        else:
+            own = os.path.join(top, ".git")
         return Tree(top, own, own)
     word, _, target = _line(mark).partition(": ")
     if word != "gitdir" or not target:
@@ -59,9 +69,12 @@ def tree_at(folder: str, is_real: bool = False):
     return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
 
-def trees_beside(tree) -> list:
+def trees_beside(tree: "Tree") -> "list[Any]":
     """Tops of every work tree of this clone, this one's too."""
-    found = [os.path.dirname(tree.common)] if os.path.basename(tree.common) == ".git" else []
+    if os.path.basename(tree.common) == ".git":
+        found = [os.path.dirname(tree.common)]
+    else:
+        found = []
     listed = os.path.join(tree.common, "worktrees")
     try:
         names = sorted(os.listdir(listed))
@@ -74,37 +87,45 @@ def trees_beside(tree) -> list:
     return list(dict.fromkeys([tree.top, *found]))
 
 
-def opted_in(tree) -> bool:
-    """Whether ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
+def opted_in(tree: "Tree") -> bool:
+    """Return True if ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
     if tree.takes_all is None:
         setting, of_tree = _settings(os.path.join(tree.common, "config"))
         if of_tree:
             mine = _settings(os.path.join(tree.own, "config.worktree"))[0]
-            setting = setting if mine is None else mine
+            if mine is not None:
+                setting = mine
         tree.takes_all = bool(setting)
-    return tree.takes_all
+    return bool(tree.takes_all)
 
 
-def ids(tree) -> list:
+def ids(tree: "Tree") -> "list[Any]":
     """The ids that locks of this repository may be stored under, the best known first."""
     first = remembered(tree)
     return [*([first] if first else []), folder_id(tree)]
 
 
-def folder_id(tree) -> str:
-    """What a repository is called that has no commit, or not all of its history: work trees share it, clones not."""
+def folder_id(tree: "Tree") -> str:
+    """Return the id of a repository without commits, or without all of its history: shared by work trees, not by
+    clones.
+    """
     return f"folder={_identity(tree.common)}"
 
 
-def names_of(key: str, tree) -> list:
-    """The names of the path with this key in the repository of `tree`; none where it is not in there."""
+def names_of(key: str, tree: "Tree") -> "list[Any]":
+    """Return the names of the path with this key in the repository of `tree`; empty if it is outside."""
     within = place_of(key, tree.top)
-    return [] if within is None else [f"{one}:{within}" for one in ids(tree)]
+    if within is None:
+        return []
+    return [f"{one}:{within}" for one in ids(tree)]
 
 
-def place_of(key: str, top: str):
-    """`key` as seen from folder `top`, empty for that itself, with the mark of keys without case; else None."""
-    mark = NO_CASE if key.startswith(NO_CASE) else ""
+def place_of(key: str, top: str) -> "str | None":
+    """Return `key` as seen from folder `top`, empty for `top` itself, with the mark of keys without case; else None."""
+    if key.startswith(NO_CASE):
+        mark = NO_CASE
+    else:
+        mark = ""
     path = key[len(mark) :]
     if mark:
         from unicodedata import normalize
@@ -113,24 +134,28 @@ def place_of(key: str, top: str):
     if path == top:
         return mark
     root = top.rstrip("/") + "/"
-    return mark + path[len(root) :] if path.startswith(root) else None
+    if path.startswith(root):
+        return mark + path[len(root) :]
+    return None
 
 
 # ------------------------------------------------------------------ the first commit
 
 
-def remembered(tree) -> str:
+def remembered(tree: "Tree") -> str:
     """The first commit of this repository, as it was written down; empty where it was not."""
     if tree.first is None:
         words = _line(_record(tree)).split()
-        tree.first = words[0] if len(words) == 2 and words[1] == _birth(tree) else ""
+        tree.first = ""
+        if len(words) == 2 and words[1] == _birth(tree):
+            tree.first = words[0]
     return tree.first
 
 
-def learn(tree, seconds: float) -> str:
-    """The first commit: `remembered`, or asked of git in at most `seconds` and written down.
+def learn(tree: "Tree", seconds: float) -> str:
+    """Return the first commit: `remembered`, or asked of git in at most `seconds` and written down.
 
-    Empty where there is none yet, where some of the history is missing (a shallow clone), or git gives no answer.
+    Empty without a commit, with a part of the history missing (a shallow clone), or without an answer from git.
     """
     known = remembered(tree)
     if known or os.path.exists(os.path.join(tree.common, "shallow")):
@@ -151,26 +176,26 @@ def learn(tree, seconds: float) -> str:
     return first
 
 
-def _record(tree) -> str:
+def _record(tree: "Tree") -> str:
     from swarm_hook_core.state import state_dir
 
     return os.path.join(state_dir(), "repositories", _identity(tree.common))
 
 
 def _identity(folder: str) -> str:
-    """A folder's own number, which it keeps however its path is spelled."""
+    """Return a folder's own number, which it keeps under every spelling of its path."""
     try:
         found = os.stat(folder)
-    except OSError:
+    except OSError:  # missing
         return "-"
     return f"{found.st_dev:x}.{found.st_ino:x}"
 
 
-def _birth(tree) -> str:
-    """What tells a repository from another made in its place, which may have its number: git never writes this file."""
+def _birth(tree: "Tree") -> str:
+    """Return a mark that a repository made in the same place does not share: git never writes this file."""
     try:
         return f"{os.stat(os.path.join(tree.common, 'description')).st_mtime_ns:x}"
-    except OSError:
+    except OSError:  # made by another git
         return "-"
 
 
@@ -178,36 +203,37 @@ def _birth(tree) -> str:
 
 
 def _line(path: str) -> str:
-    """What is in a small file of one line, empty where there is none. A folder's name may have newlines itself."""
+    """Return the text of a small file of one line; may be empty. A folder's name may have newlines itself."""
     return small_text(path).rstrip("\r\n")
 
 
 def small_text(path: str) -> str:
-    """Return the first `SMALL` characters of an ordinary file; empty if there is none or it cannot be read."""
+    """Return the first `SMALL` characters of an ordinary file; empty if it is missing or cannot be read."""
     try:
         if not os.path.isfile(path):  # a pipe of that name would keep us waiting
             return ""
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(SMALL)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # closed to us
         return ""
 
 
-def _settings(path: str):
-    """``swarm.logical`` in a configuration, None where it is not there; and ``extensions.worktreeConfig``."""
+def _settings(path: str) -> "tuple[bool | None, bool]":
+    """Return ``swarm.logical`` of a configuration, or None if it is not set; and ``extensions.worktreeConfig``."""
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError:  # no such file
         return None, False
     state = (found.st_ino, found.st_mtime_ns, found.st_size)
     if path not in _known or _known[path][0] != state:  # asked of for every lock, by servers that run for days
         if len(_known) > MOST_KNOWN:
             _known.clear()
         _known[path] = (state, _settings_in(small_text(path)))
-    return _known[path][1]
+    found_settings: tuple[bool | None, bool] = _known[path][1]
+    return found_settings
 
 
-def _settings_in(text: str):
+def _settings_in(text: str) -> "tuple[bool | None, bool]":
     logical, of_tree, section = None, False, ""
     for line in text.split("\n"):
         line = line.strip()
@@ -218,7 +244,10 @@ def _settings_in(text: str):
             continue
         name, equals, value = line.partition("=")
         value = value.partition("#")[0].partition(";")[0].strip().strip('"').lower()
-        is_on = value in ON if equals else True
+        if equals:
+            is_on = value in ON
+        else:
+            is_on = True
         if (section, name.strip().lower()) == ("swarm", "logical"):
             logical = is_on
         elif (section, name.strip().lower()) == ("extensions", "worktreeconfig"):

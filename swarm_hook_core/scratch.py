@@ -1,7 +1,7 @@
-"""What a hook remembers of one session outside the store.
+"""A hook's memory of one session outside the store.
 
-Only a convenience: where the store is a local file it knows every session by its id, and losing
-this folder loses nothing. Where the coordinator keeps its store elsewhere, this holds our instance.
+Only a convenience: a store in a local file knows every session by its id, and losing this folder loses nothing. If the
+coordinator keeps its store elsewhere, this holds our instance.
 """
 
 import os
@@ -9,7 +9,13 @@ import os
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
-LARGEST = 64 * 1024  # bytes of what is saved
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+
+LARGEST = 64 * 1024  # bytes of the saved facts
 _NAME = "meta.json"
 _SERVER = "server"
 RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
@@ -17,28 +23,30 @@ MAIL = "mail"  # the newest message that the session was told of
 _TURN = "turn"
 
 
-def folder_of(config, session_id: str) -> str:
+def folder_of(config: "RuntimeConfig", session_id: str) -> str:
     """This session's folder."""
     return os.path.join(state_dir(), config.scratch_dir_name, name_of(session_id))
 
 
-def load(config, session_id: str) -> dict:
-    """What was saved for this session; empty where there is nothing of ours."""
+def load(config: "RuntimeConfig", session_id: str) -> "dict[str, Any]":
+    """Return the saved facts about this session; empty if there are no such facts of ours."""
     try:
         saved = loads(read_private(os.path.join(folder_of(config, session_id), _NAME), LARGEST).decode())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # nothing is saved, or it is torn
         return {}
-    return saved if isinstance(saved, dict) and saved.get("session_id") == session_id else {}
+    if isinstance(saved, dict) and saved.get("session_id") == session_id:
+        return saved
+    return {}
 
 
-def save(config, session_id: str, **facts: str) -> None:
-    """Replace what is saved for this session."""
+def save(config: "RuntimeConfig", session_id: str, **facts: str) -> None:
+    """Replace the saved facts about this session."""
     text = dumps({"session_id": session_id, **facts})
     write_private(os.path.join(folder_of(config, session_id), _NAME), text)
 
 
-def remember(config, session_id: str, **facts) -> None:
-    """As `save`, which must never cost anything when it cannot be written."""
+def remember(config: "RuntimeConfig", session_id: str, **facts: "Any") -> None:
+    """Add to the saved facts as `save` does; a failure to write them costs nothing."""
     try:
         save(config, session_id, **facts)
     except OSError as error:
@@ -47,25 +55,25 @@ def remember(config, session_id: str, **facts) -> None:
         faults.record(config.runtime_name, "scratch", faults.describe(error))
 
 
-def clear(config, session_id: str) -> None:
-    """Remove what we saved, and the folder if nothing else is in it."""
+def clear(config: "RuntimeConfig", session_id: str) -> None:
+    """Remove the saved facts, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
     files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED, MAIL, _TURN))
     for remove, path in (*((os.remove, file) for file in files), (os.rmdir, folder)):
         try:
             remove(path)
-        except OSError:
+        except OSError:  # not there, or the folder is in use
             continue
 
 
-def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:
-    """Whether a failed registration is less than `seconds` old, so that writes do not pay for each."""
+def tried_lately(config: "RuntimeConfig", session_id: str, seconds: float, now: float) -> bool:
+    """Return True if a failed registration is less than `seconds` old, so that writes do not pay for each."""
     failed_at = load(config, session_id).get("failed_at")
     return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds
 
 
-def begin_turn(config, session_id: str, turn: str) -> bool:
-    """Leave word that the session is in this turn of its client's; whether it was not already."""
+def begin_turn(config: "RuntimeConfig", session_id: str, turn: str) -> bool:
+    """Note that the session is in this turn of its client's; return True unless it was noted already."""
     path = os.path.join(folder_of(config, session_id), _TURN)
     if _line_in(path) == turn:
         return False
@@ -73,18 +81,18 @@ def begin_turn(config, session_id: str, turn: str) -> bool:
     return True
 
 
-def end_turn(config, session_id: str) -> None:
+def end_turn(config: "RuntimeConfig", session_id: str) -> None:
     """Take that word back, and remove the folder if nothing else is in it: not every session's end is told."""
     folder = folder_of(config, session_id)
     try:
         os.remove(os.path.join(folder, _TURN))
         os.rmdir(folder)
-    except OSError:
+    except OSError:  # other facts are in the folder
         return
 
 
-def say_serving(config, session_id: str, server: str) -> bool:
-    """Leave word that this session's checks are answered by the process `server`, ``pid start``; whether it is news."""
+def say_serving(config: "RuntimeConfig", session_id: str, server: str) -> bool:
+    """Note that the process `server` (``pid start``) answers this session's checks; return True if that is new."""
     path = os.path.join(folder_of(config, session_id), _SERVER)
     if _line_in(path) == server:
         return False
@@ -92,16 +100,16 @@ def say_serving(config, session_id: str, server: str) -> bool:
     return True
 
 
-def stop_serving(config, session_id: str) -> None:
-    """Take that word back, whoever gave it."""
+def stop_serving(config: "RuntimeConfig", session_id: str) -> None:
+    """Take that note back, no matter which server made it."""
     try:
         os.remove(os.path.join(folder_of(config, session_id), _SERVER))
-    except OSError:
+    except OSError:  # there is no note
         return
 
 
-def forget_dead_servers(config) -> None:
-    """Remove what sessions left behind that were killed: words of servers that no longer run."""
+def forget_dead_servers(config: "RuntimeConfig") -> None:
+    """Remove the notes about servers that no longer run, left by sessions that were killed."""
     from swarm_hook_core.process import gone, host_id
 
     here, base = host_id(), os.path.join(state_dir(), config.scratch_dir_name)
@@ -112,13 +120,13 @@ def forget_dead_servers(config) -> None:
             for remove, path in ((os.remove, os.path.join(folder, _SERVER)), (os.rmdir, folder)):
                 try:
                     remove(path)
-                except OSError:
+                except OSError:  # the folder is in use
                     break
 
 
 def _line_in(path: str) -> str:
-    """What a file of one short line says; empty where there is none."""
+    """Return the text of a file of one short line; may be empty."""
     try:
         return read_private(path, 512).decode().strip()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # there is no such file
         return ""

@@ -3,13 +3,18 @@
 import re
 import shlex
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _HEREDOC = re.compile(r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+))""")
 
 
-def one_text(commands: list) -> str:
-    """Return a text that does what `commands` do: texts for a shell, or ``{command, args}`` to run without one.
+def one_text(commands: "list[Any]") -> str:
+    """Return one text with the effect of `commands`: texts for a shell, or ``{command, args}`` to run without one.
 
-    Texts from one that begins a heredoc to the one that ends it are a single command. What is neither is left out.
+    Texts from one that begins a heredoc to the one that ends it are a single command. Values of any other kind are left
+    out.
     """
     texts = []
     for command in _whole(commands):
@@ -18,17 +23,25 @@ def one_text(commands: list) -> str:
             command = shlex.join(word for word in words if isinstance(word, str))
         if isinstance(command, str):
             texts.append(command)
-    return texts[0] if len(texts) == 1 else "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
+    if len(texts) == 1:
+        return texts[0]
+    return "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
 
 
-def _whole(commands: list) -> list:
+def _whole(commands: "list[Any]") -> "list[Any]":
     """`commands` with each heredoc in one piece."""
     found, rest = [], list(commands)
     while rest:
         command = rest.pop(0)
-        begun = _HEREDOC.search(command) if isinstance(command, str) else None
-        ends = [word for word in begun.groups() if word] if begun else []
-        lines: list = []
+        if isinstance(command, str):
+            begun = _HEREDOC.search(command)
+        else:
+            begun = None
+        if begun:
+            ends = [word for word in begun.groups() if word]
+        else:
+            ends = []
+        lines: list[Any] = []
         for line in rest if ends else ():
             if not isinstance(line, str):
                 break

@@ -1,6 +1,6 @@
-"""What happens to a session, as its client's hooks tell it: it begins, takes a turn, has subagents, ends.
+"""The events of a session, as its client's hooks tell them: it begins, takes a turn, has subagents, ends.
 
-Each function does what one event comes to for the HookCore `core`, and tells the model what it is to know.
+Each function handles one event for the HookCore `core`, and prints the words for the model.
 """
 
 import os
@@ -8,19 +8,28 @@ import time
 
 from swarm_hook_core import lifecycle
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import has_plans, state_dir
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def begins(core, event) -> None:
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import SessionEvent
+    from swarm_hook_core.traces.news import News
+
+
+def begins(core: "HookCore", event: "SessionEvent") -> None:
     """Register the session and print its context."""
     trouble, is_fetched = "", False
     _is_same_turn(core, event)
     try:
         words = "\n\n".join(filter(None, (lifecycle.start(core.config, event, core.registrar), _mail(core, event))))
-    except lifecycle.NotRegistered as error:
+    except NotRegistered as error:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
-    told = (words, core.words_now(event), news and news.words)
+    told = [words, core.words_now(event), *_words_of(news)]
     core.tell("SessionStart", event, "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
     if core.config.kernel:
@@ -31,8 +40,8 @@ def begins(core, event) -> None:
         own_release.fetch()
 
 
-def _wire(core, event) -> None:
-    """Have the session's shells look for what the kernel is to hold, where a person wants that."""
+def _wire(core: "HookCore", event: "SessionEvent") -> None:
+    """Have the session's shells look for files that the kernel holds, if a person wants that."""
     if "CLAUDE_ENV_FILE" in os.environ:
         from swarm_hook_core.kernel import planning
 
@@ -42,10 +51,10 @@ def _wire(core, event) -> None:
             core.record_fault("kernel", error)
 
 
-def _unregistered(core, event, error) -> "tuple[str, str, bool]":
-    """What the model and the user are told of a session that could not be registered, and whether to fetch what lacks.
+def _unregistered(core: "HookCore", event: "SessionEvent", error: NotRegistered) -> "tuple[str, str, bool]":
+    """Return words for the model and the user about a failed registration, and True if the command is to be fetched.
 
-    That there is no command the user is told once.
+    The user is told once that the command is missing.
     """
     if core.registrar.command:
         return str(error), str(error), False
@@ -54,10 +63,12 @@ def _unregistered(core, event, error) -> "tuple[str, str, bool]":
 
     is_fetched = own_release.is_wanted(core.config.env_prefix, event.cwd) and bool(own_release.uv())
     words = unregistered(error.why, is_fetched)
-    return words, words if own_release.is_news(is_fetched) else "", is_fetched
+    if own_release.is_news(is_fetched):
+        return words, words, is_fetched
+    return words, "", is_fetched
 
 
-def takes_turn(core, event) -> None:
+def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
     if _is_same_turn(core, event):
         return
@@ -73,12 +84,18 @@ def takes_turn(core, event) -> None:
         core.registrar.told()
         return  # at a turn's end words are of no use: a client that is told something then goes on working
     news = news_of_others(core, event)
-    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, news and news.words])))
+    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news)])))
     _was_told(core, news)
 
 
-def _calls_are_over(core, event) -> None:
-    """Note that what the session, or its subagent, has been let write and not written is not to come any more."""
+def _words_of(news: "News | None") -> "list[str]":
+    if news is None:
+        return []
+    return [news.words]
+
+
+def _calls_are_over(core: "HookCore", event: "SessionEvent") -> None:
+    """Note that writes that the session, or its subagent, was allowed and has not made are not coming any more."""
     if event.name == "Notification" and event.source != lifecycle.IDLE:
         return
     try:
@@ -90,8 +107,8 @@ def _calls_are_over(core, event) -> None:
         core.record_fault("traces", error)
 
 
-def _is_same_turn(core, event) -> bool:
-    """Whether the session is told to begin a turn that it is in already, by a client that may do so."""
+def _is_same_turn(core: "HookCore", event: "SessionEvent") -> bool:
+    """Return True if the client repeats the beginning of a turn that the session is in already."""
     if "turn" not in core.config.dialect.fields or not event.session_id or event.source == "compact":
         return False
     from swarm_hook_core import scratch
@@ -106,8 +123,8 @@ def _is_same_turn(core, event) -> bool:
         return False
 
 
-def has_subagent(core, event) -> None:
-    """Tell a subagent who it is, or release what one held that has ended."""
+def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
+    """Tell a subagent its id, or release the locks of one that has ended."""
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
@@ -118,9 +135,9 @@ def has_subagent(core, event) -> None:
         _drop_unheard(core, event)
 
 
-def ends(core, event) -> None:
-    """Deregister the session and remove what it left."""
-    core.words_now(event)  # first: afterwards nobody knows this session any more
+def ends(core: "HookCore", event: "SessionEvent") -> None:
+    """Deregister the session and remove its files."""
+    core.words_now(event)  # first: deregistering forgets the session
     if core.config.kernel and has_plans():
         from swarm_hook_core.kernel import planning
 
@@ -129,18 +146,20 @@ def ends(core, event) -> None:
     _drop_unheard(core, event)
 
 
-def _drop_unheard(core, event) -> None:
-    """Forget what waits for a session, or a subagent, that ends."""
+def _drop_unheard(core: "HookCore", event: "SessionEvent") -> None:
+    """Forget the kept words for a session, or a subagent, that ends."""
     if core.config.dialect.unheard is not None:
         from swarm_hook_core import unheard
 
         unheard.take(core.config, event)
 
 
-def news_of_others(core, event):
-    """The News of the changes of others that a session is told when it, or its turn, begins; None for none."""
+def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
+    """Return the News of others' changes for a session that begins, or begins a turn; None for no news."""
     try:
-        trail = core.trail_of(ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
+        from swarm_hook_core.traces import trail_of
+
+        trail = trail_of(core.config, ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
         if trail is None or trail.is_alone():
             return None
         from swarm_hook_core.traces.news import News
@@ -151,8 +170,8 @@ def news_of_others(core, event):
         return None
 
 
-def _mail(core, event) -> str:
-    """What the model is told of the session's unread mail, where its registration has said that there is any."""
+def _mail(core: "HookCore", event: "SessionEvent") -> str:
+    """Return the words about the session's unread mail, if its registration has reported mail."""
     if not core.registrar.has_mail:
         return ""
     try:
@@ -160,15 +179,19 @@ def _mail(core, event) -> str:
         from swarm_hook_core.state import local_store
 
         file = local_store()
-        reader = StoreReader(file, core.driver) if file else None
-        session = reader.session(core.config.runtime_name, event.session_id) if reader else None
-        return core.mail_for(event, reader, session) if session else ""
+        if not file:
+            return ""
+        reader = StoreReader(file, core.driver)
+        session = reader.session(core.config.runtime_name, event.session_id)
+        if session is None:
+            return ""
+        return core.mail_for(event, reader, session)
     except Exception as error:
         core.record_fault("mail", error)
         return ""
 
 
-def _was_told(core, news) -> None:
+def _was_told(core: "HookCore", news: "Any") -> None:
     core.registrar.told()
     if news is not None:
         news.told()

@@ -6,24 +6,41 @@ from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import local_store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import LockReader
+
 DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
 
 
-def unregistered(config, call, instance_id: str) -> Session:
+def unregistered(config: "RuntimeConfig", call: "ToolCall", instance_id: str) -> Session:
     """A session as its own call and environment describe it, where the store does not."""
     from swarm_hook_core import environment
     from swarm_hook_core.paths import git_root
 
     identity, cwd = environment.identity(config.env_prefix), call.cwd
-    label = f"identity:{identity}" if identity else ""
+    if identity:
+        label = f"identity:{identity}"
+    else:
+        label = ""
     return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", environment.file_root(config.env_prefix))
 
 
-def join(config, call, store, coordinator=None, driver=None):
-    """``(Session, LockReader)`` of a session that `store` (None where there is none) does not know; else both None.
+def join(
+    config: "RuntimeConfig",
+    call: "ToolCall",
+    store: "Any",
+    coordinator: "list[str] | None" = None,
+    driver: "Any" = None,
+) -> "tuple[Session | None, LockReader | None]":
+    """Return ``(Session, LockReader)`` of a session that `store` (may be None) does not know; else both None.
 
-    It is registered in passing. Where that fails or takes too long it is checked all the same: unknown to the store,
-    it holds nothing there.
+    It is registered in passing. If that fails or takes too long it is checked all the same: unknown to the store, it
+    has no locks there.
     """
     from swarm_hook_core import scratch
     from swarm_hook_core.coordinator import chosen_command
@@ -48,8 +65,8 @@ def join(config, call, store, coordinator=None, driver=None):
     return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
 
 
-def is_elsewhere(config, session_id: str) -> bool:
-    """Whether the store may be one that only the coordinator's command can reach."""
+def is_elsewhere(config: "RuntimeConfig", session_id: str) -> bool:
+    """Return True if the store may be one that only the coordinator's command can reach."""
     from swarm_hook_core import scratch
     from swarm_hook_core.coordinator import chosen_command
 

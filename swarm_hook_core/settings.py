@@ -1,11 +1,11 @@
-"""What a person has set for hooks: ``config.json`` in this user's configuration folder, and what overrides it.
+"""A person's settings for hooks: ``config.json`` in this user's configuration folder, and variables that override it.
 
     {"auto": "keep", "fail": "open", "uvx": "on", "strict": true, "kernel": true,
      "checkouts": {"/srv/project": {"auto": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
 
-What is wrong in the file, or no word for a variable, is left out, and recorded once as a fault.
+Mistakes in the file, and unknown words in a variable, are left out, and recorded once as a fault.
 """
 
 import os
@@ -13,43 +13,49 @@ import os
 from swarm_hook_core.environment import ON, first_set
 from swarm_hook_core.state import config_path, read_private, state_dir
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
-# The settings that are one of some words. The levels are as `traces` has them, which asks here.
+# The settings that are one of some words. `traces` has the same levels, and asks here.
 WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED), "uvx": ("on", "off")}
 DEFAULTS = {"auto": "keep", "fail": OPEN, "uvx": "on", "strict": False, "kernel": False}
 SWITCHES = ("strict", "kernel")  # those that are on or off
 
 
 class Config:
-    """The settings in the file at `path`, as far as they can be read; `faults` says what cannot, a line each.
+    """The settings in the file at `path`, as far as they can be read.
 
-    `there`: whether there is such a file. `writers`: see Writer. `user`: which of DEFAULTS the user has set, and to
-    what; `checkouts`: the same for what is in a folder, by the folder's real path.
+    there      True if the file exists
+    faults     a line for each mistake in it
+    user       the user's own choices among DEFAULTS; `checkouts` the same for a folder, by its real path
+    writers    see Writer
     """
 
     __slots__ = ("path", "there", "user", "checkouts", "writers", "faults")
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
         self.there = False
-        self.user: dict = {}
-        self.checkouts: dict = {}
-        self.writers: list = []
-        self.faults: list = []
+        self.user: dict[str, Any] = {}
+        self.checkouts: dict[str, Any] = {}
+        self.writers: list[Any] = []
+        self.faults: list[Any] = []
 
 
 class Setting:
-    """What is in force somewhere: its `value`, and whose word that is.
+    """The value in force somewhere, and its source.
 
     source  the name of the variable; ``checkout``, ``user`` (both in the file) or ``default``
-    folder  the folder that the file names, where it is a ``checkout``'s
+    folder  the folder that the file names, for a ``checkout``
     """
 
     __slots__ = ("value", "source", "folder")
 
-    def __init__(self, value, source, folder=""):
+    def __init__(self, value: "Any", source: "Any", folder: str = ""):
         self.value = value
         self.source = source
         self.folder = folder
@@ -58,14 +64,14 @@ class Setting:
 class Writer:
     """A tool that writes files: whole tool names that match `tool` (``*`` and ``?``).
 
-    paths    where in its input the paths are: ``target``, ``pages[].path``; none of them: it writes nothing
-    command  the argument that holds shell text, empty for none; `folder`: the one that says where it runs
+    paths    places of the paths in its input: ``target``, ``pages[].path``; empty: it writes nothing
+    command  the argument that holds shell text; may be empty; `folder`: the argument with the folder it runs in
     unless   argument -> value: a call with one of these writes nothing
     """
 
     __slots__ = ("tool", "paths", "command", "folder", "unless")
 
-    def __init__(self, tool, paths=(), command="", folder="", unless=None):
+    def __init__(self, tool: "Any", paths: "Any" = (), command: str = "", folder: str = "", unless: "Any" = None):
         self.tool = tool
         self.paths = paths
         self.command = command
@@ -74,33 +80,35 @@ class Writer:
 
 
 def auto(prefix: str, folder: str) -> Setting:
-    """The level at which sessions in `folder` meet what others have changed: see ``traces``."""
+    """Return the level of protection for uncommitted changes in `folder` (``traces``)."""
     return _word("auto", prefix, folder)
 
 
 def fail(prefix: str, folder: str) -> Setting:
-    """Whether a write in `folder` that could not be checked goes ahead (OPEN) or is denied (CLOSED)."""
+    """Return the fate of an unchecked write in `folder`: it goes ahead (OPEN) or is denied (CLOSED)."""
     return _word("fail", prefix, folder)
 
 
 def uvx(prefix: str, folder: str) -> Setting:
-    """Whether uv may fetch the coordinator for a plugin without one (``own_release``)."""
+    """Return the setting by which uv may fetch the coordinator for a plugin without one (``own_release``)."""
     return _word("uvx", prefix, folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:
-    """Whether what is only possible is denied: ``SWARM_<PFX>_STRICT``, ``SWARM_STRICT``, then the file."""
+    """Return True if possible writes are denied too: ``SWARM_<PFX>_STRICT``, ``SWARM_STRICT``, then the file."""
     return _switch("strict", prefix, folder)
 
 
 def kernel(prefix: str, folder: str = "") -> bool:
-    """Whether the kernel is to hold locked files while a command runs that nobody can read (``kernel``): likewise."""
+    """Return True if the kernel is to hold locked files while an unreadable command runs (``kernel``): likewise."""
     return _switch("kernel", prefix, folder)
 
 
 def _switch(name: str, prefix: str, folder: str) -> bool:
     value = first_set(*variables(name, prefix))
-    return value.lower() in ON if value else in_file(name, folder).value
+    if value:
+        return value.lower() in ON
+    return bool(in_file(name, folder).value)
 
 
 def _word(name: str, prefix: str, folder: str) -> Setting:
@@ -115,15 +123,18 @@ def _word(name: str, prefix: str, folder: str) -> Setting:
     return in_file(name, folder)
 
 
-def variables(name: str, prefix: str) -> list:
-    """The variables that say what setting `name` is, the first that is set before the others and before the file."""
+def variables(name: str, prefix: str) -> "list[Any]":
+    """Return the variables for setting `name`; the first one that is set wins, also over the file."""
     return [f"SWARM_{prefix}_{name.upper()}"] * bool(prefix) + [f"SWARM_{name.upper()}"]
 
 
 def in_file(name: str, folder: str) -> Setting:
-    """What the file says of setting `name` in `folder`, whatever variables say."""
+    """Return the file's value of setting `name` in `folder`, without the variables."""
     config = current()
-    checkout = _checkout_over(config.checkouts, folder) if config.checkouts and folder else ""
+    if config.checkouts and folder:
+        checkout = _checkout_over(config.checkouts, folder)
+    else:
+        checkout = ""
     if checkout and name in config.checkouts[checkout]:
         return Setting(config.checkouts[checkout][name], "checkout", checkout)
     if name in config.user:
@@ -132,12 +143,12 @@ def in_file(name: str, folder: str) -> Setting:
 
 
 def without(name: str, folder: str) -> str:
-    """What the file would say of setting `name` in `folder`, or with no folder for the user, were it not set there."""
+    """Return the file's value of setting `name` without its entry for `folder`, or with no folder for the user."""
     return str(current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name])
 
 
-def _checkout_over(checkouts: dict, folder: str) -> str:
-    """The nearest folder at or above `folder` that is one of `checkouts`, up to its git root; empty for none."""
+def _checkout_over(checkouts: "dict[str, Any]", folder: str) -> str:
+    """Return the nearest of `checkouts` at or above `folder`, up to its git root; may be empty."""
     try:
         probe = os.path.realpath(folder)
     except ValueError:
@@ -169,7 +180,7 @@ def read(path: str) -> Config:
     return found
 
 
-_last: tuple = (None, None)
+_last: "tuple[Any, ...]" = (None, None)
 
 
 def current() -> Config:
@@ -178,7 +189,7 @@ def current() -> Config:
     path = config_path()
     try:
         state = os.stat(path)
-        mark: tuple = (path, state.st_mtime_ns, state.st_size, state.st_ino)
+        mark: tuple[Any, ...] = (path, state.st_mtime_ns, state.st_size, state.st_ino)
     except (OSError, ValueError):
         mark = (path,)
     if _last[0] != mark:
@@ -186,10 +197,11 @@ def current() -> Config:
         faults = _last[1].faults
         if faults:
             _record_once(f"{path}: {'; '.join(faults)}", " ".join(map(str, mark)), "config-fault")
-    return _last[1]
+    config: Config = _last[1]
+    return config
 
 
-def _take(found: Config, settings: dict) -> None:
+def _take(found: Config, settings: "dict[str, Any]") -> None:
     found.user = _choices(settings, "", ("checkouts", "writers"), found.faults)
     checkouts = settings.get("checkouts", {})
     if not isinstance(checkouts, dict):
@@ -216,8 +228,8 @@ def _take(found: Config, settings: dict) -> None:
             found.faults.append(f"writer {number}: {error}")
 
 
-def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
-    """Those of DEFAULTS that are in `given` and can be taken; `others`: what else may be in it."""
+def _choices(given: "dict[str, Any]", where: str, others: "tuple[Any, ...]", faults: "list[Any]") -> "dict[str, Any]":
+    """Return the valid choices among DEFAULTS in `given`. `others`: further keys that are allowed."""
     taken = {}
     for name, value in given.items():
         if name in WORDS:
@@ -235,7 +247,7 @@ def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
     return taken
 
 
-def _writer(entry) -> Writer:
+def _writer(entry: "Any") -> Writer:
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     unknown = [name for name in entry if name not in ("tool", "paths", "command", "folder", "unless")]
@@ -266,7 +278,7 @@ def _record_once(fault: str, state: str, name: str) -> None:
     try:
         if read_private(told, 32768).decode("utf-8", "surrogateescape") == state[:8192]:
             return
-    except OSError:
+    except OSError:  # nothing was told yet
         pass
     try:
         write_private(told, state[:8192])

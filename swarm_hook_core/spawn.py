@@ -3,15 +3,19 @@
 import os
 import time
 
-LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; what talks more than this is not answering
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; a program with more output is no answer
 
 
 class Result:
-    """How a command ended. `code` is None where it could not be started or ran out of time."""
+    """The end of a command. `code` is None if it could not be started or ran out of time."""
 
     __slots__ = ("code", "stdout", "stderr")
 
-    def __init__(self, code, stdout="", stderr=""):
+    def __init__(self, code: "Any", stdout: str = "", stderr: str = ""):
         self.code = code
         self.stdout = stdout
         self.stderr = stderr
@@ -52,13 +56,13 @@ def run(
     finally:
         for handle in (in_read, out_write, err_write):
             os.close(handle)
-    received: dict = {out_read: [], err_read: []}
+    received: dict[int, list[bytes]] = {out_read: [], err_read: []}
     poll = select.poll()
-    for handle in received:
-        poll.register(handle, select.POLLIN | select.POLLHUP)
+    for pipe in received:
+        poll.register(pipe, select.POLLIN | select.POLLHUP)
     to_give = memoryview(stdin.encode("utf-8", "surrogateescape"))
     if in_write is not None:
-        os.set_blocking(in_write, False)  # what does not read must not keep us
+        os.set_blocking(in_write, False)  # a program that does not read must not block us
         poll.register(in_write, select.POLLOUT)
     open_pipes, size = set(received), 0
     end = time.monotonic() + seconds
@@ -86,7 +90,7 @@ def run(
         if handle is not None:
             os.close(handle)
     if (code is None or open_pipes) and not leave_running:
-        _kill_group(pid)  # also what a wrapper that has ended left behind, holding our pipe
+        _kill_group(pid)  # also children of a wrapper that has ended, which hold our pipe
     text = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
     if code is None:
         return Result(None, text[0], text[1] or f"no answer within {seconds:g} s")
@@ -113,18 +117,18 @@ def start_detached(argv: list[str]) -> None:
         os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setpgroup=0)
 
 
-def _give(handle: int, data):
-    """Write some of `data`; what is left of it, nothing where nobody reads any more."""
+def _give(handle: int, data: "Any") -> "Any":
+    """Write some of `data` and return the rest; empty once the reader is gone."""
     try:
         return data[os.write(handle, data) :]
-    except BlockingIOError:
+    except BlockingIOError:  # the pipe is full
         return data
-    except OSError:
+    except OSError:  # the reader is gone
         return data[:0]
 
 
-def _reap(pid: int, end: float):
-    """Exit code of `pid`, waited for until `end` (monotonic), else None."""
+def _reap(pid: int, end: float) -> "int | None":
+    """Return the exit code of `pid`, waited for until `end` (monotonic), else None."""
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -138,7 +142,7 @@ def _kill_group(pid: int) -> None:
     try:
         os.killpg(pid, 9)
         os.waitpid(pid, 0)
-    except OSError:
+    except OSError:  # it has ended already
         return
 
 
@@ -149,6 +153,6 @@ def _run_portably(argv: list[str], seconds: float, stdin: str, environment: dict
         done = subprocess.run(
             argv, input=stdin, env=environment, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace"
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, subprocess.TimeoutExpired) as error:  # not started, or too slow
         return Result(None, stderr=str(error))
     return Result(done.returncode, done.stdout, done.stderr)

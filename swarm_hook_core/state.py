@@ -1,4 +1,4 @@
-"""Where this user's state and settings live, and the small private files of the state.
+"""The places of this user's state and settings, and the small private files of the state.
 
 The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and its like, restated here because hooks and the
 doctor have the standard library only; tests hold them together. Everything is created with mode 0700.
@@ -21,15 +21,22 @@ def config_dir() -> str:
     return user_folder("SWARM_CONFIG_DIR", "XDG_CONFIG_HOME", "~/.config")
 
 
+def data_dir() -> str:
+    """The folder of what `swarm-mcp install` hands to clients. On Windows the name of its author is left out."""
+    if os.name == "nt":
+        return os.path.dirname(user_folder("", "XDG_DATA_HOME", "~/.local/share"))
+    return user_folder("", "XDG_DATA_HOME", "~/.local/share")
+
+
 def config_path() -> str:
     """The file of a person's settings (``settings``). It need not exist."""
     return os.path.join(config_dir(), "config.json")
 
 
 def user_folder(override: str, base_variable: str, base: str) -> str:
-    """Our folder of one kind: as the variable `override` (empty for none) says, else in the platform's place for it.
+    """Return our folder of one kind: the value of the variable `override` (may be empty), else the platform's place.
 
-    On Linux that is the folder in `base_variable`, where it is absolute, else `base`.
+    On Linux that is the folder in `base_variable`, if it is absolute, else `base`.
     """
     chosen = absolute_setting(override)
     if chosen:
@@ -46,7 +53,7 @@ def user_folder(override: str, base_variable: str, base: str) -> str:
 
 
 def watched_dir() -> str:
-    """Where calls that are being watched have their records (``watching.records``): there only while some are."""
+    """Return the folder of records of watched calls (``watching.records``). It exists only while there are some."""
     return os.path.join(state_dir(), "watched")
 
 
@@ -56,42 +63,42 @@ def edited_dir() -> str:
 
 
 def acting_dir() -> str:
-    """Return the folder of what holders of locks do themselves while files are being compared."""
+    """Return the folder of the marks that holders leave of their own writes while files are being compared."""
     return os.path.join(state_dir(), "acting")
 
 
 def is_watching() -> bool:
-    """Whether any call is being watched, or locked files around an edit."""
+    """Return True if a call is being watched, or locked files around an edit."""
     return os.path.isdir(watched_dir()) or os.path.isdir(edited_dir())
 
 
 def awaited_dir() -> str:
-    """Where sessions are named the end of whose calls others await (``traces.endings``): there only while some are."""
+    """Return the folder of sessions with calls that others wait for (``traces.endings``). It exists only meanwhile."""
     return os.path.join(state_dir(), "awaited")
 
 
 def is_awaited() -> bool:
-    """Whether anybody awaits the end of a call. Costs one look at the disk."""
+    """Return True if a session waits for the end of a call. Costs one look at the disk."""
     return os.path.isdir(awaited_dir())
 
 
 def claims_dir() -> str:
-    """Where the files are by which writes claim files for a turn (``traces.claims``): there once somebody has."""
+    """Return the folder of files by which writes claim files for a turn (``traces.claims``)."""
     return os.path.join(state_dir(), "claims")
 
 
 def has_claims() -> bool:
-    """Whether anybody has ever claimed a file here. Costs one look at the disk."""
+    """Return True if there has ever been a claim here. Costs one look at the disk."""
     return os.path.isdir(claims_dir())
 
 
 def has_plans(session_id: str = "") -> bool:
-    """Whether the kernel is to hold anything for calls of this session (of any, where none is named): one look."""
+    """Return True if the kernel holds files for calls of this session (empty for any session). Costs one look."""
     return os.path.isdir(os.path.join(state_dir(), "kernel", name_of(session_id) if session_id else ""))
 
 
 def is_in_team() -> bool:
-    """Whether any clone on this machine shares its locks with a team. Costs one look at the disk."""
+    """Return True if a clone on this machine shares its locks with a team. Costs one look at the disk."""
     return os.path.isdir(os.path.join(state_dir(), "team", "clones"))
 
 
@@ -101,14 +108,16 @@ def store_path() -> str:
 
 
 def local_store() -> str:
-    """The path of the coordinator's database file, empty where there is none. Raises OSError as `refuse_link` does."""
+    """Return the path of the coordinator's database file, empty if missing. Raises OSError as `refuse_link` does."""
     path = store_path()
     refuse_link(path)
-    return path if os.path.isfile(path) else ""
+    if os.path.isfile(path):
+        return path
+    return ""
 
 
 def refuse_link(path: str) -> None:
-    """Raise OSError where a symbolic link is in the place of the store: it may lead into anybody's file.
+    """Raise OSError if the store is a symbolic link: it may lead into any file.
 
     A link on the way there, such as a folder's, is a person's own arrangement.
     """
@@ -117,48 +126,10 @@ def refuse_link(path: str) -> None:
         raise OSError(f"{path} is a symbolic link, which is not followed; if it is yours, set SWARM_DB_PATH to {real}")
 
 
-# How names and texts look that may concern what protects sessions from each other (``protected``).
-_SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.json", "_marketplaces.json",
-             "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip
-_WORDS = ("swarm-mcp", "swarm_mcp", "swarm-locks", ".swarm", "swarm.db", "swarm@", "SWARM_", "swarm-hooks", "hookspath",
-          "hooksPath", ".git/hooks", ".git/config", *_SETTINGS)  # fmt: skip
-_REMOVING = ("rm ", "mv ", "delete", "rmtree", "rm\t", "rename", "remove", "unlink")
-_PLACES = ("~", "HOME", ".local", ".config", ".claude", ".codex", "XDG_")
-
-
-def may_protect(path: str) -> bool:
-    """Whether absolute `path`, without links, may be one of the files that protect sessions from each other."""
-    if "swarm" in path or "/.git/" in path or path.endswith(_SETTINGS):
-        return True
-    return any(path.startswith(os.path.realpath(place)) for place in _chosen_places())
-
-
-def speaks_of_protection(text: str) -> bool:
-    """Whether a command's text may concern them. That costs a few looks through the text."""
-    if any(word in text for word in _WORDS):
-        return True
-    if any(word in text for word in _REMOVING) and (any(place in text for place in _PLACES) or _names_home(text)):
-        return True
-    return any(os.path.basename(place) in text for place in _chosen_places())
-
-
-def _names_home(text: str) -> bool:
-    """Return True if `text` has the home folder's path, and no ordinary name behind it: checkouts lie below it, too."""
-    home = os.path.expanduser("~").rstrip("/")
-    rests = text.split(home)[1:] if home else ()
-    return any(not (rest[:1] == "/" and rest[1:2].isalnum()) for rest in rests)
-
-
-def _chosen_places() -> list:
-    """Our folders and files whose names need not say that they are ours, as settings have chosen them."""
-    return [path for path in map(absolute_setting, ("SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_DB_PATH")) if path]
-
-
 def absolute_setting(variable: str) -> str:
-    """The path in an environment variable; empty where it is not set.
+    """Return the path in an environment variable; empty if it is not set.
 
-    A relative one counts from the home folder: hooks run in many folders, which must all mean the same, and
-    none of which is ours to write into.
+    A relative path counts from the home folder. Hooks run in many folders, and must all mean the same place.
     """
     value = os.environ.get(variable, "").strip()
     if not value or os.path.isabs(value):
@@ -177,10 +148,10 @@ def name_of(word: str) -> str:
 
 
 def mark_of(path: str, like: str = "") -> str:
-    """What is another text once the file at `path` has changed; of the store, as in `like`, once it is another file."""
+    """Return a text that changes with the file at `path`; with `like` from a store, only once it is another file."""
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError:  # missing
         return "-"
     if like.startswith("@"):
         return f"@{found.st_dev}:{found.st_ino}"
@@ -188,10 +159,10 @@ def mark_of(path: str, like: str = "") -> str:
 
 
 def make_private(folder: str) -> None:
-    """Create `folder` and what is missing above it, closed to other users.
+    """Create `folder` and the missing folders above it, closed to other users.
 
-    A folder that is there already is closed too where its name says it is ours: a setting may point
-    at any folder. Raises OSError, also where somebody else owns it.
+    An existing folder is closed too if its name says it is ours: a setting may point at any folder. Raises OSError,
+    also for a folder of another user.
     """
     parent = os.path.dirname(folder)
     if parent and not os.path.isdir(parent):
@@ -234,11 +205,14 @@ _LINK, _NO_READER = 40 if sys.platform == "linux" else 62, 6  # ELOOP; ENXIO, of
 
 
 def open_private(path: str, flags: int, follows: bool = False) -> int:
-    """Open an ordinary file of ours, which is made for this user alone. Never waits, not even for a pipe's other end.
+    """Open an ordinary file of ours, made for this user alone. Never waits, not even for a pipe's other end.
 
     `follows`: a person may have put a symbolic link there. Raises NotOrdinary for anything but a plain file.
     """
-    unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0) if follows else _UNBLOCKED
+    if follows:
+        unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0)
+    else:
+        unblocked = _UNBLOCKED
     try:
         handle = os.open(path, flags | unblocked, 0o600)
     except IsADirectoryError as error:
@@ -270,18 +244,20 @@ def read_private(path: str, limit: int, follows: bool = False) -> bytes:
 
 
 def read_all(handle: int, limit: int) -> bytes:
-    """Return what is left in an open file, at most `limit` bytes. One call to the system may give less."""
+    """Return the rest of an open file, at most `limit` bytes. One call to the system may give less."""
     parts = []
     while limit > 0 and (part := os.read(handle, min(limit, 1 << 20))):
         parts.append(part)
         limit -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return b"".join(parts)
 
 
 def clear_place(path: str) -> None:
-    """Remove an empty folder, a link or a pipe that is in the place of a file of ours. Raises OSError.
+    """Remove an empty folder, a link or a pipe in the place of a file of ours. Raises OSError.
 
-    None of them holds anything. An ordinary file stays, and so does a folder with something in it.
+    All of these are empty. An ordinary file stays, and so does a folder with something in it.
     """
     kind = os.lstat(path).st_mode & 0o170000
     if kind == 0o040000:

@@ -8,12 +8,18 @@ for a call that may pass.
 from swarm_hook_core import repeated_denials
 from swarm_hook_core.labels import token
 
-SECONDS = 300  # in which denials of one file are counted together
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import Peers, Session
+
+SECONDS = 300  # seconds in which denials of one file are counted together
 MANY, PERSON = 3, 10  # denials: of a storm, and where a person has to hear of it
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
 
-def weigh(denial, session, call, peers, now: float) -> None:
+def weigh(denial: "Denial", session: "Session", call: "ToolCall", peers: "Peers", now: float) -> None:
     """Count a `denial` of `call`: set its `times` and `is_news`, and its reason where it is of a storm."""
     if denial.loss is not None:
         weigh_loss(denial, session, call, now)
@@ -36,12 +42,13 @@ def weigh(denial, session, call, peers, now: float) -> None:
     repeated_denials.note(peers.own_id, held.instance_id, *held.names, **more)
 
 
-def weigh_loss(denial, session, call, now: float) -> None:
+def weigh_loss(denial: "Denial", session: "Session", call: "ToolCall", now: float) -> None:
     """Count a `denial` of `call` for its ``loss``: set its `times`, unless they are known, and its `is_news`."""
     loss, own_id = denial.loss, session.instance_id
     if not own_id:
-        denial.is_news = False  # nobody whose refusal could be recorded
+        denial.is_news = False  # there is no session to record it for
         return
+    assert loss is not None
     whose = own_id, loss.held.instance_id, denial.path
     denial.times = denial.times or repeated_denials.lately(*whose, now - SECONDS, call.id)[0] + 1
     denial.is_news = not repeated_denials.is_recorded(*whose, now - NOTED_SECONDS)
@@ -51,15 +58,16 @@ def weigh_loss(denial, session, call, now: float) -> None:
     repeated_denials.note(own_id, loss.held.instance_id, key_of(denial.path), **more)
 
 
-def _words(denial, session, tool: str, span: float, waiting: int, now: float) -> str:
-    """What the model is told instead of the whole reason, which it has read: how often, who, until when, what now.
+def _words(denial: "Denial", session: "Session", tool: str, span: float, waiting: int, now: float) -> str:
+    """Return the shorter reason for a model that has read the whole one: count, holder, end, way out.
 
-    `waiting`: how many wait for the file already.
+    `waiting`: the number of sessions that wait for the file already.
     """
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration, holder, joining, until
 
     held, times = denial.held, denial.times
+    assert held is not None
     who, _why, _ask = holder(held, token(session.label, "identity"), session.instance_id)
     said = (
         f"swarm lock blocked {tool} for {named(denial.path)}: denied {times} times within {duration(max(span, 1))},"

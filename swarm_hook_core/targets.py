@@ -1,14 +1,20 @@
-"""Which files a tool call would write."""
+"""The files that a tool call names."""
 
 import os
 
 from swarm_hook_core.config import SHELL_TOOLS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+
 PATCH_MARKER = "*** Begin Patch"
 
 
-def shell_text(tool: str, tool_input) -> str:
-    """The shell text that this call runs, empty where it runs none."""
+def shell_text(tool: str, tool_input: object) -> str:
+    """Return the shell text that this call runs, empty if it runs no shell."""
     if tool not in SHELL_TOOLS:
         return ""
     command = _command_in(tool_input)
@@ -16,11 +22,15 @@ def shell_text(tool: str, tool_input) -> str:
         import shlex
 
         # argv of a shell that is given its text, as older clients have it
-        return command[2] if len(command) == 3 and command[1] in ("-c", "-lc") else shlex.join(command)
-    return command if isinstance(command, str) else ""
+        if len(command) == 3 and command[1] in ("-c", "-lc"):
+            return str(command[2])
+        return shlex.join(command)
+    if isinstance(command, str):
+        return command
+    return ""
 
 
-def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str]]:
+def write_targets(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str]]:
     """``(folder, path as spelled)`` of every file this call would write, in order.
 
     Raises ValueError where the call is one of the runtime's write tools but its paths cannot be
@@ -34,10 +44,12 @@ def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, st
     from swarm_hook_core.patch import patch_paths
 
     folder, text = _patch_of_codex(command, cwd)
-    return [(folder, path) for path in patch_paths(text)] if text else []
+    if text:
+        return [(folder, path) for path in patch_paths(text)]
+    return []
 
 
-def changes(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str, str]]:
+def changes(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str, str]]:
     """``(folder, path as spelled, how)`` of the same files, in order; `how`: see ``change``.
 
     Raises ValueError as `write_targets` does.
@@ -47,7 +59,10 @@ def changes(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str, str
             return [(cwd, path, how) for path, how in config.extract_changes(tool_input)]
         from swarm_hook_core.change import EDIT, REPLACE
 
-        how = REPLACE if tool in config.replaces else EDIT
+        if tool in config.replaces:
+            how = REPLACE
+        else:
+            how = EDIT
         return [(cwd, path, how) for path in config.extract_paths(tool_input)]
     command = shell_text(tool, tool_input)
     if PATCH_MARKER not in command:
@@ -55,29 +70,31 @@ def changes(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str, str
     from swarm_hook_core.patch import patch_changes
 
     folder, text = _patch_of_codex(command, cwd)
-    return [(folder, path, how) for path, how in patch_changes(text)] if text else []
+    if text:
+        return [(folder, path, how) for path, how in patch_changes(text)]
+    return []
 
 
-def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
+def absolute_paths(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[str]:
     """The same as absolute paths without repeats; empty also where the input cannot be read."""
     try:
         targets = write_targets(config, tool, tool_input, cwd)
-    except ValueError:
+    except ValueError:  # the rule about locks raises it
         return []
     return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in targets))
 
 
-def _command_in(tool_input):
-    """What a shell tool is to run, text or argv, wherever clients put it."""
+def _command_in(tool_input: object) -> "Any":
+    """Return the command of a shell tool, text or argv, from any place that a client puts it in."""
     if isinstance(tool_input, dict):
         return tool_input.get("command", tool_input.get("cmd"))
     return tool_input
 
 
 def _patch_of_codex(command: str, cwd: str) -> tuple[str, str]:
-    """``(folder, text)`` of the patch that Codex's shell tool applies itself, without a shell; empty where it is none.
+    """Return ``(folder, text)`` of the patch that Codex's shell tool applies itself, without a shell; empty for others.
 
-    All else that a command writes, ``shell`` finds.
+    ``shell`` finds all other writes of a command.
     """
     from swarm_hook_core.patch import codex_patch
 

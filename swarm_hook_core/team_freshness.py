@@ -1,7 +1,8 @@
-"""Whether what is known here of a team's locks is fresh, in work trees that have joined one.
+"""Freshness of a team's locks here, in work trees that have joined one.
 
-The team agent writes down until when it is: as long as the server waits for this machine before it lets a grant on
-another one count. Once that is over, somebody may hold what nobody here knows of. Loaded only where a clone has joined.
+The team agent writes down until when its knowledge is fresh: as long as the server waits for this machine before it
+lets a grant on another machine count. After that, there may be locks that are unknown here. Loaded only if a clone has
+joined.
 """
 
 import os
@@ -10,61 +11,36 @@ from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
-KEPT_SECONDS = 86400  # of what sessions were told
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.check import Writes
+    from swarm_hook_core.hooks import ToolCall
+
+KEPT_SECONDS = 86400  # of the marks for told sessions
 
 
 class Stale:
-    """A work tree of which the locks on other machines are not known any more.
+    """A work tree without fresh knowledge of the locks on other machines.
 
     top         its folder, links resolved
-    repository  what the team calls it
-    said_at     Unix seconds: when the server was last heard of, None for never
+    repository  the team's name of it
+    said_at     Unix seconds of the server's last answer, None for never
     mark        tells this time without news from another one
     """
 
     __slots__ = ("top", "repository", "said_at", "mark")
 
-    def __init__(self, top, repository, said_at, mark):
+    def __init__(self, top: str, repository: "Any", said_at: object, mark: str):
         self.top = top
         self.repository = repository
         self.said_at = said_at
         self.mark = mark
 
 
-def judge(core, call, effects, rows, verdict, now: float) -> None:
-    """Add to the `verdict` on a call that no lock denies what comes of its writing in a Stale tree.
-
-    That is a word, once a time without news, or where `strict` is on a denial. `effects`: as ``opaque_calls`` has them,
-    where somebody has looked. `rows`: as of `stale_trees`, read before the locks were looked at; what has become fresh
-    in between may have brought locks that nobody has looked at.
-    """
-    try:
-        stale = stale_trees(rows)
-        if stale and effects is None and call.tool not in core.config.write_tools:
-            from swarm_hook_core.opaque_calls import effects_of
-
-            effects = effects_of(call)
-        one = concern(stale, core.config, call, effects) if stale else None
-    except Exception as error:
-        from swarm_hook_core import fail_closed, faults
-
-        core.record_fault("team", error)
-        fail_closed.demand(core.config, call, f"what is known of the team's locks: {faults.describe(error)}")
-        return
-    if one is None:
-        return
-    from swarm_hook_core.settings import strict
-
-    if strict(core.config.env_prefix, call.folder):
-        from swarm_hook_core.decision import Denial
-
-        verdict.denial = Denial("", None, words(call.client_tool, one, now, True), certain=False)
-    elif core.is_asked or is_news(call, one):
-        verdict.notice = "\n".join(filter(None, (verdict.notice, words(call.client_tool, one, now, False))))
-
-
-def stale_trees(rows) -> list:
-    """The Stale work trees on this machine, of the `rows` of ``LockReader.team_trees``. Nearly always none."""
+def stale_trees(rows: "Any") -> "list[Any]":
+    """Return the Stale work trees on this machine among `rows` of ``LockReader.team_trees``. Nearly always empty."""
     if not rows:
         return []
     here = clock.boot(host_id())
@@ -75,21 +51,17 @@ def stale_trees(rows) -> list:
     ]
 
 
-def concern(stale: list, config, call, effects):
-    """The first Stale tree that a call may write in, None for none.
-
-    `effects`: of a call that does not say which files it writes, None where it writes nothing.
-    """
-    if call.tool in config.write_tools:
-        from swarm_hook_core.targets import absolute_paths
-
-        places = absolute_paths(config, call.tool, call.input, call.folder)
+def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
+    """Return the first of these trees that a call may write in, or None."""
+    call, effects = writes.call, writes.effects
+    if writes.has_names:
+        places = writes.paths
     elif effects is None or not (effects.size or effects.runs):
         return None
     else:
         places = [os.path.join(write.folder or call.folder, write.path) for write in effects.writes]
         places += [tree.root for tree in effects.trees] + [git.folder for git in effects.git]
-        # What a command does not name it writes where it runs, as far as anybody can tell.
+        # Writes that a command does not name count for the folder it runs in.
         places += [guess.folder or call.folder for guess in effects.guesses] + [call.folder] * effects.runs
     for place in dict.fromkeys(places):
         real = os.path.realpath(place) + os.sep
@@ -99,12 +71,15 @@ def concern(stale: list, config, call, effects):
     return None
 
 
-def words(tool: str, one, now: float, is_denied: bool) -> str:
-    """What a model is told of a call in a Stale tree: that it goes ahead, or that it `is_denied`."""
+def words(tool: str, one: "Any", now: float, is_denied: bool) -> str:
+    """Return the words for the model about a call in a Stale tree: it goes ahead, or it `is_denied`."""
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration
 
-    since = f"for {duration(now - one.said_at)}" if isinstance(one.said_at, (int, float)) else "since it has joined"
+    if isinstance(one.said_at, (int, float)):
+        since = f"for {duration(now - one.said_at)}"
+    else:
+        since = "since it has joined"
     said = (
         f"swarm: this machine has not heard from the server of {named(one.repository)} {since}: what sessions on other"
         " machines have locked since then is not known here."
@@ -120,17 +95,14 @@ def words(tool: str, one, now: float, is_denied: bool) -> str:
     )
 
 
-def is_news(call, one) -> bool:
-    """Whether the session, or its agent, that makes a call has not been told of this time without news yet.
-
-    From now on it has.
-    """
+def is_news(call: "ToolCall", one: "Any") -> bool:
+    """Return True, once, if the session or agent of a call has not been told of this time without news."""
     folder = os.path.join(state_dir(), "team", "told")
     path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))
     try:
         if read_private(path, 1024).decode() == one.mark:
             return False
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # nothing was told yet
         pass
     try:
         _forget_old(folder)
@@ -145,7 +117,7 @@ def _forget_old(folder: str) -> None:
 
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError:  # nothing was told yet
         return
     for name in names:
         path = os.path.join(folder, name)

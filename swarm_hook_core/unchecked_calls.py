@@ -6,14 +6,24 @@ Loaded only when a check has failed.
 import os
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def beside_locks(config, call, error: BaseException, driver=None):
-    """The Verdict on a call whose check ended in `error`: it says so, and locked files are watched.
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.lookup import Held, Session
 
-    None where nobody holds a lock in its reach, or where that cannot be told either.
+
+def beside_locks(
+    config: "RuntimeConfig", call: "ToolCall", error: BaseException, driver: "Any" = None
+) -> "Verdict | None":
+    """Return the Verdict on a call after its check ended in `error`: it says so, and locked files are watched.
+
+    None if no other session has a lock in its reach, or that is not known either.
     """
     from swarm_hook_core import faults
-    from swarm_hook_core.decision import Verdict
+    from swarm_hook_core.hooks import Verdict
 
     try:
         session, locks = _locks_in_reach(config, call, driver)
@@ -31,8 +41,8 @@ def beside_locks(config, call, error: BaseException, driver=None):
     return Verdict(None, words, locks, failed=True)
 
 
-def _locks_in_reach(config, call, driver):
-    """The session, and what others hold around its folder or by name in the call."""
+def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Any, list[Held]]":
+    """Return the session, and the locks of others around its folder or by name in the call."""
     from swarm_hook_core import sessions
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.lookup import Peers
@@ -57,7 +67,7 @@ def _locks_in_reach(config, call, driver):
     return session, list({(held.file, held.instance_id, held.agent): held for held in found}.values())
 
 
-def _words(session, locks: list, why: str) -> str:
+def _words(session: "Session", locks: "list[Any]", why: str) -> str:
     from swarm_hook_core.labels import token
     from swarm_hook_core.shell.collision import named
 

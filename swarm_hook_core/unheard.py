@@ -1,10 +1,8 @@
-"""Words to a model at an event whose answer its client drops: kept for the session, and told at the next that it hears.
+"""Words to a model at an event with an answer that its client drops: kept for the session's next event.
 
-    <state>/unheard/<runtime>.<session>[.<agent>]   what there is to tell the session, or its subagent
+    <state>/unheard/<runtime>.<session>[.<agent>]   the words for the session, or its subagent
 
-The folder is there only while somebody has words.
-
-A hook that finds no folder has nothing to do.
+The folder exists only while there are such words. A hook that finds no folder has nothing to do.
 """
 
 import os
@@ -12,13 +10,18 @@ import time
 
 from swarm_hook_core.state import make_private, name_of, open_private, read_private, state_dir, write_all
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+
 LONGEST = 20_000  # characters that a session is told at once, the newest
 LARGEST = 4 << 20  # bytes that are read for that
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 
-def keep(config, event, words: str) -> None:
-    """Keep `words` for the session, or the subagent, of an event, behind what waits already. Raises OSError."""
+def keep(config: "RuntimeConfig", event: "SessionEvent", words: str) -> None:
+    """Keep `words` for the session, or the subagent, of an event, behind earlier words. Raises OSError."""
     folder = _folder()
     make_private(folder)
     _prune(folder, time.time() - DROPPED_SECONDS)
@@ -29,8 +32,8 @@ def keep(config, event, words: str) -> None:
         os.close(handle)
 
 
-def take(config, event) -> str:
-    """Return what waits for whom an event is of, nearly always nothing: it counts as told."""
+def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
+    """Return the kept words for the session or subagent of an event, nearly always empty. They count as told."""
     if not os.path.isdir(_folder()):
         return ""
     path, words = _path(config, event), ""
@@ -49,17 +52,17 @@ def _folder() -> str:
     return os.path.join(state_dir(), "unheard")
 
 
-def _path(config, event) -> str:
+def _path(config: "RuntimeConfig", event: "SessionEvent") -> str:
     whose = f"{config.runtime_name}.{name_of(event.session_id)}"
     return os.path.join(_folder(), f"{whose}.{name_of(event.agent)}" if event.agent else whose)
 
 
 def _prune(folder: str, before: float) -> None:
-    """Remove what nobody has asked for since `before`."""
+    """Remove words that were not fetched since `before`."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         try:
             if os.stat(path).st_mtime < before:
                 os.remove(path)
-        except OSError:
+        except OSError:  # another hook has removed it
             continue

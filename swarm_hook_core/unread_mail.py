@@ -8,68 +8,87 @@ import os
 
 from swarm_hook_core import scratch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent
+    from swarm_hook_core.lookup import LockReader, Session
+
 MOST = 50  # messages that are looked at for one line
 SENDERS = 3  # that are named
 EXCERPT = 240  # characters of the first message
-SYSTEM = "system"  # the sender of what swarm itself says
+SYSTEM = "system"  # the sender of swarm's own messages
 
 
-def is_due(config, event, instance_id: str, newest: int) -> bool:
-    """Tell whether the message `newest` has not been told to the session `instance_id`; a subagent is told nothing."""
+def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, newest: int) -> bool:
+    """Return True if the message `newest` was not told to the session `instance_id`; subagents are told nothing."""
     if _is_of_subagent(event):
         return False
     try:
         with open(_path(config, event.session_id), encoding="utf-8") as file:
             return newest > _told_in(file.read(512), instance_id)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # nothing was told yet
         return True
 
 
-def take(config, event, reader, session) -> str:
-    """Return the line about what `session` has not been told of its mail, empty for nothing; it counts as told.
+def take(config: "RuntimeConfig", event: "SessionEvent", reader: "LockReader", session: "Session") -> str:
+    """Return the line about unread mail that `session` has not been told, may be empty. It counts as told.
 
-    `reader`: the store's LockReader. Raises OSError where the session's folder cannot be written: then nothing is told,
-    lest each hook told the same.
+    `reader`: the store's LockReader. Raises OSError if the session's folder cannot be written: then nothing is told,
+    because each hook would repeat it.
     """
     newest = reader.newest_mail(session.instance_id)
     if not newest or not is_due(config, event, session.instance_id, newest):
         return ""
     known = _advance(_path(config, event.session_id), session.instance_id, newest)
     rows = reader.unread_mail(session.instance_id, known, MOST)
-    return line(rows, session.label) if rows else ""
+    if rows:
+        return line(rows, session.label)
+    return ""
 
 
-def line(rows, label: str) -> str:
+def line(rows: "Any", label: str) -> str:
     """Return one line about unread messages, ``(sender, its label or None, text)`` each, the oldest first.
 
-    `label` is the one of the session that is told.
+    `label` is the one of the reading session.
     """
     from swarm_hook_core.untrusted_text import quoted
 
-    counts: dict = {}
+    counts: dict[str, Any] = {}
     for sender, sender_label, _text in rows:
         name = _name(sender, sender_label, label)
         counts[name] = counts.get(name, 0) + 1
-    number = f"{MOST} or more" if len(rows) == MOST else str(len(rows))
+    if len(rows) == MOST:
+        number = f"{MOST} or more"
+    else:
+        number = str(len(rows))
     names = [name if len(counts) == 1 else f"{many} from {name}" for name, many in list(counts.items())[:SENDERS]]
-    more = f" and {len(counts) - SENDERS} more senders" if len(counts) > SENDERS else ""
+    if len(counts) > SENDERS:
+        more = f" and {len(counts) - SENDERS} more senders"
+    else:
+        more = ""
     whose = f"{'from ' if len(counts) == 1 else ''}{', '.join(names)}{more}"
     first = quoted(rows[0][2] if isinstance(rows[0][2], str) else "", EXCERPT)
-    which = "It says" if len(rows) == 1 else f"The first, from {_name(rows[0][0], rows[0][1], label)}, says"
+    if len(rows) == 1:
+        which = "It says"
+    else:
+        which = f"The first, from {_name(rows[0][0], rows[0][1], label)}, says"
     return (
         f"swarm: {number} unread message{'' if len(rows) == 1 else 's'} for you, {whose}. {which}: {first}. To read"
         f" {'it' if len(rows) == 1 else 'them'} whole, call poll_messages, or run `swarm-mcp bootstrap`."
     )
 
 
-def _is_of_subagent(event) -> bool:
+def _is_of_subagent(event: "SessionEvent") -> bool:
     from swarm_hook_core.lookup import SOME_AGENT
 
     return event.agent not in ("", SOME_AGENT)
 
 
-def _name(sender: str, sender_label, label: str) -> str:
-    """What the session with `label` reads of whoever sent a message."""
+def _name(sender: str, sender_label: "str | None", label: str) -> str:
+    """Return the name of a message's sender for the session with `label`."""
     from swarm_hook_core.labels import same_circle, token
     from swarm_hook_core.naming import UNNAMED, holder_name
 
@@ -82,18 +101,20 @@ def _name(sender: str, sender_label, label: str) -> str:
     return holder_name(sender_label, sender)
 
 
-def _path(config, session_id: str) -> str:
+def _path(config: "RuntimeConfig", session_id: str) -> str:
     return os.path.join(scratch.folder_of(config, session_id), scratch.MAIL)
 
 
 def _told_in(text: str, instance_id: str) -> int:
     """Return the newest message that was told, as the file says; 0 where it is about another instance, or torn."""
     whose, _, number = text.strip().partition(" ")
-    return int(number) if whose == instance_id and number.isdigit() else 0
+    if whose == instance_id and number.isdigit():
+        return int(number)
+    return 0
 
 
 def _advance(path: str, instance_id: str, newest: int) -> int:
-    """Write down that all up to `newest` is told; return what was before. Of two hooks at once one tells it."""
+    """Note that all messages up to `newest` are told; return the number before. Of two hooks, one tells them."""
     from swarm_hook_core.state import open_in_private, write_all
 
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)

@@ -4,9 +4,10 @@ Whoever can write into the store, or name a file, chooses them. Shown, they are 
 and stand in quotes wherever they could be taken for words of ours.
 """
 
-from swarm_hook_core.labels import LONGEST as LABEL
+from swarm_hook_core import labels
 
-NOTE = 200  # characters of a note, a reason or a title that are shown
+LABEL = labels.LONGEST  # characters
+NOTE = 200  # of a note, a reason or a title that are shown
 NAME = 1000  # of the path of a file
 COMMAND = 500  # of a command line
 TEXT = 4000  # of a message
@@ -77,7 +78,9 @@ def _in_quotes(text: str, longest: int) -> str:
 
 
 def _ended(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    if len(text) <= longest:
+        return text
+    return text[: longest - 1] + "…"
 
 
 def _escaped(c: str) -> str:
@@ -88,4 +91,6 @@ def _escaped(c: str) -> str:
         return _NAMED[c]
     if code < 0x100:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"

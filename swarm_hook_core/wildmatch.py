@@ -1,32 +1,28 @@
-"""Patterns of paths as git writes them (gitignore(5)): whether one covers a path, and whether two could cover the same.
+"""Patterns of paths as git writes them (gitignore(5)): does one cover a path, and could two cover the same path?
 
-``*`` and ``?`` stand for anything but a slash, ``[a-z]`` and ``[!a-z]`` for one letter, ``**`` between slashes for
-any number of folders; a pattern without a slash but at its end counts at every depth. A pattern covers the paths
-that it fits; one that ends in a slash, all that is in the folders it fits. Negated ones (``!x``) are not patterns here.
-
-Letters are ranges of code points, so that two patterns can be compared letter by letter.
+``*`` and ``?`` match anything but a slash, ``[a-z]`` and ``[!a-z]`` one letter, ``**`` between slashes any number of
+folders; a pattern without a slash but at its end counts at every depth. A pattern covers the paths it matches; one that
+ends in a slash covers everything in the folders it matches. Negated patterns (``!x``) are not allowed here.
 """
 
+from __future__ import annotations
+
+from swarm_hook_core.wildcards import LONGEST_NAME, MAGIC, STAR, matches_plainly, name_items
+from swarm_hook_core.wildcards import PatternUnreadable as PatternUnreadable
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    Segments = Sequence[Any]  # as `parsed` returns them
+
 LONGEST = 512  # characters: comparing two patterns takes as many steps as their lengths multiplied
-MAGIC = "*?["
-LONGEST_NAME = 255  # characters: no file system has longer names, and none is compared with wildcards
-_CLASSES = {
-    "alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x01\x1f\x7f\x7f", "digit": "09", "graph": "!~",
-    "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
-}  # fmt: skip
-_LAST = 0x10FFFF
-_SLASH = ord("/")
-_ANY = ((1, _SLASH - 1), (_SLASH + 1, _LAST))
-_STAR = None  # in a segment: any number of letters
 DEEP = None  # between segments: any number of them
 
 
-class PatternUnreadable(ValueError):
-    """Not a pattern; the message says why, in a few words."""
-
-
 def is_pattern(text: str) -> bool:
-    """Whether `text` has any of the letters that make a path a pattern."""
+    """Return True if `text` has any of the letters that make a path a pattern."""
     return any(letter in text for letter in MAGIC)
 
 
@@ -43,18 +39,22 @@ def literal_prefix(pattern: str) -> str:
     return "/".join(plain)
 
 
-def parsed(pattern: str, fold: bool = False) -> list:
-    """What `covers` and `overlap` take. With `fold` letter case does not count. Raises PatternUnreadable.
+def parsed(pattern: str, fold: bool = False) -> list[Any]:
+    """Return the pattern for `covers` and `overlap`. With `fold` letter case does not count. Raises PatternUnreadable.
 
-    A list of segments: `DEEP`, a name, or a list of what stands for one letter (ranges) and `_STAR`.
+    A list of segments: `DEEP`, a name, or a list of letters (as ranges) and `STAR`.
     """
     if len(pattern) > LONGEST:
         raise PatternUnreadable(f"longer than {LONGEST} characters")
-    text = folded(pattern) if fold else pattern
+    text = pattern
+    if fold:
+        text = folded(pattern)
     if not text.strip("/") or text.startswith("!") or "\0" in text:
         raise PatternUnreadable("names nothing" if not text.strip("/") else "is not one that covers files")
     anchored = "/" in text.rstrip("/")
-    segments: list = [] if anchored else [DEEP]
+    segments: list[Any] = []
+    if not anchored:
+        segments = [DEEP]
     for part in text.strip("/").split("/"):
         if part in ("", "."):
             continue
@@ -68,10 +68,18 @@ def parsed(pattern: str, fold: bool = False) -> list:
     if not segments or segments == [DEEP] and text.strip("/.") == "":
         raise PatternUnreadable("names nothing")
     if text.endswith("/"):  # folders: of `src/**/` those in src
-        segments += [[_STAR], DEEP] if segments[-1] is DEEP else [DEEP]
+        if segments[-1] is DEEP:
+            segments.append([STAR])
+        segments.append(DEEP)
     if segments[-1] is DEEP:
-        segments.append([_STAR])  # `src/**` and `src/` are what is in src, not src
+        segments.append([STAR])  # `src/**` and `src/` mean the files in src, not src itself
     return segments
+
+
+def _segment(name: str, fold: bool) -> Any:
+    if is_pattern(name) or "\\" in name:
+        return name_items(name, fold)
+    return name
 
 
 def folded(text: str) -> str:
@@ -83,14 +91,16 @@ def folded(text: str) -> str:
     return normalize("NFC", text).casefold()
 
 
-def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
+def of_path(path: str, fold: bool = False, deep: bool = False) -> list[Any]:
     """A path as a pattern; with `deep` that and all that is or may be under it."""
-    text = folded(path) if fold else path
-    return [part for part in text.split("/") if part] + ([DEEP] if deep else [])
+    text = path
+    if fold:
+        text = folded(path)
+    return [part for part in text.split("/") if part] + [DEEP] * deep
 
 
-def covers(segments, path: str) -> bool:
-    """Whether a parsed pattern covers relative `path`."""
+def covers(segments: Segments, path: str) -> bool:
+    """Return True if a parsed pattern covers relative `path`."""
     parts = [part for part in path.split("/") if part]
     last = segments[-1]
     if not parts or (last is not DEEP and not _fits(last, parts[-1])):
@@ -103,13 +113,13 @@ def covers(segments, path: str) -> bool:
     return len(segments) in places
 
 
-def beginning(segments) -> set:
-    """Where in a parsed pattern one is before the first name of a path; for `step`."""
+def beginning(segments: Segments) -> set[int]:
+    """Return the places in a parsed pattern before the first name of a path, for `step`."""
     return _through(segments, (0,))
 
 
-def step(segments, places, name: str) -> set:
-    """Where one is after one more name of the path: covered where ``len(segments)`` is among it, lost where empty."""
+def step(segments: Segments, places: Iterable[int], name: str) -> set[int]:
+    """Return the places after one more name of the path: covered if ``len(segments)`` is among them, lost if empty."""
     after = set()
     for place in places:
         if place < len(segments):
@@ -117,16 +127,18 @@ def step(segments, places, name: str) -> set:
                 after.add(place)
             elif _fits(segments[place], name):
                 after.add(place + 1)
-    return _through(segments, after) if after else after
+    if after:
+        return _through(segments, after)
+    return after
 
 
-def overlap(left, right) -> bool:
-    """Whether there could be a path that both parsed patterns cover."""
-    return _meet(left, right, DEEP, _segments_meet)
+def overlap(left: Segments, right: Segments) -> bool:
+    """Return True if some path could be covered by both parsed patterns."""
+    return _meet(left, right, _segments_meet)
 
 
-def _through(segments, places) -> set:
-    """These places, and those after the deep parts there, which may be empty."""
+def _through(segments: Segments, places: Iterable[int]) -> set[int]:
+    """Return these places, and those after the deep parts there, since a deep part may be empty."""
     found = set()
     for place in places:
         found.add(place)
@@ -136,168 +148,58 @@ def _through(segments, places) -> set:
     return found
 
 
-def _segment(text: str, fold: bool):
-    if not is_pattern(text) and "\\" not in text:
-        return text
-    found: list = []
-    at = 0
-    while at < len(text):
-        letter = text[at]
-        at += 1
-        if letter == "*":
-            if not found or found[-1] is not _STAR:
-                found.append(_STAR)
-        elif letter == "?":
-            found.append(_ANY)
-        elif letter == "[":
-            ranges, at = _class(text, at, fold)
-            found.append(ranges)
-        else:
-            if letter == "\\":
-                if at == len(text):
-                    raise PatternUnreadable("ends in a backslash")
-                letter = text[at]
-                at += 1
-            found.append(((ord(letter), ord(letter)),))
-    return found
-
-
-def _class(text: str, at: int, fold: bool):
-    """The ranges of the class whose ``[`` stands before `at`, and where it ends."""
-    negated = text[at : at + 1] in ("!", "^")
-    at += negated
-    ranges: list = []
-    first = True
-    while at < len(text) and (first or text[at] != "]"):
-        first = False
-        if text.startswith("[:", at) and ":]" in text[at:]:
-            name, _, _ = text[at + 2 :].partition(":]")
-            if name not in _CLASSES:
-                raise PatternUnreadable(f"has the unknown class [:{name}:]")
-            # git takes letters of either case for these where case does not count.
-            bounds = _CLASSES["lower" if fold and name == "upper" else name]
-            ranges += [(ord(bounds[i]), ord(bounds[i + 1])) for i in range(0, len(bounds), 2)]
-            at += len(name) + 4
-            continue
-        low, at = _letter(text, at)
-        high = low
-        if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in ("", "]"):
-            high, at = _letter(text, at + 1)
-        if low <= high:
-            ranges.append((ord(low), ord(high)))
-    if at >= len(text):
-        raise PatternUnreadable("has a [ that is not closed")
-    ranges = _tidy(ranges)
-    return (_complement(ranges) if negated else _intersection(ranges, _ANY)), at + 1
-
-
-def _letter(text: str, at: int):
-    if text[at] == "\\" and at + 1 < len(text):
-        return text[at + 1], at + 2
-    return text[at], at + 1
-
-
-def _tidy(ranges) -> list:
-    found: list = []
-    for low, high in sorted(ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return found
-
-
-def _complement(ranges) -> tuple:
-    found, low = [], 1
-    for first, last in _tidy([*ranges, (_SLASH, _SLASH)]):
-        if first > low:
-            found.append((low, first - 1))
-        low = last + 1
-    return tuple(found + ([(low, _LAST)] if low <= _LAST else []))
-
-
-def _intersection(left, right) -> tuple:
-    return tuple((max(a[0], b[0]), min(a[1], b[1])) for a in left for b in right if max(a[0], b[0]) <= min(a[1], b[1]))
-
-
-def _fits(segment, text: str) -> bool:
-    """Whether a segment stands for `text`: one star is gone back to at most, as in every wildcard matcher."""
+def _fits(segment: Any, text: str) -> bool:
+    """Return True if a segment matches the name `text`."""
     if segment.__class__ is str:
-        return segment == text
+        return bool(segment == text)
     if len(text) > LONGEST_NAME:
-        return segment == [_STAR]
-    at = place = 0
-    star, mark = -1, 0
-    count, length = len(segment), len(text)
-    while at < length:
-        ranges = segment[place] if place < count else ()
-        if ranges is _STAR:
-            star, mark = place, at
-            place += 1
-        elif _has(ranges, ord(text[at])):
-            place += 1
-            at += 1
-        elif star >= 0:
-            mark += 1
-            at, place = mark, star + 1
-        else:
-            return False
-    return all(part is _STAR for part in segment[place:])
+        return bool(segment == [STAR])
+    return matches_plainly(text, segment)
 
 
-def _has(ranges, code: int) -> bool:
-    for low, high in ranges:  # noqa: SIM110 - the innermost loop of all; a generator takes twice as long
-        if low <= code <= high:
-            return True
-    return False
-
-
-def _segments_meet(left, right) -> bool:
+def _segments_meet(left: Any, right: Any) -> bool:
     if left.__class__ is str:
-        return left == right if right.__class__ is str else _fits(right, left)
+        return _fits(right, left)
     if right.__class__ is str:
         return _fits(left, right)
-    return _meet(left, right, _STAR, _have_common)
+    return _meet(left, right, _have_common)
 
 
-def _have_common(left, right) -> bool:
+def _have_common(left: Any, right: Any) -> bool:
     return any(a[0] <= b[1] and b[0] <= a[1] for a in left for b in right)
 
 
-def _meet(left, right, many, single) -> bool:
-    """Whether two sequences can stand for the same: `many` in them is any number of parts, `single` compares two."""
+def _meet(left: Sequence[Any], right: Sequence[Any], single: Callable[[Any, Any], bool]) -> bool:
+    """Return True if two sequences can match the same: None in them is any number of parts, `single` compares two."""
     begin, i, j = 0, len(left), len(right)
-    # What is before the first `many`, and after the last, has just one counterpart: mostly that settles it.
-    while begin < i and begin < j and left[begin] is not many and right[begin] is not many:
+    # The parts before the first None, and after the last, have one counterpart each: mostly that settles it.
+    while begin < i and begin < j and left[begin] is not None and right[begin] is not None:
         if not single(left[begin], right[begin]):
             return False
         begin += 1
-    while i > begin and j > begin and left[i - 1] is not many and right[j - 1] is not many:
+    while i > begin and j > begin and left[i - 1] is not None and right[j - 1] is not None:
         if not single(left[i - 1], right[j - 1]):
             return False
         i, j = i - 1, j - 1
-    return _found_way(left[begin:i], right[begin:j], many, single)
+    return _found_way(left[begin:i], right[begin:j], single)
 
 
-def _found_way(left, right, many, single) -> bool:
+def _found_way(left: Sequence[Any], right: Sequence[Any], single: Callable[[Any, Any], bool]) -> bool:
     seen = {(0, 0)}
     pending = [(0, 0)]
     while pending:
         i, j = pending.pop()
-        if i == len(left) and j == len(right):
+        has_left, has_right = i < len(left), j < len(right)
+        if not has_left and not has_right:
             return True
+        many_left = has_left and left[i] is None
+        many_right = has_right and right[j] is None
         steps = []
-        a = left[i] if i < len(left) else ...
-        b = right[j] if j < len(right) else ...
-        if a is many:
+        if many_left or (many_right and has_left):
             steps.append((i + 1, j))
-            if b is not ... and b is not many:
-                steps.append((i, j + 1))
-        if b is many:
+        if many_right or (many_left and has_right):
             steps.append((i, j + 1))
-            if a is not ... and a is not many:
-                steps.append((i + 1, j))
-        if a is not many and b is not many and a is not ... and b is not ... and single(a, b):
+        if not steps and has_left and has_right and single(left[i], right[j]):
             steps.append((i + 1, j + 1))
         for step in steps:
             if step not in seen:

@@ -1,32 +1,57 @@
-"""The words in which a model is told what somebody else holds: who, why, since and until when, what to do now."""
+"""Words for a model about another session's lock: holder, note, since, until, and the way out."""
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import AUTO
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Held
+
 
 def reason(
-    tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False,
+    tool: str, path: str, held: "Held", viewer_identity: str, now: float, by: str = "", within: bool = False,
     own_id: str = "", waiting: int = 0,
 ) -> str:  # fmt: skip
-    """Why the call was refused, for the model that reads it: who, why, since and until when, what now.
+    """Return the reason for a denial: holder, note, since, until, and the way out.
 
-    `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`; `own_id`: the
-    session that is refused, which may be one whose other agent holds. A holder of another identity stays unnamed and
-    its note unsaid; that it holds is never hidden. `waiting`: how many wait for it already.
+    by       the part of a longer command that would write
+    within   True if the lock is on a folder over `path`
+    own_id   the denied session; the holder may be another agent of it
+    waiting  the number of sessions that wait for the lock already
+
+    A holder of another identity stays unnamed, and so does its note. That it holds the lock is never hidden.
     """
     who, why, ask = holder(held, viewer_identity, own_id)
-    age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
+    if held.since:
+        age = f"locked {duration(now - held.since)} ago"
+    else:
+        age = "locked some time ago"
     from swarm_hook_core.untrusted_text import command, named
 
-    through = f" (in the locked folder {named(held.file)})" if within else ""
+    if within:
+        through = f" (in the locked folder {named(held.file)})"
+    else:
+        through = ""
     if held.pattern:
         through = f" (one of the locked {named(held.file)})"
     if held.elsewhere:
-        what = "folder" if within else "file"
+        if within:
+            what = "folder"
+        else:
+            what = "file"
         through += f" (the same {what} of another work tree, {named(held.elsewhere)}, is locked for all work trees)"
-    still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-    which = f" ({command(by)})" if by and not tool.endswith(by) else ""
-    without = "leave it out of the command, " if which else ""
+    if held.mode == "shared":
+        still = ", who reads it and keeps it still"
+    else:
+        still = ""
+    if by and not tool.endswith(by):
+        which = f" ({command(by)})"
+    else:
+        which = ""
+    if which:
+        without = "leave it out of the command, "
+    else:
+        without = ""
     return (
         f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still}"
         f" ({why}{age}, {until(held, now)})."
@@ -36,7 +61,7 @@ def reason(
 
 
 def way_past_hooks(name: str) -> str:
-    """What to do in the place of a call during which `name` puts unstaged changes aside."""
+    """Return the advice for a call during which `name` puts unstaged changes aside."""
     from swarm_hook_core.untrusted_text import cut
 
     return (
@@ -48,13 +73,16 @@ def way_past_hooks(name: str) -> str:
 
 
 def joining(waiting: int) -> str:
-    """How to get what somebody else holds, by waiting behind as many as are `waiting` for it."""
-    line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it" if waiting else "wait in line for it"
+    """Return the advice to wait for a lock, behind as many sessions as are `waiting` for it."""
+    if waiting:
+        line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it"
+    else:
+        line = "wait in line for it"
     return f"{line} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
 
 
-def until(held, now: float) -> str:
-    """How long a lock holds, in words."""
+def until(held: "Held", now: float) -> str:
+    """Return the end of a lock, in words."""
     words = "until it is released or that session ends"
     if held.mode == AUTO:
         words = "until its turn ends, at most 10 min after its last write to it"
@@ -62,22 +90,25 @@ def until(held, now: float) -> str:
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 
-        words = f"lapses in {duration(left(held.lease, host_id(), now))} unless renewed"
+        words = f"lapses in {duration(left(held.lease, host_id(), now) or 0.0)} unless renewed"
     if isinstance(held.expected_end, (int, float)):
         away = held.expected_end - now
         words += f", expected to end in {duration(away)}" if away > 0 else f", expected to end {duration(-away)} ago"
     return words
 
 
-def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
-    """Who holds, ``note: ...; `` or nothing, and whom to ask, as far as this identity may know."""
+def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
+    """Return the holder, ``note: ...; `` or nothing, and the address for questions, as this identity may know them."""
     is_own = bool(own_id) and held.instance_id == own_id
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
     from swarm_hook_core import untrusted_text
     from swarm_hook_core.naming import agent_name, holder_name
 
-    why = f"note: {untrusted_text.quoted(held.note)}; " if held.note.strip() else ""
+    if held.note.strip():
+        why = f"note: {untrusted_text.quoted(held.note)}; "
+    else:
+        why = ""
     if is_own:
         return f"another agent of your session ({agent_name(held.agent)})", why, "leave it to that agent"
     who = holder_name(held.label, held.instance_id)
@@ -96,5 +127,7 @@ def duration(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long ago something was, for people: ``now``, ``4 min ago``."""
-    return f"{duration(seconds)} ago" if seconds >= 1 else "now"
+    """Return the time since something, for people: ``now``, ``4 min ago``."""
+    if seconds >= 1:
+        return f"{duration(seconds)} ago"
+    return "now"

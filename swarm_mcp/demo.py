@@ -23,6 +23,10 @@ from swarm_mcp.runtimes.installed import ROOT_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -45,7 +49,7 @@ SHELL_TRIES = (
 class PlayedSession:
     """One agent session: its client process and the hooks that process runs."""
 
-    def __init__(self, name: str, session_id: str, folder: Path, plugin: Path, environment: dict):
+    def __init__(self, name: str, session_id: str, folder: Path, plugin: Path, environment: dict[str, Any]):
         self.runtime, self.session_id, self.folder = name, session_id, folder
         tree = json.loads((plugin / f"integrations/{name}/hooks.json").read_text(encoding="utf-8"))
         self._commands = {event: groups[0]["hooks"][0]["command"] for event, groups in tree["hooks"].items()}
@@ -58,21 +62,23 @@ class PlayedSession:
         self._orders, self._answers = self._client.stdin, self._client.stdout
 
     def start(self) -> str:
-        """Tell the hooks that the session begins; what the model is told."""
+        """Tell the hooks that the session begins. Returns the text for the model."""
         told = {"session_id": self.session_id, "cwd": str(self.folder), "source": "startup"}
         return str(self._hook({**told, "hook_event_name": "SessionStart"}).get("additionalContext", ""))
 
-    def _ask(self, payload: dict) -> str:
+    def _ask(self, payload: dict[str, Any]) -> str:
         """Why the check refuses the call in `payload`; empty where it may go ahead."""
         return str(self._hook(payload).get("permissionDecisionReason", ""))
 
-    def _hook(self, payload: dict) -> dict:
-        """Run the hook of the payload's event; what it said to the client, an empty dict for nothing."""
+    def _hook(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Run the hook of the payload's event. Returns its answer to the client, or an empty dict."""
         order = {"command": self._commands[payload["hook_event_name"]], "payload": payload}
         self._orders.write(json.dumps(order) + "\n")
         self._orders.flush()
         answer = json.loads(self._answers.readline())
-        return json.loads(answer["out"])["hookSpecificOutput"] if answer["out"].strip() else {}
+        if answer["out"].strip():
+            return dict(json.loads(answer["out"])["hookSpecificOutput"])
+        return {}
 
     def write(self, name: str, text: str) -> str:
         """Write a file as this session's tool would; why it was refused, empty where it was written."""
@@ -104,9 +110,9 @@ class PlayedSession:
 
 
 def play(say: Callable[[str], None], note: Callable[[str], None]) -> bool:
-    """Play the scene, telling it through `say(line)`; whether everything went as it must.
+    """Play the scene and tell it through `say(line)`. Returns True if every step went as it must.
 
-    `note(doing)` is told what takes a moment, while it does.
+    `note(doing)` announces a step that takes a moment.
     """
     note("writing the plugin")
     with tempfile.TemporaryDirectory(prefix="swarm-demo-") as name:
@@ -128,7 +134,14 @@ def play(say: Callable[[str], None], note: Callable[[str], None]) -> bool:
             second.kill()
 
 
-def _scene(say, note, root: Path, first: PlayedSession, second: PlayedSession, database: Path) -> bool:
+def _scene(
+    say: Callable[[str], None],
+    note: Callable[[str], None],
+    root: Path,
+    first: PlayedSession,
+    second: PlayedSession,
+    database: Path,
+) -> bool:
     ok = True
 
     def short(text: str) -> str:
@@ -182,14 +195,17 @@ def _scene(say, note, root: Path, first: PlayedSession, second: PlayedSession, d
 
 
 def _wait_in_line(first: PlayedSession, second: PlayedSession, database: Path) -> tuple[bool, bool, float]:
-    """Whether `second` was kept from a file of the pattern that `first` locks, and not from another one; and how
-    many seconds after the release a command that waited for the file had it, infinite where it never did."""
+    """Let `second` wait for a file of the pattern that `first` locks.
+
+    Returns three values: `second` was kept from that file; it was let at another file; and the seconds between the
+    release and the lock of a waiting command, infinite if it never came.
+    """
     (first.folder / "migrations").mkdir()
     with Store(str(database)) as store:
         holder, waiter = first.row(store), second.row(store)
         store.locks.acquire_all(holder, request(holder, [PATTERN], as_pattern=True, note="renumbering"))
         denied, other = bool(second.write(ONE, "-- 2\n")), second.write(OTHER, "hello\n") == ""
-        # Played for whoever asks, also in an agent's shell, which could not act as one of these.
+        # The demo may run in an agent's shell, and such a shell could not act as one of these sessions.
         environment = {name: value for name, value in os.environ.items() if name not in SHELL_VARIABLES}
         environment["SWARM_DB_PATH"] = str(database)
         argv = [*coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter.id]

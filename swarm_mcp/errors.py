@@ -1,22 +1,26 @@
-"""Every error that reaches a user as one line.
+"""Errors that reach a user as one line.
 
-    SwarmError               exit 1: the request cannot be carried out; the message says why
-    ├── UsageError           the command line is wrong
-    ├── UnknownInstance      nobody, or more than one session, answers to a reference
-    ├── Refused              the request is well formed, and the rules of the store say no
-    │   ├── LockRefused      somebody else holds the file
-    │   ├── Deadlock         waiting would close a circle of sessions that wait for each other
-    │   ├── PersonOnly       it would weaken the protection of others, and an agent gives the command
-    │   ├── NotConfirmed     a task was not claimed, since the team's server cannot be asked whether it is free
-    │   └── TeamRefused      the team's server says no
-    ├── StoreUnavailable     the database cannot be opened, read or written
-    ├── TeamUnreachable      the team's server cannot be asked now
-    └── ClientFailed         an agent client's own command did not do what was asked
+  SwarmError               exit 1: the request cannot be carried out; the message says why
+  ├── UsageError           the command line is wrong
+  ├── UnknownInstance      no session, or more than one, answers to a reference
+  ├── Refused              the request is well formed, and the rules of the store say no
+  │   ├── LockRefused      another session holds the file
+  │   ├── Deadlock         waiting would close a circle of sessions that wait for each other
+  │   ├── PersonOnly       it would weaken the protection of others, and an agent gives the command
+  │   ├── NotConfirmed     a task was not claimed, since the team's server cannot be asked
+  │   └── TeamRefused      the team's server says no
+  ├── StoreUnavailable     the database cannot be opened, read or written
+  ├── TeamUnreachable      the team's server cannot be asked now
+  └── ClientFailed         an agent client's own command failed
 
-Anything else is a bug: exit 3, with a report in the state folder.
+Any other error is a bug: exit 3, with a report in the state folder.
 """
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class SwarmError(Exception):
@@ -36,13 +40,13 @@ class Refused(SwarmError):
 
     def __init__(self, reason: str, **more: object):
         super().__init__(reason)
-        self.answer: dict = {"error": reason, **more}
+        self.answer: dict[str, Any] = {"error": reason, **more}
 
 
 class LockRefused(Refused):
-    """Somebody else holds the file. `active` describes the lock, in the contract's shape."""
+    """Another session holds the file. `active` describes the lock, in the contract's shape."""
 
-    def __init__(self, active: dict):
+    def __init__(self, active: dict[str, Any]):
         super().__init__("File is already locked", active=active)
         self.active = active
 
@@ -62,11 +66,11 @@ class PersonOnly(Refused):
 
 
 class NotConfirmed(Refused):
-    """A task was not claimed: the team's server cannot be asked whether another machine has it."""
+    """A task was not claimed: the team's server cannot be asked about claims of other machines."""
 
 
 class TeamRefused(Refused):
-    """The team's server says no: not allowed, or asked for what cannot be."""
+    """The team's server says no: the request is not allowed, or impossible."""
 
 
 class StoreUnavailable(SwarmError):
@@ -74,8 +78,8 @@ class StoreUnavailable(SwarmError):
 
 
 class TeamUnreachable(SwarmError):
-    """The team's server cannot be asked now. What was asked may have been done."""
+    """The team's server cannot be asked now. The request may have been carried out."""
 
 
 class ClientFailed(SwarmError):
-    """An agent client's own command did not do what was asked."""
+    """An agent client's own command failed."""

@@ -1,4 +1,4 @@
-"""Folders and files as sessions name them: scope, roots, and which file a word means."""
+"""Folders and files as sessions name them: the scope, the roots, and the file that a word means."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from swarm_mcp.domain.session import Session
 
 
 def here() -> str:
-    """This process's folder; where that has been deleted, what it was called."""
+    """Return this process's folder, or its former path if it has been deleted."""
     try:
         return os.getcwd()
-    except OSError:
+    except OSError:  # it has been deleted
         return os.environ.get("PWD", "").strip() or os.sep
 
 
@@ -20,12 +20,16 @@ def clean(path: str, base: str = "") -> str:
     """`path` absolute and normalised, links left alone, relative to `base` or this process's folder."""
     text = os.path.expanduser(path.strip())
     joined = os.path.normpath(text if os.path.isabs(text) else os.path.join(base or here(), text))
-    return joined[1:] if joined.startswith("//") and os.name == "posix" else joined
+    if joined.startswith("//") and os.name == "posix":
+        return joined[1:]
+    return joined
 
 
 def scope_of(directory: str, explicit: str = "") -> str:
     """The scope of work in `directory`: the `explicit` one, else the git root above, else itself."""
-    return clean(explicit) if explicit.strip() else git_root(clean(directory))
+    if explicit.strip():
+        return clean(explicit)
+    return git_root(clean(directory))
 
 
 def current_scope(explicit: str = "") -> str:
@@ -47,16 +51,21 @@ def file_of(instance: Session, path: str) -> str:
         return moved
     real = os.path.realpath(absolute)
     elsewhere = translated(real, os.path.realpath(directory), os.path.realpath(root), file_root)
-    return absolute if elsewhere == real else elsewhere
+    if elsewhere == real:
+        return absolute
+    return elsewhere
 
 
 def allowed_roots(identity: str) -> list[str]:
     """Folders that ``SWARM_MCP_<IDENTITY>_ROOTS`` confines an identity to; empty for no fence."""
     word = "".join(c if c.isascii() and c.isalnum() else "_" for c in identity.upper())
-    setting = os.environ.get(f"SWARM_MCP_{word}_ROOTS", "") if identity else ""
+    if identity:
+        setting = os.environ.get(f"SWARM_MCP_{word}_ROOTS", "")
+    else:
+        setting = ""
     return [clean(part) for part in setting.split(os.pathsep) if part.strip()]
 
 
 def inside_any(path: str, folders: list[str]) -> bool:
-    """Whether `path` is one of `folders` or lies under one."""
+    """Return True if `path` is one of `folders` or lies under one."""
     return any(contains(folder, path) for folder in folders)

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from swarm_hook_core.state import user_folder
+from swarm_hook_core.state import data_dir
 from swarm_mcp.plugin_files import plugin_folder
 
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
@@ -55,7 +55,7 @@ def _installed_from() -> str:
 
     try:
         told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, OSError, ValueError, RecursionError):
+    except (PackageNotFoundError, OSError, ValueError, RecursionError):  # installed from the index
         return DISTRIBUTION
     if isinstance(told, dict):
         url = str(told.get("url", ""))
@@ -78,6 +78,6 @@ def marketplace_folder() -> Path:
     """Return the folder that `swarm-mcp install` hands to clients, in this user's data folder. It need not exist."""
     try:
         from platformdirs import user_data_path
-    except Exception:
-        return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"
+    except Exception:  # the library is missing or broken
+        return Path(data_dir()) / "marketplace"
     return user_data_path("swarm-mcp", appauthor=False) / "marketplace"

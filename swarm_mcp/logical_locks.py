@@ -1,4 +1,4 @@
-"""The setting by which every lock on a path holds in all work trees of a clone, as git's configuration of it has it."""
+"""The git setting by which every lock on a path holds in all work trees of a clone."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ GIT_SECONDS = 5.0
 
 
 def logical_of(tree: Tree, name: str = LOGICAL) -> str | None:
-    """Return ``swarm.logical``, or the setting `name`, as the clone's own configuration has it; None: not there."""
+    """Return ``swarm.logical``, or the setting `name`, from the clone's own configuration; None if it is not set."""
     words = ["config", "--file", _config(tree.common), "--no-includes", "--get", name]
     done = git.ask(words, tree.common, GIT_SECONDS)
-    return done.stdout.removesuffix("\n") if done.code == 0 else None
+    if done.code == 0:
+        return str(done.stdout).removesuffix("\n")
+    return None
 
 
 def set_logical(common: str, value: str | None, name: str = LOGICAL) -> None:
-    """Set it, or the setting `name`, in the clone with this common git folder; None takes it out. Raises SwarmError."""
-    words = [name, value] if value is not None else ["--unset", name]
+    """Set `name` in the clone with this common git folder; None removes it. Raises SwarmError."""
+    if value is not None:
+        words = [name, value]
+    else:
+        words = ["--unset", name]
     done = git.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
     if done.code != 0:
         raise SwarmError(f"git config {name}: {done.stderr.strip() or 'failed'}")

@@ -21,7 +21,7 @@ FOREIGN_NAMES = (
     "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
     "CLICOLOR", "CLICOLOR_FORCE",
 )  # fmt: skip
-# A busy machine is no defect: what is slow is measured in tests/bench.
+# A busy machine is no defect: speed is measured in tests/bench.
 settings.register_profile("swarm", deadline=None)
 settings.load_profile("swarm")
 
@@ -56,7 +56,7 @@ sys.addaudithook(_guard_real_home)
 
 
 def pytest_collection_finish() -> None:
-    """Once the tests' own bytecode is found or written, what they compile lies where everybody's does."""
+    """Once the tests' own bytecode is found or written, put the bytecode of their subprocesses into the usual place."""
     sys.pycache_prefix = None
     sys.dont_write_bytecode = True  # hooks that a test imports lie in the checkout
     gc.freeze()  # thousands of tests were collected: no use in looking through them again and again
@@ -76,7 +76,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def home(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path | None:
-    """The private home: state, store and client configuration all lie under it. None in tests/e2e."""
+    """The private home: state, store and client configuration all lie under it. Not in tests/e2e."""
     if "e2e" in request.path.parts:
         return None
     for name in list(os.environ):

@@ -1,19 +1,19 @@
-"""The second layer, on request: while a command runs that nobody can read, the kernel holds what others have locked.
+"""The second layer, on request: the kernel makes locked files read-only while a command runs that cannot be parsed.
 
-    the check     planning    is there anything to hold, and may the command be run so?
-                  reach       which paths those are
-                  plans       what is written down for the shell of the call
-    the shell     enter       is started in its place, and runs the same command with those paths read-only
-                  namespace   the calls to the kernel; seatbelt, what macOS has instead
+    the check     planning    decides if there is anything to hold, and if the command may run so
+                  reach       finds the paths to hold
+                  plans       writes the plan for the call's shell
+    the shell     enter       is started in the shell's place, and runs the same command with those paths read-only
+                  namespace   system calls for Linux; seatbelt: the same on macOS
                   direct      the same for commands that our own harnesses start
-                  upkeep      the process that stays while anything runs in there: locks end, files are replaced
+                  upkeep      a process that stays while anything runs in there: locks end, files are replaced
                   integrations/kernel/git asks the check before a script runs git in there
-    afterwards    refused     what the kernel has refused, in one line for the model
-    a session     planning    its shells are told where to look (Claude Code)
-                  statement   the shell of each call is (Codex)
-                  rules       but of none that a person's rule may let out of the client's own sandbox
-    `doctor`      probe       whether the kernel does it here, and if not why
+    afterwards    refused     one line for the model about refused writes
+    a session     planning    tells its shells where to look for plans (Claude Code)
+                  statement   tells the shell of each call (Codex)
+                  rules       except where a user's rule may let the command out of the client's own sandbox
+    `doctor`      probe       tests if the kernel can do this here, and says why not
 
-What can be told beforehand is denied as ever. Nothing of this is loaded unless a person has switched it on, and costs a
-command nothing but a look for a file while there is nothing to hold.
+Locks that the check can decide beforehand are decided there, as always. Nothing of this is loaded unless the user has
+switched it on. A command costs one look for a file while there is nothing to hold.
 """

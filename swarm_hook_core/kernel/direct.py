@@ -1,4 +1,6 @@
-"""Harnesses of our own: they start a command inside its plan themselves, and no shell has to look for it."""
+"""The second layer for our own harnesses: they start a command inside its plan themselves."""
+
+from __future__ import annotations
 
 import os
 import sys
@@ -7,37 +9,44 @@ from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.kernel import plans
 from swarm_hook_core.kernel.planning import DIRECTLY, kept_out
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def inside(place: str, argv) -> "list[str]":
-    """Return the command line that runs `argv` where what the plan in the file `place` names is read-only."""
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.kernel.plans import Plan
+
+
+def inside(place: str, argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs `argv` with the paths of the plan in the file `place` read-only."""
     enter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "enter.py")
     return [sys.executable, "-E", "-s", "-S", enter, place, *argv]
 
 
-def plan_place(call, config) -> str:
-    """Return the file of a call's plan, which need not be there."""
+def plan_place(call: ToolCall, config: RuntimeConfig) -> str:
+    """Return the path of a call's plan; the file need not exist."""
     from swarm_hook_core.kernel.planning import name_of_call
 
     return os.path.join(plans.folder_of(call.session_id), name_of_call(config, call))
 
 
 def plain_config(runtime: str) -> RuntimeConfig:
-    """Return what is to be known of a session that is no client's, where parts of its commands are checked."""
+    """Return a RuntimeConfig for a session without a client, for checking parts of its commands."""
     name = runtime.upper().replace("-", "_")
     return RuntimeConfig(runtime, name, f"swarm-{runtime}", (), lambda given: [], kernel=DIRECTLY)
 
 
 def keeps_out(command: str, folder: str) -> str:
-    """Return which of its programs does not work in a namespace of this user's, empty for none."""
+    """Return one of the command's programs that fails in a user namespace, or ""."""
     from swarm_hook_core.shell import effects_of
 
     return min(kept_out(effects_of(command, folder).programs), default="")
 
 
-def plan_of_process(whose: "tuple[str, str, str]", folder: str, is_strict: bool, store: str):
-    """Return ``(Plan or None, whether it names all that is held)`` for a process that works in `folder`.
+def plan_of_process(whose: tuple[str, str, str], folder: str, is_strict: bool, store: str) -> tuple[Plan | None, bool]:
+    """Return ``(Plan or None, True if it names all locks)`` for a process that works in `folder`.
 
-    `whose`: the runtime and the id of its session, and that session's row in `store`.
+    `whose`: the session's runtime, its id, and its row in `store`.
     """
     from swarm_hook_core.kernel import reach
     from swarm_hook_core.paths import git_root

@@ -1,29 +1,38 @@
-"""Runs a command with what others have locked read-only: enter.py PLANS SHELL -c TEXT.
+"""Run a command with the files locked by others read-only: enter.py PLANS SHELL -c TEXT.
 
-PLANS is a plan, or a folder of them (``plans``). Started by the shell of a client's command in its own place
-(``plans``), and by our own harnesses. Where there is no plan for the command, or the kernel cannot hold anything, the
-command runs as it is, unless its plan is strict.
+PLANS is a plan, or a folder of plans (``plans``). The shell of a client's command starts this in its own place
+(``plans``), and so do our own harnesses. Without a plan for the command, or if the kernel cannot hold anything, the
+command runs unchanged, unless its plan is strict.
 
-The namespaces are made by a child, which stays in them to keep the mounts in line with the locks (``upkeep``). Only
-once all is held this process joins it: whatever fails before has changed nothing for the command.
+A child makes the namespaces and stays in them, to keep the mounts in line with the locks (``upkeep``). This process
+joins them after all paths are held: an earlier failure changes nothing for the command.
 """
+
+from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # as signal, which takes a millisecond to import
 import os
 import sys
 
-# What Python ignores would stay ignored in the command: it would be told of a closed pipe instead of being ended.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from swarm_hook_core.kernel.plans import Plan
+
+# Python ignores these signals, and the command would inherit that: it would get errors on a closed pipe instead of
+# ending.
 _IGNORED = [_signal.SIGPIPE, _signal.SIGXFSZ]
-REFUSED = 126  # exit status of a command that was not started: what others hold could not be held
+REFUSED = 126  # exit status of a strict command that was not started, as the locks could not be held
 
 
-def main(place: str, command: "list[str]") -> None:
-    """Start `command` in the place of this process. Raises OSError where there is no such program."""
+def main(place: str, command: list[str]) -> None:
+    """Replace this process by `command`. Raises OSError if there is no such program."""
     try:
         from swarm_hook_core.kernel import plans
 
         plan = plans.chosen(place, command[-1])
-    except Exception:  # our own files are being replaced
+    except Exception:  # the installed files are being replaced: run the command unchanged
         plan = None
     if plan is not None:
         if sys.platform == "darwin":
@@ -36,7 +45,7 @@ def main(place: str, command: "list[str]") -> None:
         if why:
             print(f"{plans.NOT_HELD}: {why}", file=sys.stderr)
             if plan.is_strict:
-                print("swarm: it was not started, since nothing uncertain may run here: SWARM_STRICT", file=sys.stderr)
+                print("swarm: it was not started: SWARM_STRICT forbids commands with uncertain writes", file=sys.stderr)
                 os._exit(REFUSED)
         else:
             os.environ["SWARM_KERNEL_HELD"] = f"{plan.runtime} {plan.session} {plan.agent}"
@@ -50,15 +59,16 @@ def main(place: str, command: "list[str]") -> None:
     os.execvp(command[0], command)
 
 
-def client_session(environment) -> str:
-    """What says to a command, in its environment, in which client's session it runs."""
+def client_session(environment: Mapping[str, str]) -> str:
+    """Return the client's session as a command sees it in its environment."""
     return f"{environment.get('CLAUDE_CODE_SESSION_ID', '')}/{environment.get('CODEX_THREAD_ID', '')}"
 
 
-def _entered(plan) -> str:
-    """Enter a namespace in which what `plan` names is read-only; why not, empty where that went well."""
+def _entered(plan: Plan) -> str:
+    """Enter a namespace in which the paths of `plan` are read-only; return "" or the reason of the failure."""
     try:
-        from swarm_hook_core.kernel import namespace  # both processes need it: it takes a fifth of all this to load
+        # loaded before the fork, for both processes: it takes a fifth of the time
+        from swarm_hook_core.kernel import namespace
 
         reading, writing = os.pipe()
         command = os.getpid()
@@ -66,7 +76,7 @@ def _entered(plan) -> str:
         if child == 0:
             try:
                 os.close(reading)
-                # Its own child is nobody's that the shell would meet when it waits.
+                # A grandchild, so that the shell never meets it when it waits for its children.
                 if os.fork() == 0:
                     from swarm_hook_core.kernel import upkeep
 
@@ -77,16 +87,18 @@ def _entered(plan) -> str:
         try:
             os.waitpid(child, 0)
         except ChildProcessError:
-            pass  # whoever started this process ignores the ends of its children, and so does this one
-        said = b"".join(iter(lambda: os.read(reading, 4096), b"")).decode("utf-8", "surrogateescape")
+            pass  # the parent of this process ignores the ends of its children, and this process inherited that
+        report = b"".join(iter(lambda: os.read(reading, 4096), b"")).decode("utf-8", "surrogateescape")
         os.close(reading)
-        word, _, about = said.partition(" ")
+        word, _, about = report.partition(" ")
         if word == "held":
             namespace.join(int(about))
             return ""
-        return "" if word == "nothing" else about or "the process that should hold it has ended"
+        if word == "nothing":
+            return ""
+        return about or "the process that holds the files has ended"
     except Exception as error:
-        return str(error)
+        return str(error)  # the caller prints it
 
 
 if __name__ == "__main__":

@@ -1,15 +1,21 @@
 """A mount namespace of this process's own, in which some paths are read-only (Linux 5.12 and newer).
 
-The system calls are made through ctypes; nothing but the standard library is there in a hook. Sources: unshare(2),
-setns(2), user_namespaces(7), open_tree(2), mount_setattr(2), move_mount(2), umount(2), proc_pid_mountinfo(5).
+The system calls are made through ctypes, as hooks have only the standard library. Sources: unshare(2), setns(2),
+user_namespaces(7), open_tree(2), mount_setattr(2), move_mount(2), umount(2), proc_pid_mountinfo(5).
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
 _RECURSIVE, _SLAVE = 0x4000, 0x80000
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # their numbers are the same on every processor
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on every processor
 _HERE, _NO_LINKS, _SELF, _ALL_BELOW = -100, 0x100, 0x1000, 0x8000  # AT_FDCWD, AT_*
 _CLONE, _CLOSED_BY_EXEC = 1, 0o2000000
 _FROM_ITSELF = 4  # MOVE_MOUNT_F_EMPTY_PATH
@@ -19,13 +25,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter() -> None:
-    """Put this process into a mount namespace; what is mounted outside still arrives in it, and nothing goes back.
+    """Put this process into a new mount namespace. Later mounts outside appear in it, but none of its own outside.
 
-    Root keeps all it is. An ordinary user gets a user namespace as well, with nobody but himself in it. Raises OSError,
-    after which the process may be in neither: who calls this is a process that can be given up.
+    Root keeps all its rights. An ordinary user gets a user namespace too, with only that user in it. Raises OSError;
+    the process may then be in a half-made state and must be given up.
     """
     if _libc.unshare(_NEWNS):
-        if os.geteuid() == 0:  # in a user namespace root would be somebody else to everything that is not its own
+        if os.geteuid() == 0:  # in a user namespace root would lose its rights over other users' files
             raise _error("unshare")
         uid, gid = os.geteuid(), os.getegid()
         if _libc.unshare(_NEWNS | _NEWUSER):
@@ -38,30 +44,31 @@ def enter() -> None:
 
 
 def join(pid: int) -> None:
-    """Put this process into the namespaces of process `pid`, which has entered some of its own. Raises OSError."""
+    """Put this process into the namespaces of process `pid`. Raises OSError."""
     cwd = _folder_name()
-    opened: list = []
+    opened: list[int] = []
     try:
-        # All is opened first: from within the one namespace the other could not be.
+        # Open everything first: from within one namespace the other cannot be reached.
         here = _opened(".", opened)
         root = _opened(f"/proc/{pid}/root", opened)
         places = [(_opened(f"/proc/{pid}/ns/{kind}", opened, os.O_RDONLY), flag) for kind, flag in _kinds(pid)]
         for handle, flag in places:
             if _libc.setns(handle, flag):
                 raise _error("setns")
-        if _mount_of(root) != _mount_of(_opened("/", opened)):  # who has been put into another root is out of it now
+        # setns has left a chroot of this process; enter it again
+        if _mount_of(root) != _mount_of(_opened("/", opened)):
             os.fchdir(root)
             os.chroot(".")
         try:
-            os.chdir(cwd)  # by its name, so that a folder that is held is held for what is in it as well
-        except OSError:  # it has gone, or the user may not go that way
+            os.chdir(cwd)  # by its path, so that a held folder is held in here too
+        except OSError:  # it is gone, or not reachable for this user
             os.fchdir(here)
     finally:
         for handle in opened:
             os.close(handle)
 
 
-def _opened(path: str, opened: list, flags: int = getattr(os, "O_PATH", 0)) -> int:
+def _opened(path: str, opened: list[int], flags: int = getattr(os, "O_PATH", 0)) -> int:
     handle = os.open(path, flags | os.O_CLOEXEC)
     opened.append(handle)
     return handle
@@ -71,23 +78,23 @@ def _folder_name() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return ""
+        return ""  # the folder is gone
 
 
 def _mount_of(handle: int) -> str:
-    """Which mount an open file is on."""
+    """Return the mount id line of an open file."""
     with open(f"/proc/self/fdinfo/{handle}", encoding="utf-8") as file:
         return next((line for line in file if line.startswith("mnt_id:")), "")
 
 
-def _kinds(pid: int):
+def _kinds(pid: int) -> Iterator[tuple[str, int]]:
     if os.stat(f"/proc/{pid}/ns/user").st_ino != os.stat("/proc/self/ns/user").st_ino:
         yield "user", _NEWUSER
     yield "mnt", _NEWNS
 
 
 def hold(path: bytes) -> None:
-    """Make what is at absolute `path`, and below it, read-only in this namespace. Raises OSError."""
+    """Make everything at and below absolute `path` read-only in this namespace. Raises OSError."""
     flags = _CLONE | _CLOSED_BY_EXEC | _ALL_BELOW | _NO_LINKS
     handle = _libc.syscall(_OPEN_TREE, _HERE, path, flags)
     if handle < 0:
@@ -103,13 +110,13 @@ def hold(path: bytes) -> None:
 
 
 def release(path: bytes) -> None:
-    """Take back `hold`, also where files below are open. Raises OSError."""
+    """Undo `hold`, even while files below are open. Raises OSError."""
     if _libc.umount2(path, _DETACH):
         raise _error("umount2", path)
 
 
-def mount_points(mountinfo: bytes) -> "set[bytes]":
-    """The places at which something is mounted, out of what ``/proc/self/mountinfo`` says."""
+def mount_points(mountinfo: bytes) -> set[bytes]:
+    """Return the mount points listed in the text of ``/proc/self/mountinfo``."""
     found = set()
     for line in mountinfo.splitlines():
         place = line.split(b" ")[4]

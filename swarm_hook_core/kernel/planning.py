@@ -1,30 +1,42 @@
-"""Whether the kernel is to hold what others have locked while a call runs, and what that comes to.
+"""The decision if the kernel holds locked files while a call runs, and the plan for that.
 
-Loaded where a shell call cannot be told beforehand and others hold locks in its reach.
+Loaded when a shell call cannot be parsed and others hold locks in its reach.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.kernel import plans
 from swarm_hook_core.kernel.plans import Plan
 
-SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"  # how a client's commands get in: RuntimeConfig.kernel
-# Programs that do not work in a user namespace: it has nobody but the user in it, and no rights over what is outside.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
+    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.shell.model import Effects
+
+# ways into the namespace, by client: RuntimeConfig.kernel
+SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"
+# Programs that fail in a user namespace: it has no other users, and no rights outside.
 BROKEN = frozenset(
     "ssh scp sftp mosh ssh-copy-id sudo sudoedit doas su pkexec runuser newgrp sg chgrp docker podman nerdctl"
     " docker-compose podman-compose buildah tmux screen zellij lsof fuser strace ltrace gdb perf unshare nsenter bwrap"
     " mount umount fusermount fusermount3 flatpak snap crontab at".split()
 )
-# Of git what may go over ssh.
+# git commands that may use ssh
 OVER_SSH = frozenset(f"git {verb}" for verb in "clone fetch pull push ls-remote remote submodule archive".split())
-# What these start lives on, and has to see locks come and go.
+# They start processes that must see locks come and go.
 OWN = frozenset(("swarm-mcp", "swarm-locks"))
 
 
-def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | None":
-    """The Plan of a call with these Effects; None where the kernel holds nothing for it.
+def plan_of(
+    config: RuntimeConfig, call: ToolCall, session: Session, effects: Effects, peers: Peers, is_strict: bool
+) -> Plan | None:
+    """Return the Plan of a call with these Effects, or None if the kernel holds nothing for it.
 
-    Of a strict call only one that holds all there is.
+    A strict call gets a plan only if that holds all locks.
     """
     if not _may_enter(config, call, effects):
         return None
@@ -44,33 +56,37 @@ def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | N
     return Plan(*whose, text, is_strict, roots, paths, store_path())
 
 
-def leave(config, call, plan: Plan) -> str:
-    """Leave the plan for the call's shell; the path of what that is to be told to source, empty where it looks itself.
+def leave(config: RuntimeConfig, call: ToolCall, plan: Plan) -> str:
+    """Write the plan for the call's shell. Return the file to source, or "" if the shell looks for plans itself.
 
     Raises OSError.
     """
     entry = plans.leave(plan, name_of_call(config, call), alone=config.kernel != SHELL)
-    return entry if config.kernel == STATEMENT else ""
+    if config.kernel == STATEMENT:
+        return entry
+    return ""
 
 
-def name_of_call(config, call) -> str:
-    """The name of a call's plan: the same before it and after it."""
+def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
+    """Return the name of a call's plan, the same before and after the call."""
     from swarm_hook_core.state import name_of
     from swarm_hook_core.watching.records import call_key
 
-    return name_of(call.id) if call.id else call_key(config.runtime_name, call)
+    if call.id:
+        return name_of(call.id)
+    return call_key(config.runtime_name, call)
 
 
-def _roots(call, effects) -> list:
-    """The folders in which the call may write: around its own, and around those that its guesses are about."""
+def _roots(call: ToolCall, effects: Effects) -> list[str]:
+    """Return the folders in which the call may write: repositories around its own folder and around its guesses."""
     from swarm_hook_core.paths import git_root
 
     folders = [call.folder, *(guess.folder for guess in effects.guesses if guess.folder)]
     return list(dict.fromkeys(git_root(folder) for folder in folders))[:8]
 
 
-def _may_enter(config, call, effects) -> bool:
-    """Whether the command of a call may be run in a namespace, and its client lets it."""
+def _may_enter(config: RuntimeConfig, call: ToolCall, effects: Effects) -> bool:
+    """Return True if the call's command works in a namespace and its client can be told to enter one."""
     if not call.session_id or os.name != "posix" or kept_out(effects.programs):
         return False
     if config.kernel == SHELL:
@@ -82,19 +98,19 @@ def _may_enter(config, call, effects) -> bool:
     return True
 
 
-def kept_out(programs: set) -> set:
-    """Those of these programs that do not work in a namespace of this user's: root needs no user namespace."""
+def kept_out(programs: set[str]) -> set[str]:
+    """Return those of these programs that fail in this user's namespaces; root needs no user namespace."""
     return programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
 
 
 # ------------------------------------------------------------------------------ a session whose shells look themselves
 
 
-def wire(config, event) -> None:
-    """Have the shells of a session look for plans, where its client lets a hook say what comes before each command.
+def wire(config: RuntimeConfig, event: SessionEvent) -> None:
+    """Have the shells of a session look for plans, if its client lets a hook add text before each command.
 
-    Claude Code puts the text of the file CLAUDE_ENV_FILE in front of each command of its shell, and changes nothing of
-    the command. Raises OSError.
+    Claude Code puts the text of the file CLAUDE_ENV_FILE before each command of its shell, and leaves the command
+    unchanged. Raises OSError.
     """
     from swarm_hook_core import settings
 
@@ -117,9 +133,9 @@ def wire(config, event) -> None:
 
 
 def forget(session_id: str) -> None:
-    """Remove what a session has left."""
+    """Remove the session's plans and its shells' entry."""
     plans.drop(session_id)
     try:
         os.remove(plans.wired_file(session_id))
     except OSError:
-        pass
+        pass  # never written

@@ -1,28 +1,34 @@
-"""What is to be read-only for one call: written before the call, read by the shell that runs it.
+"""Plans: the read-only paths for one call, written before the call and read by the shell that runs it.
 
     <state>/kernel/<session>/<call>        a Plan: fields with a NUL after each
-    <state>/kernel/<session>/<call>.sh     what the shell of this call sources, where its client can be told so
-    <state>/kernel/wired/<session>         what all shells of this session source while it has plans, where they cannot
+    <state>/kernel/<session>/<call>.sh     sourced by the shell of this call, if its client can be told so
+    <state>/kernel/wired/<session>         sourced by all shells of the session while it has plans, otherwise
 
-The folder of a session is there only while it has plans. Nothing heavier is imported here: a command waits for it.
+A session's folder exists only while it has plans. This module imports little: a command waits for it.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.state import name_of, open_private, read_private, state_dir, write_all, write_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MOST_PATHS = 1000
 LARGEST = 64 << 20  # bytes of a plan
-MOST_ATTEMPTS = 100  # to write a plan while the folder goes with those of calls that end: as many may end meanwhile
-NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
-LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
-DROPPED_SECONDS = 86400  # a session that is silent for so long will not ask for its plans any more
-WIRED = "wired"  # beside the sessions' folders: what the shells of those source that look for plans
-WIRED_SECONDS = 30 * 86400  # nothing tells that a session was killed, and this is longer than one lasts
+MOST_ATTEMPTS = 100  # tries to write a plan while ending calls remove the folder
+NOT_HELD = "swarm: the kernel does not protect the locked files of others from this command"
+LEFT_SECONDS = 600  # age at which a plan was surely read by its shell, even if the call's end was not reported
+DROPPED_SECONDS = 86400  # after this silence a session will not ask for its plans any more
+WIRED = "wired"  # the folder of the entries that shells source to look for plans
+WIRED_SECONDS = 30 * 86400  # longer than any session lasts; a killed session reports no end
 
-# Sourced by the shell of a command before the command. It starts that very shell once more, with the same text, by way
-# of enter.py: the process and its number stay the same, by which the second time is known. A login shell is one again:
-# functions that its profile has defined would be missing otherwise.
+# Sourced by the shell of a command before the command. It starts the same shell again with the same text, through
+# enter.py. The process id stays the same, and marks the second run. A login shell stays a login shell: functions
+# defined by its profile would be missing otherwise.
 _ENTER = """\
 if [ "${{SWARM_KERNEL_LOOKED-}}" = $$ ]; then
     if [ -n "${{SWARM_KERNEL_HELD-}}" ]; then case $PATH in {bin}:*) ;; *) PATH={bin}:$PATH ;; esac; fi
@@ -39,21 +45,22 @@ fi
 
 
 class Plan:
-    """What one call is kept from writing.
+    """The paths that one call must not write.
 
-    runtime, session, agent   whose call it is; `instance`, that session's row in the store
-    command    its text as `print_of` has it, by which its shell is known; empty where that is told the plan
-    is_strict  whether the call may not run where the kernel cannot hold all of `paths`
-    roots      the folders around which locks were looked for
-    paths      absolute real paths of files and folders that others hold
-    store      the file in which the locks are: the call's own environment may name another, or none
-    words      what the model is to be told once the call is over
+    - runtime, session, agent: the call's session; `instance`: its row in the store
+    - command: its text as made by `print_of`, by which its shell finds the plan; empty if the shell is told the plan
+    - is_strict: True if the call must not run unless the kernel holds all of `paths`
+    - roots: the folders around which locks were looked for
+    - paths: absolute real paths of files and folders locked by others
+    - store: the file with the locks: the call's own environment may name another one, or no store
+    - words: the notice for the model after the call
     """
 
     __slots__ = ("runtime", "session", "instance", "agent", "command", "is_strict", "roots", "paths", "store", "words")
 
     def __init__(
-        self, runtime, session, instance="", agent="", command="", is_strict=False, roots=(), paths=(), store=""
+        self, runtime: str, session: str, instance: str = "", agent: str = "", command: str = "",
+        is_strict: bool = False, roots: Iterable[str] = (), paths: Iterable[str] = (), store: str = "",
     ):  # fmt: skip
         self.runtime = runtime
         self.session = session
@@ -67,7 +74,7 @@ class Plan:
         self.words = ""
 
     def text(self) -> str:
-        """The plan as its file has it."""
+        """Return the plan in the format of its file."""
         fields = [f"{name}={getattr(self, name)}" for name in _SINGLE]
         fields += ["strict=1"] * self.is_strict
         fields += [f"root={root}" for root in self.roots] + [f"path={path}" for path in self.paths]
@@ -78,25 +85,25 @@ _SINGLE = ("runtime", "session", "instance", "agent", "command", "store")
 
 
 def kernel_dir() -> str:
-    """Where sessions have their plans, and where it is kept whether the kernel can hold anything here."""
+    """Return the folder of all plans, and of the probe's result."""
     return os.path.join(state_dir(), "kernel")
 
 
 def folder_of(session_id: str) -> str:
-    """The folder of a session's plans: there only while it has some."""
+    """Return the folder of a session's plans; it exists only while there are plans."""
     return os.path.join(kernel_dir(), name_of(session_id))
 
 
 def wired_file(session_id: str) -> str:
-    """What the shells of a session source while it has plans; there once they have been told to."""
+    """Return the file that a session's shells source while it has plans; it exists once they were told to."""
     return os.path.join(kernel_dir(), WIRED, name_of(session_id))
 
 
 def leave(plan: Plan, name: str, alone: bool = False) -> str:
-    """Leave `plan` under this `name`; the path of what its shell is to source. Raises OSError.
+    """Write `plan` under this `name`; return the path that its shell is to source. Raises OSError.
 
-    `alone`: the shell is told of this plan, and need not look for it among others. Else an earlier one of the same
-    agent for the same text makes room: its call has ended, or is not to be told from this one.
+    `alone`: the shell is told of this plan, and need not look for it among others. Otherwise an earlier plan of the
+    same agent for the same text is removed: its call has ended, or cannot be told apart from this one.
     """
     folder = folder_of(plan.session)
     path = os.path.join(folder, name)
@@ -114,7 +121,7 @@ def leave(plan: Plan, name: str, alone: bool = False) -> str:
 
 
 def write_entry(session_id: str) -> str:
-    """Write what all shells of a session source, unless it is there; its path. Raises OSError."""
+    """Write the text that all shells of a session source, unless it is there; return its path. Raises OSError."""
     entry, text = wired_file(session_id), _entry(folder_of(session_id))
     if _read(entry) == text.encode("utf-8", "surrogateescape"):
         os.utime(entry)
@@ -129,13 +136,13 @@ def _write(path: str, text: str) -> None:
             write_private(path, text)
             return
         except FileNotFoundError:
-            # Another call's plan was the last, and the folder has just gone with it; or another thread has written it.
+            # the folder was removed with another call's last plan, or another thread has written it
             if attempt == MOST_ATTEMPTS - 1:
                 raise
 
 
 def add_words(session_id: str, name: str, words: str) -> None:
-    """Have a plan say what the model is to be told once the call is over. Raises OSError."""
+    """Add the notice for the model to a plan, for after the call. Raises OSError."""
     if words:
         handle = open_private(os.path.join(folder_of(session_id), name), os.O_WRONLY | os.O_APPEND)
         try:
@@ -153,33 +160,33 @@ def _entry(plans: str) -> str:
 
 
 def in_quotes(path: str) -> str:
-    """A path as a shell reads it, always in quotes: what is put in front of a command is known by them again."""
+    """Return a path quoted for the shell, always with quotes: statements before a command are recognized by them."""
     return "'" + path.replace("'", "'\"'\"'") + "'"
 
 
 def git_folder() -> str:
-    """The folder of the ``git`` that asks the check first."""
+    """Return the folder of the ``git`` that asks the check first."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folder = os.path.join(home, "integrations", "kernel")
-    if not os.path.isdir(folder):  # in the coordinator's own package
+    if not os.path.isdir(folder):  # inside the coordinator's package
         folder = os.path.join(home, "swarm_mcp", "_plugin", "integrations", "kernel")
     return folder
 
 
 def drop(session_id: str, name: str = "") -> None:
-    """Remove this plan of a session, or all of them, and the folder with the last."""
+    """Remove this plan of a session, or all its plans, and the folder after the last."""
     _drop(folder_of(session_id), name)
 
 
 def drop_earlier(session_id: str, before: float) -> None:
-    """Remove the plans of a session that were left before `before`, in Unix seconds: not every call's end is told."""
+    """Remove the plans of a session older than `before` (Unix seconds): not every end of a call is reported."""
     folder = folder_of(session_id)
     for name, _ in _plans_in(folder):
         try:
             if os.lstat(os.path.join(folder, name)).st_mtime < before:
                 _drop(folder, name)
         except OSError:
-            continue
+            continue  # gone already
 
 
 def _drop(folder: str, name: str = "") -> None:
@@ -188,18 +195,18 @@ def _drop(folder: str, name: str = "") -> None:
             _remove(folder, one)
         os.rmdir(folder)
     except OSError:
-        pass  # there are none, or other calls of the session have theirs
+        pass  # missing, or other calls of the session have plans there
 
 
 def _remove(folder: str, name: str) -> None:
     try:
         os.remove(os.path.join(folder, name))
     except OSError:
-        pass
+        pass  # removed with another call
 
 
-def load(path: str) -> "Plan | None":
-    """The plan in the file at `path`, None where there is none."""
+def load(path: str) -> Plan | None:
+    """Return the plan in the file at `path`, or None."""
     data = _read(path)
     if data is None:
         return None
@@ -216,20 +223,24 @@ def load(path: str) -> "Plan | None":
             plan.roots.append(value)
         elif name == "path":
             plan.paths.append(value)
-    return plan if plan.session else None
+    if plan.session:
+        return plan
+    return None
 
 
-def chosen(place: str, text: str) -> "Plan | None":
-    """The plan at `place`, a file; of a folder of them the one for the command that shell text `text` runs.
+def chosen(place: str, text: str) -> Plan | None:
+    """Return the plan at `place`, a file; in a folder of plans, the one for the command in the shell text `text`.
 
-    A client quotes a command and puts words around it: Claude Code has its shell ``eval`` it. Of commands that have one
-    text, none is kept from what another may write, since one of them may be another agent's.
+    A client quotes a command and puts words around it: Claude Code has its shell ``eval`` it. Several commands with the
+    same text get only the paths common to all their plans, since one may belong to another agent.
     """
     if not os.path.isdir(place):
         return load(place)
     seen = print_of(text)
-    # The text of a short command stands in many others, too.
-    before = "eval" if "eval" in seen else ""
+    # the text of a short command occurs inside many others
+    before = ""
+    if "eval" in seen:
+        before = "eval"
     plans = [plan for _, plan in _plans_in(place) if plan.command and before + plan.command in seen]
     longest = max((len(plan.command) for plan in plans), default=0)
     plans = [plan for plan in plans if len(plan.command) == longest]
@@ -243,20 +254,20 @@ def chosen(place: str, text: str) -> "Plan | None":
     return plan
 
 
-def _plans_in(folder: str) -> "list[tuple[str, Plan]]":
-    """``(name, Plan)`` of those in a folder."""
+def _plans_in(folder: str) -> list[tuple[str, Plan]]:
+    """Return ``[(name, Plan)]`` for a folder."""
     try:
         names = sorted(name for name in os.listdir(folder) if not name.endswith((".sh", ".tmp")))
     except OSError:
-        return []
+        return []  # the session has no plans
     loaded = [(name, load(os.path.join(folder, name))) for name in names]
     return [(name, plan) for name, plan in loaded if plan is not None]
 
 
 def print_of(text: str) -> str:
-    """What of shell text is left however it is quoted: all but white space, quotes and backslashes.
+    """Return shell text without white space, quotes and backslashes: the same however it is quoted.
 
-    Claude Code gives the first command of a pipe no input, which it adds to the text.
+    Claude Code redirects the input of a pipe's first command from /dev/null; that is removed too.
     """
     return "".join(text.translate(_DROPPED).split()).replace("</dev/null", "")
 
@@ -264,15 +275,15 @@ def print_of(text: str) -> str:
 _DROPPED = {ord(letter): None for letter in "'\"\\\0"}
 
 
-def _read(path: str) -> "bytes | None":
+def _read(path: str) -> bytes | None:
     try:
         return read_private(path, LARGEST)
     except OSError:
-        return None
+        return None  # missing, or not readable
 
 
 def _sweep() -> None:
-    """Drop the plans of sessions that were killed long ago, and the marks of those that were longer ago."""
+    """Remove the plans of sessions killed a day ago or more, and the entries of much older ones."""
     import time
 
     now = time.time()
@@ -286,18 +297,18 @@ def _sweep() -> None:
             try:
                 os.remove(mark)
             except OSError:
-                continue
+                continue  # gone already
 
 
-def _names(folder: str) -> list:
+def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
-        return []
+        return []  # missing
 
 
 def _is_older(path: str, before: float) -> bool:
     try:
         return os.lstat(path).st_mtime < before
     except OSError:
-        return False
+        return False  # gone already

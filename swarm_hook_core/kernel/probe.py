@@ -1,7 +1,9 @@
-"""Whether the kernel can hold anything for this user's commands: tried once, and written down.
+"""A test if the kernel can hold files for this user's commands, made once and noted.
 
-<state>/kernel/probe    ``<start of the machine> <user> <why not, empty where it can>``
+<state>/kernel/probe    ``<boot of the machine> <user> <why not, or empty>``
 """
+
+from __future__ import annotations
 
 import os
 import sys
@@ -11,7 +13,7 @@ from swarm_hook_core.state import read_private, write_private
 
 SECONDS = 5.0
 UNVERIFIED = "sandbox-exec is there; not tried on macOS yet"
-# What stands in the way -> what mends it.
+# the obstacle -> its remedy
 _MENDS = (
     ("apparmor_restrict_unprivileged_userns", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an"
      " AppArmor profile that lets this Python have user namespaces"),
@@ -23,37 +25,39 @@ _MENDS = (
 
 
 def works() -> bool:
-    """Whether the kernel can hold files here, as was found when it was last tried; it is tried if it never was."""
+    """Return True if the kernel can hold files here, by the noted result; test it if there is no result."""
     known = _known()
     return (again() if known is None else known) == ""
 
 
 def again() -> str:
-    """Try it, and write down what came of it: why it cannot, empty where it can."""
+    """Test it, note the result and return it: the reason of a failure, or ""."""
     try:
         why = _tried()
         write_private(os.path.join(kernel_dir(), "probe"), f"{_mark()} {why}")
-    except OSError as error:  # where nothing can be written no plan can be left either
+    except OSError as error:  # without a writable folder no plan can be written either
         return f"{kernel_dir()}: {error.strerror or error}"
     return why
 
 
 def mend(why: str) -> str:
-    """What mends it, empty where that is not known."""
+    """Return the remedy for a failure, or ""."""
     return next((what for mark, what in _MENDS if mark in why), "")
 
 
-def _known():
+def _known() -> str | None:
     try:
         text = read_private(os.path.join(kernel_dir(), "probe"), 2000).decode()
     except (OSError, ValueError):
-        return None
+        return None  # never tested
     mark = _mark() + " "
-    return text[len(mark) :].strip() if text.startswith(mark) else None
+    if text.startswith(mark):
+        return text[len(mark) :].strip()
+    return None
 
 
 def _mark() -> str:
-    """What has to be as it was for the answer to count: this start of the machine, and this user."""
+    """Return the conditions of the noted result: this boot of the machine, and this user."""
     from swarm_hook_core.clock import boot
     from swarm_hook_core.process import host_id
 
@@ -61,17 +65,19 @@ def _mark() -> str:
 
 
 def _tried() -> str:
-    """Why nothing can be held here, empty where it can: found by a process that tries."""
+    """Return the reason why nothing can be held here, or "", found by a process that tries it."""
     if sys.platform == "darwin":
         from swarm_hook_core.kernel.seatbelt import PROGRAM
 
-        return "" if os.path.exists(PROGRAM) else f"there is no {PROGRAM}"
+        if os.path.exists(PROGRAM):
+            return ""
+        return f"there is no {PROGRAM}"
     if not sys.platform.startswith("linux"):
-        return f"nobody has tried it on {sys.platform}"
+        return f"not tried on {sys.platform}"
     from swarm_hook_core.kernel.plans import kernel_dir
     from swarm_hook_core.spawn import run
 
-    # The folder of the state is the user's own, and so is a file in it.
+    # in the state folder, as that belongs to the user
     canary = os.path.join(kernel_dir(), f"canary-{os.getpid()}")
     write_private(canary, "held\n")
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -85,7 +91,7 @@ def _tried() -> str:
 
 
 def attempt(canary: str) -> None:
-    """In a process that is given up afterwards: hold the file `canary` and try to write it. Prints why that fails."""
+    """Hold the file `canary` and try to write it, in a process of its own. Prints the reason of a failure."""
     from swarm_hook_core.kernel import namespace
 
     try:
@@ -103,7 +109,7 @@ def attempt(canary: str) -> None:
 
 
 def _reason() -> str:
-    """What on this machine may be the cause, in words."""
+    """Return the likely cause on this machine, in words."""
     release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2] if part.isdecimal())
     if release < (5, 12):
         return f" (Linux {os.uname().release}, and 5.12 is needed)"
@@ -124,7 +130,7 @@ def _status() -> str:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
-        return ""
+        return ""  # not on this kernel
 
 
 def _line(path: str) -> str:
@@ -132,4 +138,4 @@ def _line(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read(100).strip()
     except OSError:
-        return ""
+        return ""  # not on this kernel

@@ -1,28 +1,37 @@
-"""Which paths the kernel is to hold for a call: what others than its session have locked, in its reach."""
+"""The paths that the kernel holds for a call: locks of other sessions within its reach."""
+
+from __future__ import annotations
 
 import os
 import time
 
 from swarm_hook_core.kernel.plans import MOST_PATHS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
-    """``(absolute real paths, whether those are all)`` of what `peers` hold around the folders `roots`.
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held, Peers, Session
 
-    A locked folder is one path. What is not there cannot be held, and neither can what may yet fit a pattern. Left out
-    is what the session shares a lock on.
+
+def paths_of(session: Session, peers: Peers, roots: Iterable[str]) -> tuple[list[str], bool]:
+    """Return ``(absolute real paths, True if complete)`` of the locks of `peers` around the folders `roots`.
+
+    A locked folder is one path. Missing files, and files that may come to match a pattern, cannot be held. Locks that
+    the session shares are left out.
     """
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.watching.watched_files import files_of
 
-    locks: dict = {}
+    locks: dict[tuple[str, str, str], Held] = {}
     complete = True
     for root in roots:
         found, more = peers.first_around(all_keys(session, root, "/"), MOST_PATHS)
         complete = complete and not more
         locks.update(((held.file, held.instance_id, held.agent), held) for held in found)
-    paths: dict = {}
-    folders: dict = {}
+    paths: dict[str, None] = {}
+    folders: dict[str, str] = {}
     for held in locks.values():
         if held.mode == "shared" and _is_shared(held, peers):
             continue
@@ -39,41 +48,47 @@ def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
     return list(paths)[:MOST_PATHS], complete and len(paths) <= MOST_PATHS
 
 
-def _real(path: str, folders: dict) -> str:
-    """The real path of what is there at `path`, empty where nothing is.
+def _real(path: str, folders: dict[str, str]) -> str:
+    """Return the real path of the file at `path`, or "" for a missing one.
 
-    `folders` remembers those of folders: locks by the thousand are mostly of few, and each step of a path costs a look
-    at the disk.
+    `folders` caches real paths of folders: thousands of locks mostly lie in few, and each path step costs a look at the
+    disk.
     """
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
         found = os.path.realpath(path)
-        return found if os.path.lexists(found) else ""
+        if os.path.lexists(found):
+            return found
+        return ""
     if folder not in folders:
         folders[folder] = os.path.realpath(folder)
     found = os.path.join(folders[folder], name)
     if os.path.islink(found):
         found = os.path.realpath(found)
-    return found if os.path.lexists(found) else ""
+    if os.path.lexists(found):
+        return found
+    return ""
 
 
-def _is_shared(held, peers) -> bool:
-    """Whether the session of `peers` has the same lock, as another of those who read the file."""
+def _is_shared(held: Held, peers: Peers) -> bool:
+    """Return True if the session of `peers` has the same shared lock."""
     own = peers.reader.locks_on(list(held.names))
     return any(one.instance_id == peers.own_id and one.agent in ("", peers.own_agent) for one in own)
 
 
-def held_now(plan) -> "tuple[list[str], bool]":
-    """What `paths_of` says now for the session of a plan; raises whatever keeps that from being known.
+def held_now(plan: Plan) -> tuple[list[str], bool]:
+    """Return the present result of `paths_of` for a plan's session. Raises the error that prevents it.
 
-    A session that has ended is kept from what anybody holds.
+    A session that has ended is kept out by all locks.
     """
     session, peers = _asked(plan)
-    return paths_of(session, peers, plan.roots) if peers else ([], True)
+    if peers:
+        return paths_of(session, peers, plan.roots)
+    return ([], True)
 
 
-def still_held(plan) -> "set[str]":
-    """Which paths its session is kept from now: those of the plan, and perhaps others. Raises as `held_now` does."""
+def still_held(plan: Plan) -> set[str]:
+    """Return the paths still locked against a plan's session, perhaps with others. Raises as `held_now` does."""
     session, peers = _asked(plan)
     if not peers:
         return set()
@@ -82,14 +97,14 @@ def still_held(plan) -> "set[str]":
         return found
     from swarm_hook_core.collisions import all_keys
 
-    for path in plan.paths:  # the first of very many may be others now
+    for path in plan.paths:  # among very many locks the first may be others now
         if path not in found and peers.over(all_keys(session, path, "/")):
             found.add(path)
     return found
 
 
-def _asked(plan):
-    """``(Session, Peers)`` of a plan's session, no Peers where there is no store."""
+def _asked(plan: Plan) -> tuple[Session, Peers | None]:
+    """Return ``(Session, Peers)`` of a plan's session; Peers is None without a store."""
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import refuse_link

@@ -1,16 +1,26 @@
-"""After a call: what the kernel has refused, in one line for the model."""
+"""One line for the model after a call: writes that the kernel has refused."""
+
+from __future__ import annotations
 
 import os
 import time
 
-MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")  # how programs say it, in lower case
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held
+
+# words of programs for such an error, in lower case
+MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")
 NAMED = 3
 
 
-def words_after(core, call) -> str:
-    """What the model is told of a call whose plan the kernel has held, nearly always nothing. Its plan goes.
+def words_after(core: HookCore, call: ToolCall) -> str:
+    """Return the notice about a call whose plan the kernel has held, mostly "". The plan is removed.
 
-    That of a command that goes on in the background stays until later: its shell may not have read it.
+    The plan of a command that goes on in the background stays: its shell may not have read it yet.
     """
     from swarm_hook_core.kernel import plans
     from swarm_hook_core.kernel.planning import name_of_call
@@ -22,35 +32,37 @@ def words_after(core, call) -> str:
             return ""
         if not call.goes_on:
             plans.drop(call.session_id, name)
-        said = _text_of(call.response)
-        words = _words(core, plan, said) if _is_by_us(plan, said) else ""
+        output = _text_of(call.response)
+        words = ""
+        if _is_by_us(plan, output):
+            words = _words(core, plan, output)
         return "\n".join(filter(None, (plan.words, words)))
     except Exception as error:
         core.record_fault("kernel", error)
         return ""
 
 
-def _is_by_us(plan, said: str) -> bool:
-    """Whether something that the kernel held may have been refused, going by what the command has printed.
+def _is_by_us(plan: Plan, output: str) -> bool:
+    """Return True if the command's output suggests that a held path was refused.
 
-    Clients' own sandboxes refuse with the same words, mostly what is elsewhere.
+    Clients' own sandboxes refuse with the same words, mostly for paths elsewhere.
     """
     from swarm_hook_core.kernel.plans import NOT_HELD
 
-    if NOT_HELD in said:
+    if NOT_HELD in output:
         return False
-    return any(_may_be_ours(plan, line) for line in said.splitlines() if any(mark in line.lower() for mark in MARKS))
+    return any(_may_be_ours(plan, line) for line in output.splitlines() if any(mark in line.lower() for mark in MARKS))
 
 
-def _may_be_ours(plan, line: str) -> bool:
+def _may_be_ours(plan: Plan, line: str) -> bool:
     import re
 
     named = re.findall(r"(?<![^\s'\"`=(\[])/[^\s'\"`:,)]+", line)
     return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
 
 
-def _text_of(response, levels: int = 4) -> str:
-    """All text in what a client says of a call's end."""
+def _text_of(response: object, levels: int = 4) -> str:
+    """Return all text in a client's report about a call's end."""
     if isinstance(response, str):
         return response
     if levels and isinstance(response, dict):
@@ -60,7 +72,7 @@ def _text_of(response, levels: int = 4) -> str:
     return ""
 
 
-def _words(core, plan, said: str) -> str:
+def _words(core: HookCore, plan: Plan, output: str) -> str:
     from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
@@ -68,10 +80,10 @@ def _words(core, plan, said: str) -> str:
     from swarm_hook_core.shell.collision import named
     from swarm_hook_core.state import local_store
 
-    paths = [path for path in plan.paths if os.path.basename(path) in said] or plan.paths
+    paths = [path for path in plan.paths if os.path.basename(path) in output] or plan.paths
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     file = local_store()
-    locks: list = []
+    locks: list[Held] = []
     session = Session(plan.instance)
     if file:
         reader = StoreReader(file, core.driver)
@@ -80,15 +92,18 @@ def _words(core, plan, said: str) -> str:
         for path in paths[:NAMED]:
             locks += peers.over(keys_for(path, "/"))[:1]
     identity = token(session.label, "identity")
-    what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
+    if locks:
+        what = named(locks, identity, plan.instance)
+    else:
+        what = _named(paths[:NAMED])
     return (
-        f"swarm: the kernel kept this command from writing what other sessions have locked: {what}{more}. The rest of"
-        " what the command did was done. Do not write it another way: work on something else, message the holder, or"
+        f"swarm: the kernel kept this command from writing files that other sessions have locked: {what}{more}. Its"
+        " other effects are done. Do not write these files another way: work on something else, message the holder, or"
         " wait in line for the lock, and then run it again."
     )
 
 
-def _named(paths: list) -> str:
+def _named(paths: list[str]) -> str:
     from swarm_hook_core.untrusted_text import named
 
     return ", ".join(map(named, paths))

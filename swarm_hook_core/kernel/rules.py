@@ -1,19 +1,25 @@
-"""Codex: whether a rule of a person's may let a command out of the sandbox, which a statement before it would undo.
+"""Codex: user rules that may let a command out of the sandbox, which a statement before the command would undo.
 
-Codex runs a command that an ``allow`` rule is about outside its sandbox, but only where all of its parts are allowed
-so, and the statement is no part that anybody has allowed. Rules that ask or forbid hold whatever stands before. Its
-rules are Starlark, which reads as Python does: ``prefix_rule(pattern=["make", ["a", "b"]], decision="allow")``.
+Codex runs a command outside its sandbox if an ``allow`` rule matches each of its parts; no rule matches the statement.
+Rules that ask or forbid hold in spite of the statement. The rules are Starlark, a subset of Python:
+``prefix_rule(pattern=["make", ["a", "b"]], decision="allow")``.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.kernel.plans import print_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LARGEST = 1 << 20
 
 
 def may_allow(command: str, folder: str) -> bool:
-    """Whether any rule in force in `folder` may be one that allows `command`. What cannot be read may be."""
+    """Return True if a rule in force in `folder` may allow `command`. An unreadable rule may."""
     files = [file for place in _places(folder) for file in _files(place)]
     if not files:
         return False
@@ -21,8 +27,8 @@ def may_allow(command: str, folder: str) -> bool:
     return any(_allows(file, seen) for file in files)
 
 
-def _places(folder: str):
-    """The folders of rules: the machine's, the user's, and those of the projects around `folder`."""
+def _places(folder: str) -> Iterator[str]:
+    """Yield the folders of rules: the machine's, the user's, and those of the projects around `folder`."""
     yield "/etc/codex/rules"
     yield os.path.join(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"), "rules")
     while True:
@@ -33,15 +39,18 @@ def _places(folder: str):
         folder = above
 
 
-def _files(place: str) -> list:
+def _files(place: str) -> list[str]:
     try:
         return [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".rules")]
     except OSError:
-        return []
+        return []  # no rules there
 
 
 def _allows(file: str, seen: str) -> bool:
-    """Whether a rule in `file` may allow the command of which `print_of` has `seen`: it has all the rule's words."""
+    """Return True if a rule in `file` may allow a command: the command has all the rule's words.
+
+    `seen`: the command's text from `print_of`.
+    """
     import ast
 
     try:
@@ -49,7 +58,7 @@ def _allows(file: str, seen: str) -> bool:
             tree = ast.parse(opened.read(LARGEST))
         rules = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_rule(node.func)]
         if len(rules) < sum(_is_rule(node) for node in ast.walk(tree)):
-            return True  # one has another name
+            return True  # a rule under another name
         for rule in rules:
             given = {one.arg: ast.literal_eval(one.value) for one in rule.keywords}
             if rule.args or given.get("decision", "allow") == "allow":
@@ -58,8 +67,8 @@ def _allows(file: str, seen: str) -> bool:
                     return True
         return False
     except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError):
-        return True
+        return True  # unreadable: it may allow the command
 
 
-def _is_rule(node) -> bool:
+def _is_rule(node: object) -> bool:
     return getattr(node, "id", "") == "prefix_rule"

@@ -1,9 +1,11 @@
-"""Codex: a statement in front of the command has its shell look for the plan.
+"""Codex: a statement before the command has its shell look for the plan.
 
-The command itself stays as it is behind it, so that the client's rules still see it; ``bash -c '...'`` around it would
-hide it from them. That approvals and forbidden rules hold nevertheless was seen in certain releases, and nothing is put
-in front of a command in any other.
+The command itself stays unchanged after it, so that the client's rules still see it; ``bash -c '...'`` around it would
+hide it from them. Approvals and forbidding rules were seen to hold with such a statement in certain releases. In other
+releases no statement is added.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -11,17 +13,24 @@ from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
 from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
 
-SHELLS = ("bash", "zsh")  # those that know the text that they were given, and can run it once more
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+
+SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
 VERSION_SECONDS = 1.0
 
 
-def may_precede(config, call) -> bool:
-    """Whether a statement may be put in front of this call's command."""
+def may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
+    """Return True if a statement may be put before this call's command."""
     command = shell_text(call.tool, call.input)
     if not isinstance(call.input, dict) or not isinstance(call.input.get("command"), str) or not command.strip():
         return False
     if "apply_patch" in command or "applypatch" in command:
-        return False  # Codex carries a patch out itself, where it finds one in a command as it knows them
+        return False  # Codex applies a patch itself if it finds one in a command
     if _shell() not in SHELLS or client_version(config) not in config.kernel_versions:
         return False
     from swarm_hook_core.kernel.rules import may_allow
@@ -29,15 +38,15 @@ def may_precede(config, call) -> bool:
     return not may_allow(command, call.folder)
 
 
-def preceded(tool_input: dict, entry: str) -> dict:
-    """The input of a call with the statement in front of its command."""
+def preceded(tool_input: dict[str, Any], entry: str) -> dict[str, Any]:
+    """Return the input of a call with the statement before its command."""
     return {**tool_input, "command": f". {in_quotes(entry)}; {tool_input['command']}"}
 
 
-def without(payload: dict) -> dict:
-    """`payload` with the command as it was before the statement was put in front of it; ``Dialect.amend`` of Codex.
+def without(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return `payload` with its command as it was before the statement was added; ``Dialect.amend`` of Codex.
 
-    Only of a call that is over: before it the command is its model's, all of which is to be checked.
+    Only for a call that has ended: before that the command is all from the model, and all of it is checked.
     """
     tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict) or payload.get("hook_event_name") == "PreToolUse":
@@ -52,37 +61,41 @@ def without(payload: dict) -> dict:
 
 
 def _shell() -> str:
-    """The name of the shell that runs this user's commands."""
+    """Return the name of the shell that runs this user's commands."""
     import pwd
 
     try:
         return os.path.basename(pwd.getpwuid(os.getuid()).pw_shell)
     except KeyError:
-        return os.path.basename(os.environ.get("SHELL", ""))
+        return os.path.basename(os.environ.get("SHELL", ""))  # a user without an account entry
 
 
-def client_version(config) -> str:
-    """The release of the client that started this hook, empty where it cannot be told: asked once for each program."""
+def client_version(config: RuntimeConfig) -> str:
+    """Return the release of the client that started this hook, or ""; asked once for each program file."""
     from swarm_hook_core.process import client_process
     from swarm_hook_core.state import read_private, write_private
 
     pid, _ = client_process(config.client_marks)
-    program = f"/proc/{pid}/exe" if os.path.isdir("/proc/self") else ""
+    program = ""
+    if os.path.isdir("/proc/self"):
+        program = f"/proc/{pid}/exe"
     try:
         state = os.stat(program)
     except OSError:
-        return ""
+        return ""  # the client has ended, or is not visible
     mark = f"{state.st_dev} {state.st_ino} {state.st_mtime_ns}"
     known = os.path.join(kernel_dir(), f"{config.runtime_name}-version")
     try:
-        told, _, version = read_private(known, 1000).decode().partition("\n")
-        if told == mark:
+        noted, _, version = read_private(known, 1000).decode().partition("\n")
+        if noted == mark:
             return version
     except (OSError, ValueError):
-        pass
+        pass  # not asked yet
     from swarm_hook_core.spawn import run
 
-    said = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
-    version = said[-1] if said else ""
+    output = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
+    version = ""
+    if output:
+        version = output[-1]
     write_private(known, f"{mark}\n{version}")
     return version

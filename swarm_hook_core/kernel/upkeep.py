@@ -1,10 +1,12 @@
 """The process that made a namespace for a command, and stays in it to keep its mounts in line with the locks.
 
-It ends with the last process in the namespace. Where a lock ends, its file is writable in there again; where the holder
-has put another file in the place of the locked one, as editors save, that one is held. The kernel wakes it for the
-second. Files that are locked while the command runs are left alone: they may be the command's own doing, by way of an
-agent that it starts.
+It ends with the last process in the namespace. When a lock ends, its file becomes writable in there; when the holder
+has replaced a locked file, as editors do on saving, the new file is held. The kernel reports replacements; lock changes
+are polled. Files locked while the command runs are left alone: the locks may be the command's own, through an agent
+that it starts.
 """
+
+from __future__ import annotations
 
 import os
 import select
@@ -12,28 +14,34 @@ import time
 
 from swarm_hook_core.kernel import namespace
 
-STORE_SECONDS = 0.25  # how often it is looked whether the store has changed
-LOCKS_SECONDS = 1.0  # and how often at the locks whatever happens: leases lapse, holders die
-# Times what the last look at the locks took: until the next one whatever happens, and until one at what has changed. A
-# thousand of them take long enough that a server which runs all day would otherwise have a busy companion.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.kernel.plans import Plan
+
+STORE_SECONDS = 0.25  # interval of looks at the store's files
+LOCKS_SECONDS = 1.0  # interval of looks at the locks: leases lapse and holders die without a change of the store
+# Pauses as multiples of the duration of the last look at the locks: without a change of the store, and after one. With
+# a thousand locks a look is slow, and would keep a processor busy beside a server that runs all day.
 REST, REST_AFTER_CHANGE = 100, 10
 
 
-def run(plan, command: int, ready: int) -> None:
-    """Hold what `plan` names, say so to `ready`, and stay. Never returns.
+def run(plan: Plan, command: int, ready: int) -> None:
+    """Hold the paths of `plan`, report to the file `ready`, and stay. Never returns.
 
-    What is said: ``held <own pid>``, ``nothing``, or ``failed <why>``. `command`: the process that is to join. It is
-    left nothing of this one: no open file, no child.
+    Reports: ``held <own pid>``, ``nothing``, or ``failed <why>``. `command`: the process that will join. It inherits no
+    open file and no child from this one.
     """
     try:
         os.setsid()
         try:
             namespace.enter()
             held = _hold(plan)
-            said = f"held {os.getpid()}" if held else "nothing"
+            report = "nothing"
+            if held:
+                report = f"held {os.getpid()}"
         except OSError as error:
-            held, said = [], f"failed {error.strerror or error}"
-        _write(ready, said)
+            held, report = [], f"failed {error.strerror or error}"
+        _write(ready, report)
         if held:
             _leave_files()
             _Upkeep(plan, held, command).stay()
@@ -42,19 +50,19 @@ def run(plan, command: int, ready: int) -> None:
     os._exit(0)
 
 
-def _hold(plan) -> list:
-    """Make the paths of `plan` read-only; those that are. Raises OSError where the kernel does not do it at all.
+def _hold(plan: Plan) -> list[bytes]:
+    """Make the paths of `plan` read-only; return those held. Raises OSError if the kernel cannot hold any.
 
-    One that has gone meanwhile is no failure. Of a strict plan each that is there has to be held.
+    A path that is gone meanwhile is no failure. For a strict plan, each existing path must be held.
     """
     held, failed = [], None
-    for path in sorted(plan.paths, key=len):  # a folder before what is in it
+    for path in sorted(plan.paths, key=len):  # a folder before its files
         raw = os.fsencode(path)
         try:
             namespace.hold(raw)
             held.append(raw)
         except FileNotFoundError:
-            continue
+            continue  # gone meanwhile
         except OSError as error:
             failed = error
             if plan.is_strict or not held:
@@ -65,7 +73,7 @@ def _hold(plan) -> list:
 
 
 def _leave_files() -> None:
-    """Let go of all files that the command's process has open: who reads its output waits for their end."""
+    """Close all files of the command's process: readers of its output wait for the last writer to close."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for handle in (0, 1, 2):
         os.dup2(nowhere, handle)
@@ -74,18 +82,18 @@ def _leave_files() -> None:
 
 
 class _Upkeep:
-    def __init__(self, plan, held: list, command: int):
+    def __init__(self, plan: Plan, held: list[bytes], command: int):
         self.plan = plan
         self.planned = list(held)
         self.held = set(held)
         self.poll = select.poll()
         self.mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self.poll.register(self.mounts, select.POLLPRI)
-        self.waited: dict = {}  # handle of a process that is in the namespace -> its number
+        self.waited: dict[int, int] = {}  # pidfd of a process in the namespace -> its pid
         self._wait_for(command)
         self.looked = self.took = 0.0
-        self.lacks = False  # whether something that is to be held is not there
-        self.has_failed = False  # to look at the locks: recorded once
+        self.lacks = False  # True if a file to be held is missing
+        self.has_failed = False  # a failed look at the locks: recorded once
         self.mark = _store_mark(plan)
 
     def stay(self) -> None:
@@ -106,16 +114,16 @@ class _Upkeep:
     def _wait_for(self, process: int) -> None:
         try:
             handle = os.pidfd_open(process)
-        except (OSError, AttributeError):  # it has ended
+        except (OSError, AttributeError):  # the process has ended, or this Python lacks pidfd_open
             return
         self.waited[handle] = process
         self.poll.register(handle, select.POLLIN)
 
     def _others_are_here(self) -> bool:
-        """Whether any other process is in this namespace; those are then waited for."""
+        """Return True if another process is in this namespace, and wait for those found."""
         here, seen = os.readlink("/proc/self/ns/mnt"), {str(os.getpid())}
         while not self.waited:
-            # One that ends while it is looked for may have started another since the list was made.
+            # A process that ends during the search may have started another after the listing.
             new = {name for name in os.listdir("/proc") if name.isdecimal()} - seen
             if not new:
                 return False
@@ -124,13 +132,13 @@ class _Upkeep:
                 try:
                     is_here = os.readlink(f"/proc/{name}/ns/mnt") == here
                 except OSError:
-                    continue
+                    continue  # it has ended, or belongs to another user
                 if is_here:
                     self._wait_for(int(name))
         return True
 
     def _hold_again(self) -> None:
-        """Hold what has lost its mount: another file was put in the place of the one that was held."""
+        """Hold paths that have lost their mount because another file was put in their place."""
         self.lacks = False
         os.lseek(self.mounts, 0, os.SEEK_SET)
         there = namespace.mount_points(b"".join(iter(lambda: os.read(self.mounts, 1 << 16), b"")))
@@ -139,20 +147,23 @@ class _Upkeep:
                 try:
                     namespace.hold(path)
                 except FileNotFoundError:
-                    self.lacks = True  # its name is free at the moment, and nothing tells when it is not
+                    self.lacks = True  # missing at present, and nothing will tell when it returns
                 except OSError as error:
                     _record(self.plan, error)
 
     def _follow_locks(self) -> None:
-        """Let go of what nobody holds against this session any more; hold again what somebody does."""
+        """Release paths that are no longer locked against this session; hold those again that are."""
         now, mark = time.monotonic(), _store_mark(self.plan)
-        rest = max(LOCKS_SECONDS, REST * self.took) if mark == self.mark else REST_AFTER_CHANGE * self.took
+        if mark == self.mark:
+            rest = max(LOCKS_SECONDS, REST * self.took)
+        else:
+            rest = REST_AFTER_CHANGE * self.took
         if now < self.looked + rest:
             return
         self.mark, spent = mark, time.process_time()
         try:
             wanted = _wanted(self.plan)
-        except Exception as error:  # a busy store: what is held stays so
+        except Exception as error:  # a busy store: the held paths stay held
             if not self.has_failed:
                 self.has_failed = True
                 _record(self.plan, error)
@@ -170,15 +181,15 @@ class _Upkeep:
         self._hold_again()
 
 
-def _wanted(plan) -> set:
+def _wanted(plan: Plan) -> set[bytes]:
     """The paths that this session is kept from now."""
     from swarm_hook_core.kernel import reach
 
     return {os.fsencode(path) for path in reach.still_held(plan)}
 
 
-def _store_mark(plan) -> tuple:
-    found: tuple = ()
+def _store_mark(plan: Plan) -> tuple[int | None, ...]:
+    found: tuple[int | None, ...] = ()
     for end in ("", "-wal"):
         try:
             state = os.stat(plan.store + end)
@@ -188,7 +199,7 @@ def _store_mark(plan) -> tuple:
     return found
 
 
-def _record(plan, error: BaseException) -> None:
+def _record(plan: Plan, error: BaseException) -> None:
     try:
         from swarm_hook_core import faults
 

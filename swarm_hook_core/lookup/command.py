@@ -8,6 +8,10 @@ from swarm_hook_core.lookup import Held, LockReader, ascii_lower
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.spawn import run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class CoordinatorUnavailable(Exception):
     """The command gave no usable list in time; the message says why."""
@@ -16,8 +20,8 @@ class CoordinatorUnavailable(Exception):
 class CommandReader(LockReader):
     """The answers of one ``swarm-mcp locks --json`` of the session's `scope`.
 
-    The contract's command lists one scope, so locks of other scopes are not seen this way; nor what only the store
-    knows: work trees, who waits, what was denied, leases of one's own.
+    The contract's command lists one scope, so locks of other scopes are not seen this way. Nor are facts that only the
+    store knows: work trees, waiting sessions, denials, leases of one's own.
     """
 
     def __init__(self, seconds: float, scope: str):
@@ -44,7 +48,10 @@ class CommandReader(LockReader):
                 continue
             if file not in keys and ascii_lower(os.path.basename(file)) not in names:
                 continue
-            key = file if file in keys else key_of(file)
+            if file in keys:
+                key = file
+            else:
+                key = key_of(file)
             if key in keys:
                 found.append(self._held(row, key))
         return found
@@ -72,19 +79,23 @@ class CommandReader(LockReader):
     def _patterns(self) -> list[Held]:
         return [self._held(row, row["file"]) for row in self.rows if isinstance(row.get("pattern"), str)]
 
-    def _held(self, row: dict, key: str) -> Held:
+    def _held(self, row: "dict[str, Any]", key: str) -> Held:
         pattern, base = row.get("pattern"), None
-        lease: tuple = (None,) * 4
+        lease: tuple[Any, ...] = (None,) * 4
         if isinstance(pattern, str):
             place = row["file"].removesuffix(pattern.lstrip("/"))
-            base = key_of(place) if place != row["file"] else None
+            if place != row["file"]:
+                base = key_of(place)
+            else:
+                base = None
         if isinstance(row.get("lapses_in"), (int, float)):
             from swarm_hook_core.clock import boot, now
             from swarm_hook_core.process import host_id
 
             lease = (row["lapses_in"], now(), boot(host_id()), None)
+        holder: Any = row.get("instance_id")
         return Held(
-            row["file"], row.get("instance_id"), "identity:?" if row.get("hidden") else row.get("owner_label"),
+            row["file"], holder, "identity:?" if row.get("hidden") else row.get("owner_label"),
             row.get("content"), row.get("created_at"), names=(key,), agent=row.get("agent"), mode=row.get("mode"),
             expected_end=row.get("expected_end"), pattern=pattern, base=base, fence=row.get("fence"), lease=lease,
         )  # fmt: skip

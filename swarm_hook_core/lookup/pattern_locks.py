@@ -3,21 +3,28 @@
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE, above
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
-def stored_under(keys) -> list:
-    """Return under which ``path_key`` a pattern stands that may cover one of the paths with these keys."""
+
+def stored_under(keys: "Iterable[str]") -> "list[Any]":
+    """Return the values of ``path_key`` that a pattern may have if it covers a path with one of these keys."""
     folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
     return [GLOB + folder for folder in dict.fromkeys(folders)]
 
 
-def covering(locks, keys) -> dict:
-    """Return ``{lock: those of keys (of paths) that it covers}``, without those that cover none.
+def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]":
+    """Return ``{lock: keys (of paths) that it covers}``, without locks that cover no such path.
 
-    Of each of `locks` ``(lock, pattern, key of the folder it counts from, what it is stored under)``. What cannot be
-    read covers nothing.
+    `locks` has ``(lock, pattern, key of the folder it counts from, its path_key)``. An unreadable pattern covers
+    nothing.
     """
-    found: dict = {}
-    inside: dict = {}  # (base, stored under) -> [(key, what of it the pattern is compared with)]
+    found: dict[Any, tuple[str, ...]] = {}
+    inside: dict[
+        tuple[Any, Any], Any
+    ] = {}  # (base, stored under) -> [(key, the part of it that the pattern is compared with)]
     for lock, pattern, base, path_key in locks:
         place = (base, path_key)
         if place not in inside:
@@ -34,7 +41,7 @@ def covering(locks, keys) -> dict:
 
         try:
             segments = parsed(pattern, fold)
-        except PatternUnreadable:
+        except PatternUnreadable:  # another program's pattern
             continue
         names = tuple(key for key, rest in there if covers(segments, rest))
         if names:
@@ -42,19 +49,19 @@ def covering(locks, keys) -> dict:
     return found
 
 
-def covered(pattern, base, path_key, keys) -> tuple:
+def covered(pattern: "Any", base: "Any", path_key: "Any", keys: "Iterable[str]") -> "tuple[Any, ...]":
     """Return `covering`, of one lock."""
     return covering([(0, pattern, base, path_key)], keys).get(0, ())
 
 
-def _inside(base, path_key, keys) -> list:
+def _inside(base: "Any", path_key: "Any", keys: "Iterable[str]") -> "list[Any]":
     if base.__class__ is not str or path_key.__class__ is not str:
         return []
     folder, start = path_key[len(GLOB) :].rstrip("/") + "/", len(base.rstrip("/")) + 1
     return [(key, key[start:]) for key in keys if key.startswith(folder)]
 
 
-def _runs(pattern: str, fold: bool):
+def _runs(pattern: str, fold: bool) -> "Any":
     """Return texts that stand in everything a pattern covers, so far as they can be told at a glance."""
     if fold:
         from swarm_hook_core.wildmatch import folded

@@ -10,19 +10,21 @@ import sys
 
 from swarm_hook_core.lookup import AUTO, BATCH, GLOB, REQUESTS, Held, LockReader, Session, ascii_lower, plain, storable
 
-TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_hook_core.lookup.waiting import Wait
 
-# What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
+# Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
     " i.adopted, i.heartbeat, i.lease_until, s.other_clients, s.runtime"
 )
 # The same in files of a release in which a session had one client.
 EARLIER_EVIDENCE = EVIDENCE.replace("s.other_clients", "NULL AS other_clients")
-# What ours can say of a lock beyond the contract, of context as `c`; and nothing, of a file that another program or
-# an earlier release has made.
+# Our own columns of a lock beyond the contract, of context as `c`; and the same as NULL, for a file that another
+# program or an earlier release has made.
 DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 # Messages that a session has not read, but for those that its next hook tells whole.
@@ -30,9 +32,9 @@ UNREAD = (
     "FROM messages m WHERE m.scope = (SELECT scope FROM instances WHERE id = ?) AND m.recipient = ? AND m.read = 0"
     " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id)"
 )
-BUSY_SECONDS = 0.12  # for a store that somebody else has for himself; a check may ask again: see ``waiting``
+BUSY_SECONDS = 0.12  # for a store that another process has locked; a check may ask again: see ``waiting``
 ALIAS_LIMIT = 64
-MOST_ROOTS = 200  # folders that sessions work in of which it is asked whether they are one's own by another path
+MOST_ROOTS = 200  # folders of sessions that are compared with one's own folder, which may have another path there
 NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
@@ -42,37 +44,37 @@ NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
 
 class without_functools:
-    """While SQLite's C module loads, stand in for ``functools``, which it wants one name of.
+    """Stands in for ``functools`` while SQLite's C module loads, which wants one name of it.
 
     Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that later imports get the
-    real module. A hook is a process of one thread, and so is a command. Where another thread runs, which could import
+    real module. A hook is a process of one thread, and so is a command. Beside another thread, which could import
     ``functools`` at the same moment, nothing is put into ``sys.modules``, and the import takes its time.
     """
 
-    def __enter__(self):
-        self.installed = None
+    def __enter__(self) -> "Any":
+        self.installed: Any = None
         if "functools" in sys.modules or _thread._count():
             return
         try:
             # The C module under `functools` is in no stubs: it is CPython's own, hence the handler.
             from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
-        except ImportError:
+        except ImportError:  # not CPython
             return
 
         class StandIn:
             @staticmethod
-            def lru_cache(size):
+            def lru_cache(size: int) -> "Any":
                 return lambda function: _lru_cache_wrapper(function, size, False, tuple)
 
         # `sys.modules` takes any object; type checkers want modules there.
         self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
 
-    def __exit__(self, *_exception):
+    def __exit__(self, *_exception: object) -> None:
         if self.installed is not None and sys.modules.get("functools") is self.installed:
             del sys.modules["functools"]
 
 
-def sqlite_driver():
+def sqlite_driver() -> "Any":
     """Return the C module under the interpreter's ``sqlite3``."""
     with without_functools():
         import _sqlite3
@@ -80,7 +82,7 @@ def sqlite_driver():
 
 
 def is_busy(error: BaseException) -> bool:
-    """Tell whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
+    """Return True if the store only asks to be tried again. Python before 3.11 has just the words to tell that by."""
     text = str(error)
     return "locked" in text or text == "locking protocol"
 
@@ -90,7 +92,7 @@ def as_text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def connect_read_only(driver, path: str, busy_seconds: float):
+def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
     """Return a read-only connection to `path`, also from a sandbox that cannot write its folder.
 
     A write-ahead log needs its index file or leave and room to create it. Where that cannot be had and
@@ -107,7 +109,7 @@ def connect_read_only(driver, path: str, busy_seconds: float):
         if is_busy(error):
             raise
         if _pending(path + "-journal"):
-            # A writer died in the middle of a commit; whoever opens the file to write takes that back.
+            # A writer died in the middle of a commit. Opening the file to write takes that back.
             _roll_back(driver, uri, busy_seconds)
         elif _pending(path + "-wal"):
             raise
@@ -121,11 +123,11 @@ def connect_read_only(driver, path: str, busy_seconds: float):
 def _pending(log: str) -> bool:
     try:
         return os.path.getsize(log) > 0
-    except OSError:
+    except OSError:  # there is no such file
         return False
 
 
-def _roll_back(driver, uri: str, busy_seconds: float) -> None:
+def _roll_back(driver: "Any", uri: str, busy_seconds: float) -> None:
     connection = driver.connect(uri.replace("?mode=ro", "?mode=rw"), uri=True, timeout=busy_seconds)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -136,11 +138,11 @@ def _roll_back(driver, uri: str, busy_seconds: float) -> None:
 class StoreReader(LockReader):
     """The answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
 
-    What a file has no table or column for, since another program made it or it is only being made, is not there.
-    One that `waits` has a busy store's answers later, where they decide on a write; others do without them sooner.
+    Missing tables and columns count as empty: another program made the file, or it is only being made. A reader that
+    `waits` has a busy store's answers later, if they decide on a write; others do without them sooner.
     """
 
-    def __init__(self, path: str, driver=None, waits: bool = False):
+    def __init__(self, path: str, driver: "Any" = None, waits: bool = False):
         self.driver = driver or sqlite_driver()
         self.path = path
         self._waits = waits
@@ -150,12 +152,12 @@ class StoreReader(LockReader):
         self._details = DETAILS
         self._evidence = EVIDENCE
 
-    def close(self):
+    def close(self) -> None:
         """Let go of the file now, not when the garbage collector comes by."""
         self.connection.close()
         del self.connection
 
-    def __del__(self):
+    def __del__(self) -> None:
         try:
             self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
         except (AttributeError, TypeError):
@@ -163,27 +165,29 @@ class StoreReader(LockReader):
 
     # ----------------------------------------------------------------------------------------- sessions
 
-    def session(self, runtime: str, session_id: str):
+    def session(self, runtime: str, session_id: str) -> "Session | None":
         found = self._rows_if_known(
             "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
             " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
             (runtime, session_id),
         )
         self.is_ours = self.is_ours and found is not None
-        return Session(*found[0]) if found else None
+        if found:
+            return Session(*found[0])
+        return None
 
-    def other_mounts(self, root: str) -> list:
+    def other_mounts(self, root: str) -> "list[Any]":
         rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
         others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
         if not root or not others:
             return []
         try:
             own = os.stat(root)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the folder has gone
             return []
         return [other for other in others if _is_folder(other, own)]
 
-    def holder(self, runtime: str, session_id: str):
+    def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
             found = self._rows_if_known(
                 f"SELECT i.id, i.label, {evidence} FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
@@ -191,7 +195,9 @@ class StoreReader(LockReader):
                 (runtime, session_id),
             )
             if found is not None:
-                return (*found[0][:2], found[0]) if found else None
+                if found:
+                    return (*found[0][:2], found[0])
+                return None
         return None
 
     def purpose_of(self, instance_id: str) -> str:
@@ -201,31 +207,38 @@ class StoreReader(LockReader):
         )
         note = "SELECT content FROM context WHERE type = 'lock' AND instance_id = ? ORDER BY rowid DESC LIMIT 1"
         found = self._rows_if_known(task, (instance_id,) * 2) or self._rows_if_known(note, (instance_id,))
-        text = found[0][0] if found else ""
-        return text if isinstance(text, str) else ""
+        if found:
+            text = found[0][0]
+        else:
+            text = ""
+        if isinstance(text, str):
+            return text
+        return ""
 
     def has_news(self, instance_id: str) -> bool:
         return bool(self._rows_if_known("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance_id,)))
 
     def newest_mail(self, instance_id: str) -> int:
         found = self._rows_if_known(f"SELECT m.id {UNREAD} ORDER BY m.id DESC LIMIT 1", (instance_id, instance_id))
-        return found[0][0] if found else 0
+        if found:
+            return int(found[0][0])
+        return 0
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> list:
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
         sql = (
             f"SELECT m.sender, (SELECT label FROM instances WHERE id = m.sender), m.content {UNREAD}"
             f" AND m.id > ? ORDER BY m.id LIMIT {limit}"
         )
         return [tuple(row) for row in self._rows_if_known(sql, (instance_id, instance_id, after)) or ()]
 
-    def team_trees(self) -> list:
+    def team_trees(self) -> "list[Any]":
         sql = (
             "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at FROM swarm_team_trees t"
             " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"
         )
         return [tuple(row) for row in self._rows_if_known(sql) or ()]
 
-    def leases_and_news(self, instance_id: str) -> tuple:
+    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
             f" AND mode IS NOT '{AUTO}' AND instance_id = ?"  # no sign of life renews those
@@ -259,8 +272,8 @@ class StoreReader(LockReader):
     # -------------------------------------------------------------------------------- locks on these paths
 
     def others_hold(self, own_id: str) -> bool:
-        # Two steps into an index, however many locks there are. What one of this session's agents holds keeps the
-        # others out.
+        # Two steps into an index, however many locks there are. A lock of one of this session's agents keeps the others
+        # out.
         any_lock = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id"
         if any(self._rows_if_known(f"{any_lock} {other} ? LIMIT 1", (own_id,)) for other in ("<", ">")):
             return True
@@ -282,7 +295,7 @@ class StoreReader(LockReader):
     def _aliased(self, keys: list[str]) -> list[Held]:
         """Return locks that another implementation stored under a path with links still in it."""
         sql = f"SELECT rowid, file FROM context WHERE type = 'lock' AND path_key IS NULL AND {NAME_OF_FILE} = ? LIMIT ?"
-        rows: list = []
+        rows: list[Any] = []
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
         for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
             rows += self._ask(sql, (name, ALIAS_LIMIT - len(rows)))
@@ -308,7 +321,7 @@ class StoreReader(LockReader):
         return [_held(row, row["file"], found[row["rowid"]]) for row in self._by_rowid(list(found))]
 
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
-        found: dict = {}
+        found: dict[Any, Held] = {}
         for folder in folders:
             if not storable(folder):
                 continue
@@ -325,7 +338,7 @@ class StoreReader(LockReader):
     def names_in(self, folders: list[str], own_id: str) -> "set[str] | None":
         if self._has_unkeyed() or self._has_patterns() or self._has_worktree_locks():
             return None
-        names: set = set()
+        names: set[str] = set()
         for folder in _storable(folders):
             low = folder.rstrip("/") + "/"
             for column, condition in (("path_key", ""), ("file", " AND path_key IS NOT file")):
@@ -343,10 +356,10 @@ class StoreReader(LockReader):
         unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
         return bool(self._ask(unkeyed))
 
-    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list:
+    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> "list[Any]":
         condition = "c.path_key >= ? AND c.path_key < ? AND "
         if self._details is DETAILS:
-            try:  # what another agent of one's own session holds is another's
+            try:  # a lock of another agent of one's own session counts as another's
                 others = "(c.instance_id <> ? OR c.agent IS NOT NULL AND c.agent <> ?)"
                 return self._select(condition + others, [*bounds, own_id, own_agent], limit)
             except self.driver.OperationalError as error:
@@ -383,15 +396,17 @@ class StoreReader(LockReader):
     def _has_patterns(self) -> bool:
         return bool(self._patterns("path_key >= ? AND path_key < ? LIMIT 1", [GLOB, GLOB[:-1] + ";"], "1"))
 
-    def _patterns_under(self, path_keys: list[str]) -> list:
+    def _patterns_under(self, path_keys: list[str]) -> "list[Any]":
         return [row for some in _batches(path_keys) for row in self._patterns(f"path_key IN ({_marks(some)})", some)]
 
-    def _patterns(self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key") -> list:
-        # Only what tells whether a pattern is met: of the many that are not, nothing more need be read.
+    def _patterns(
+        self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key"
+    ) -> "list[Any]":
+        # Only the columns that decide if a pattern is met: most are not, and need no more.
         sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
         return self._ask(sql, values)
 
-    def _by_rowid(self, ids: list[int]) -> list:
+    def _by_rowid(self, ids: list[int]) -> "list[Any]":
         return [row for some in _batches(ids) for row in self._locks(f"c.rowid IN ({_marks(some)})", some)]
 
     # --------------------------------------------------------------------------- locks of other work trees
@@ -411,7 +426,7 @@ class StoreReader(LockReader):
         return under(self, folders, own_id, limit)
 
     def named_in_repositories(self, names: list[str]) -> list[Held]:
-        """Return locks that hold in every work tree, on what has one of these names in a repository."""
+        """Return locks that hold in every work tree, on paths with one of these names in a repository."""
         return [
             held
             for some in _batches(_storable(names))
@@ -434,16 +449,17 @@ class StoreReader(LockReader):
         return [_held(row, repository=row["repository"]) for row in rows]
 
     def _has_worktree_locks(self) -> bool:
-        """Tell whether there is any lock of that kind: one step into an index that has nothing else."""
+        """Return True if there is any lock of that kind: one step into an index that has nothing else."""
         return bool(self._rows_if_known("SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"))
 
     # ------------------------------------------------------------------------------------------- the file
 
-    def _ask(self, sql: str, values=()) -> list:
-        return self._insist(lambda: self.connection.execute(sql, values).fetchall())
+    def _ask(self, sql: str, values: "Any" = ()) -> "list[Any]":
+        rows: list[Any] = self._insist(lambda: self.connection.execute(sql, values).fetchall())
+        return rows
 
-    def _insist(self, question):
-        """Return what ``question()`` does; a reader that waits asks again while the store is busy."""
+    def _insist(self, question: "Any") -> "Any":
+        """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
         while True:
             try:
                 return question()
@@ -457,7 +473,7 @@ class StoreReader(LockReader):
                 if not self._wait.goes_on():
                     raise
 
-    def _rows_if_known(self, sql: str, values=()):
+    def _rows_if_known(self, sql: str, values: "Any" = ()) -> "list[Any] | None":
         """Return the rows of a query; None in a file that has no such table or column."""
         try:
             return self._ask(sql, values)
@@ -466,7 +482,7 @@ class StoreReader(LockReader):
                 raise
         return None
 
-    def _locks(self, condition: str, values: list, limit: int = -1) -> list:
+    def _locks(self, condition: str, values: "list[Any]", limit: int = -1) -> "list[Any]":
         try:
             return self._select(condition, values, limit)
         except self.driver.OperationalError as error:
@@ -475,8 +491,8 @@ class StoreReader(LockReader):
         self._details = NO_DETAILS  # an earlier release's file, until the coordinator next writes to it
         return self._select(condition, values, limit)
 
-    def _select(self, condition: str, values: list, limit: int, more: str = "") -> list:
-        # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
+    def _select(self, condition: str, values: "list[Any]", limit: int, more: str = "") -> "list[Any]":
+        # CROSS JOIN keeps the lock index outermost, in spite of the planner's guesses about table sizes.
         sql = (
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
             f" {self._details}, {self._evidence}, c.rowid{more}"
@@ -493,7 +509,7 @@ class StoreReader(LockReader):
         return self._select(condition, values, limit, more)
 
 
-def _held(row, *names, repository=None) -> Held:
+def _held(row: "Any", *names: str, repository: "Any" = None) -> Held:
     """Return the Held of a row of ``StoreReader._select``, found by the keys `names`."""
     file = row["file"]
     return Held(
@@ -505,11 +521,11 @@ def _held(row, *names, repository=None) -> Held:
     )  # fmt: skip
 
 
-def _is_folder(path: str, found) -> bool:
-    """Tell whether the folder at `path` is the one that `found`, as `os.stat` has it, is about."""
+def _is_folder(path: str, found: "Any") -> bool:
+    """Return True if the folder at `path` is the one that `found`, a result of `os.stat`, describes."""
     try:
         return os.path.samestat(os.stat(path), found)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # the folder has gone
         return False
 
 
@@ -517,9 +533,9 @@ def _storable(texts: list[str]) -> list[str]:
     return [text for text in texts if text.isascii() or storable(text)]
 
 
-def _batches(values: list) -> list:
+def _batches(values: "list[Any]") -> "list[Any]":
     return [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
 
 
-def _marks(values) -> str:
+def _marks(values: "Any") -> str:
     return ",".join("?" * len(values))

@@ -1,12 +1,16 @@
-"""Who waits for a lock, as a denial tells it. Loaded only where somebody is denied what others wait for."""
+"""The number of sessions that wait for a lock, for a denial. Loaded only for a denied call."""
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.process import gone, host_id
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def count(rows, path: str) -> int:
+
+def count(rows: "Any", path: str) -> int:
     """Return how many of `rows` wait for something that `path` is part of, or that is below it.
 
     A row is ``(wants, until, host, pid, start)`` of ``swarm_waiters``; those that have gone do not count.
@@ -20,15 +24,15 @@ def count(rows, path: str) -> int:
     return found
 
 
-def _meets(wants, key: str) -> bool:
+def _meets(wants: "Any", key: str) -> bool:
     try:
         asked = loads(wants)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # another program's row
         return False
     return isinstance(asked, list) and any(_is_met(want, key) for want in asked if isinstance(want, dict))
 
 
-def _is_met(want: dict, key: str) -> bool:
+def _is_met(want: "dict[str, Any]", key: str) -> bool:
     pattern, stored = want.get("pattern"), want.get("path_key")
     if pattern:
         from swarm_hook_core.lookup.pattern_locks import covered
@@ -45,5 +49,10 @@ def _is_in_reach(key: str, other: str) -> bool:
 
 
 def _plain(key: str, fold: bool) -> str:
-    path = key[len(NO_CASE) :] if key.startswith(NO_CASE) else key
-    return path.casefold() if fold else path
+    if key.startswith(NO_CASE):
+        path = key[len(NO_CASE) :]
+    else:
+        path = key
+    if fold:
+        return path.casefold()
+    return path

@@ -1,8 +1,8 @@
-"""A check's wait for a store that somebody else has for himself just now, as a commit or the end of a command may.
+"""The wait of a check for a store that another process has locked, as a commit or the end of a command may.
 
-Loaded only once a check has met that. It is over soon, within a few times that the disk takes to store what is
-written; a check that gave up before would let a write pass that is to be denied. A store that somebody keeps is broken,
-and every write would wait for it: once a check has waited in vain, those after it do not, for a while.
+Loaded only once a check has met that. It is over soon, within a few times that the disk takes for the write. A check
+that gave up before would let a write pass that is to be denied. A store that stays locked is broken, and every write
+would wait for it: after one check has waited in vain, the next ones do not, for a while.
 """
 
 import os
@@ -10,22 +10,31 @@ import time
 
 from swarm_hook_core.state import read_private, state_dir, write_private
 
-SECONDS = 1.0  # that a check waits in all, of the 5 s that clients wait for it: some ten times what a slow disk takes
-IN_VAIN_SECONDS = 30  # in which none waits after one has in vain
-PAUSE = 0.01  # between two looks, beside what SQLite waits itself
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
 
-_in_vain: dict = {}  # store -> when this process last waited for it in vain: the state folder may not be writable
+# of a check's waits together, of the 5 s that clients wait for it: some ten times the time of a slow disk
+SECONDS = 1.0
+IN_VAIN_SECONDS = 30  # without waits after a check has waited in vain
+PAUSE = 0.01  # between two looks, beside SQLite's own wait
+
+# store -> when this process last waited for it in vain: the state folder may not be writable
+_in_vain: "dict[str, float]" = {}
 
 
 class Wait:
-    """The wait of one check for the store at `path`, which has just been found busy, however often it is so."""
+    """The wait of one check for the store at `path`, which has just been found busy, for all such moments together."""
 
     def __init__(self, path: str):
         self.path = path
-        self.end = 0.0 if _was_in_vain(path) else time.monotonic() + SECONDS
+        if _was_in_vain(path):
+            self.end = 0.0
+        else:
+            self.end = time.monotonic() + SECONDS
 
     def goes_on(self) -> bool:
-        """Pause, and say whether to ask once more; where that has been done long enough, others are not to wait."""
+        """Pause, and return True to ask once more; after too long a wait, keep later checks from waiting."""
         if time.monotonic() < self.end:
             time.sleep(PAUSE)
             return True
@@ -46,7 +55,7 @@ def _was_in_vain(path: str) -> bool:
         age = time.time() - os.stat(_note_file()).st_mtime
         noted = read_private(_note_file(), 16384).decode("utf-8", "surrogateescape")
         return 0 <= age < IN_VAIN_SECONDS and noted == path
-    except OSError:
+    except OSError:  # no check has waited in vain
         return False
 
 

@@ -9,42 +9,52 @@ import os
 from swarm_hook_core import repository
 from swarm_hook_core.paths import NO_CASE
 
-GIT_SECONDS = 0.1  # for the first commit of a repository that nobody has asked about yet
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.repository import Tree
+
+GIT_SECONDS = 0.1  # for the first commit of a repository, on the first question about it
 
 
-def over(reader, keys) -> list:
+def over(reader: "StoreReader", keys: "Iterable[str]") -> "list[Any]":
     """Return the Held locks of other work trees on the paths with these keys, named as they are in this one.
 
-    `reader`: what has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
+    `reader` has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
     """
-    wanted: dict = {}  # name in a repository -> (key here, tree)
+    wanted: dict[str, Any] = {}  # name in a repository -> (key here, tree)
     for key, tree in _placed(keys):
         for name in _names(key, tree):
             wanted.setdefault(name, (key, tree))
-    return _here(reader, [(held, *wanted[held.repository]) for held in reader.named_in_repositories(list(wanted))])
+    return _here(reader, [(held, *wanted[str(held.repository)]) for held in reader.named_in_repositories(list(wanted))])
 
 
-def under(reader, folders, own_id: str, limit: int) -> list:
-    """Return the same on what lies below any of these folders, of others than one session, at most `limit` for each."""
+def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: int) -> "list[Any]":
+    """Return the same for paths below any of these folders, of other sessions than one, at most `limit` for each."""
     found = []
     for key, tree in _placed(folders):
         for name in _names(key, tree):
             low, high = below(name)
             for held in reader.named_between(low, high, own_id, limit):
-                if held.repository != low:
+                if held.repository is not None and held.repository != low:
                     found.append((held, f"{key.rstrip('/')}/{held.repository[len(low) :]}", tree))
     return _here(reader, found)
 
 
-def below(name: str) -> tuple:
-    """Return the range ``(from, to)`` of the names in a repository of what lies below the folder with this name."""
-    return (name, name[:-1] + ";") if name.endswith(":") else (name + "/", name + "0")
+def below(name: str) -> "tuple[Any, ...]":
+    """Return the range ``(from, to)`` of the names in a repository below the folder with this name."""
+    if name.endswith(":"):
+        return (name, name[:-1] + ";")
+    return (name + "/", name + "0")
 
 
-def takes_part(tree, keys_in_repository) -> bool:
-    """Tell whether locks of other work trees hold in `tree`.
+def takes_part(tree: "Tree", keys_in_repository: "Any") -> bool:
+    """Return True if locks of other work trees hold in `tree`.
 
-    `keys_in_repository(low, high)` gives the path keys of all such locks with names in that range.
+    `keys_in_repository(low, high)` returns the path keys of all such locks with names in that range.
     """
     if repository.opted_in(tree):
         return True
@@ -52,21 +62,21 @@ def takes_part(tree, keys_in_repository) -> bool:
     return any(is_in(key, tree) for low, high in ranges for key in keys_in_repository(low, high))
 
 
-def is_in(key, tree) -> bool:
-    """Tell whether the path with this key belongs to work tree `tree`, and not to another inside of it."""
+def is_in(key: str, tree: "Tree") -> bool:
+    """Return True if the path with this key belongs to work tree `tree`, and not to another inside of it."""
     if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
         return False
     nearest = repository.tree_over(key.removeprefix(NO_CASE))
     return nearest is None or nearest.top == tree.top or nearest.top.casefold() == tree.top.casefold() != tree.top
 
 
-def _here(reader, found) -> list:
+def _here(reader: "StoreReader", found: "Any") -> "list[Any]":
     """Return of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
 
-    def keys(low: str, high: str) -> list:
+    def keys(low: str, high: str) -> "list[Any]":
         return [held.path_key for held in reader.named_between(low, high)]
 
-    taking_part: dict = {}
+    taking_part: dict[str, Any] = {}
     helds = []
     for held, key, tree in found:
         if not isinstance(held.path_key, str) or is_in(held.path_key, tree):
@@ -80,17 +90,19 @@ def _here(reader, found) -> list:
     return helds
 
 
-def _spelled(key: str, file: str, tree) -> str:
+def _spelled(key: str, file: str, tree: "Tree") -> str:
     """Return the path that a key here names; in the letters of the lock's own `file` where the key has lost them."""
     if not key.startswith(NO_CASE):
         return key
     length = len(repository.place_of(key, tree.top) or "") - len(NO_CASE)
-    return os.path.join(tree.top, file[-length:]) if length > 0 else tree.top
+    if length > 0:
+        return os.path.join(tree.top, file[-length:])
+    return tree.top
 
 
-def _placed(keys) -> list:
-    """Return ``(key, tree)`` of those keys whose paths lie in a work tree."""
-    trees: dict = {}  # folder -> the tree that it lies in, or None
+def _placed(keys: "Iterable[str]") -> "list[Any]":
+    """Return ``(key, tree)`` for those keys with paths in a work tree."""
+    trees: dict[str, Any] = {}  # folder -> the tree that it lies in, or None
     found = []
     for key in keys:
         if key.startswith("/") and "\0" not in key:
@@ -107,14 +119,16 @@ def _placed(keys) -> list:
     return found
 
 
-def _tree(folder: str, trees: dict):
+def _tree(folder: str, trees: "dict[str, Tree | None]") -> "Tree | None":
     if folder not in trees:
         parent = os.path.dirname(folder)
-        trees[folder] = repository.tree_at(folder) or (None if parent == folder else _tree(parent, trees))
+        trees[folder] = repository.tree_at(folder)
+        if trees[folder] is None and parent != folder:
+            trees[folder] = _tree(parent, trees)
     return trees[folder]
 
 
-def _names(key: str, tree) -> list:
+def _names(key: str, tree: "Tree") -> "list[Any]":
     if not repository.remembered(tree) and repository.opted_in(tree):
         repository.learn(tree, GIT_SECONDS)
     return repository.names_of(key, tree)

@@ -1,12 +1,19 @@
-"""The arguments of a tool call: where paths and commands are among them, and what they spell."""
+"""Arguments of tool calls: the names of those with paths and commands, and their values."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 MOST_PATHS = 1000  # of one call
 
-# The arguments in which paths are found, wherever a server's tool says no better.
+# Arguments with paths, for tools without a more precise entry.
 PATHS = (
     "path", "file_path", "filePath", "filepath", "file", "filename", "file_name", "fileName", "relative_path",
     "relativePath", "pathInProject", "path_in_project", "notebook_path", "notebookPath", "target_file", "targetFile",
@@ -23,7 +30,7 @@ SOURCES = ("source", "source_path", "sourcePath", "src", "from", "from_path", "o
 TARGETS = ("destination", "destination_path", "destinationPath", "dest", "dst", "to", "to_path", "new_path", "newPath",
             "target", "target_path", "targetPath", "new_name", "newName")  # fmt: skip
 NAMES = ("new_name", "newName")
-# What is made, whatever the tool is called; the folders may get files of any name.
+# Arguments with created files, for any tool; folders may get files of any name.
 OUTPUTS = (
     "outputPath", "output_path", "outputFilePath", "output_file_path", "output", "output_file", "outputFile",
     "output_filename", "outputFilename", "out_path", "outPath", "out_file", "outFile", "outfile", "target_zip_file",
@@ -31,48 +38,47 @@ OUTPUTS = (
     "downloadPath", "download_path", "exportPath", "export_path", "destFile", "dest_file", "destPath", "dest_path",
     "dest",
 )  # fmt: skip
-ARCHIVES = ("zip_path", "zipPath")  # of a tool that makes one
+ARCHIVES = ("zip_path", "zipPath")  # of tools that create one
 OUTPUT_FOLDERS = (
     "outputDir", "output_dir", "outputDirectory", "output_directory", "outputFolder", "output_folder", "outDir",
     "out_dir", "saveDir", "save_dir", "downloadDir", "download_dir", "exportDir", "export_dir", "localPath",
     "dirForAssetWrites",
 )  # fmt: skip
-FILE_NAMES = ("filename", "fileName", "file_name")  # what is made, or what is read
+FILE_NAMES = ("filename", "fileName", "file_name")  # created files, or files to read
 CELLS = ("cell_index", "cellIndex", "cell_id", "cellId", "cell_type", "cellType", "cell_source", "notebook_name")
 COMMANDS = ("command", "cmd", "commands", "script", "CommandLine", "command_line", "argv")
 ROOTS = ("projectPath", "project_path", "project_root", "projectRoot")
 FOLDERS = ("cwd", "workdir", "working_directory", "workingDirectory", "workingDir", "working_dir", "directory", "Cwd",
            "cd", *ROOTS)  # fmt: skip
 DRY = ("dryRun", "dry_run", "preview", "previewOnly", "preview_only")
-WHOLES = ("create", "write")  # those that give a file other content in place of all that is in it
-LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # commands of text editors
+WHOLES = ("create", "write")  # editor commands that replace a file's whole content
+LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # editor commands that only read
 
 
-def parsed(tool_input):
-    """The input as an object; None where it is none. Some transports hand it over as JSON text."""
+def parsed(tool_input: object) -> dict[str, Any] | None:
+    """Return the input as a dict, or None. Some transports give it as JSON text."""
     if isinstance(tool_input, str):
         from swarm_hook_core.json_text import loads_outer
 
         try:
             tool_input = loads_outer(tool_input)
         except ValueError:
-            return None
-    return tool_input if isinstance(tool_input, dict) else None
+            return None  # not JSON
+    if isinstance(tool_input, dict):
+        return tool_input
+    return None
 
 
-def first(given: dict, selectors) -> str:
-    """The first text at `selectors`, empty where there is none."""
+def first(given: dict[str, Any], selectors: Iterable[str]) -> str:
+    """Return the first text at `selectors`, or ""."""
     return next(iter(values(given, selectors)), "")
 
 
-def values(given: dict, selectors) -> list[str]:
-    """The texts found at `selectors` (``a``, ``a.b``, ``a[]``, ``a[].b``), without repeats.
-
-    A list of texts counts where one text would.
-    """
-    found: dict = {}
+def values(given: dict[str, Any], selectors: Iterable[str]) -> list[str]:
+    """Return the texts at `selectors` (``a``, ``a.b``, ``a[]``, ``a[].b``), without repeats."""
+    found: dict[str, None] = {}
     for selector in selectors:
-        reached: list = [given]
+        reached: list[Any] = [given]
         for name in selector.split("."):
             many = name.endswith("[]")
             reached = [one.get(name.removesuffix("[]")) for one in reached if isinstance(one, dict)]
@@ -86,18 +92,20 @@ def values(given: dict, selectors) -> list[str]:
 
 
 def local(path: str) -> str:
-    """`path` without ``file://`` and ``~``; empty where it is an address of another kind."""
+    """Return `path` without ``file://`` and ``~``, or "" for an address of another kind."""
     path = path.strip()
     if path[:7].lower() == "file://":
-        rest = path[7:]
-        path = _decoded(rest[rest.find("/") :] if "/" in rest else "")
+        _host, slash, rest = path[7:].partition("/")
+        path = _decoded(slash + rest)
     elif "://" in path:
         return ""
-    return os.path.expanduser(path) if path.startswith("~") else path
+    if path.startswith("~"):
+        return os.path.expanduser(path)
+    return path
 
 
 def _decoded(text: str) -> str:
-    """Percent-encoded UTF-8 as text."""
+    """Return percent-encoded UTF-8 as text."""
     if "%" not in text:
         return text
     raw, rest = b"", text
@@ -113,14 +121,18 @@ def _decoded(text: str) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def shell_text(command, args=()) -> str:
-    """A command as shell text: a text, a list of words, or a list of several commands."""
-    words = args if isinstance(args, list) and all(isinstance(one, str) for one in args) else []
+def shell_text(command: object, args: object = ()) -> str:
+    """Return a command as shell text. It is given as a text, a list of words, or a list of several commands."""
+    words = []
+    if isinstance(args, list) and all(isinstance(one, str) for one in args):
+        words = args
     if isinstance(command, list):
         texts = [one for one in command if isinstance(one, str)]
         if len(texts) > 1 and all(" " in one for one in texts):
             return "\n".join(texts)
-        return " ".join(map(quoted, texts + words)) if len(texts) != 1 else texts[0]
+        if len(texts) != 1:
+            return " ".join(map(quoted, texts + words))
+        return texts[0]
     if not isinstance(command, str):
         return ""
     return " ".join([command, *map(quoted, words)])
@@ -131,24 +143,28 @@ def quoted(text: str) -> str:
 
 
 def patched(text: str) -> list[tuple[str, str]]:
-    """``(path, how)`` of the files that a patch names, Codex's envelope or a unified diff; `how`: see ``change``."""
+    """Return ``[(path, how)]`` of a patch, Codex's envelope or a unified diff; `how`: see ``change``."""
     if "*** Begin Patch" in text:
         from swarm_hook_core.patch import patch_changes
 
         try:
             return patch_changes(text)
         except ValueError:
-            return []
-    found: dict = {}
+            return []  # not a patch that can be parsed
+    found: dict[str, str] = {}
     before = ""
     for line in text.splitlines():
         if line.startswith("+++ ") and before.startswith("--- "):
             for name in (before, line):
                 path = name[4:].partition("\t")[0].strip().strip('"')
+                if path.startswith(("a/", "b/")):
+                    path = path[2:]
                 if path and path != "/dev/null":
-                    found.setdefault(path[2:] if path.startswith(("a/", "b/")) else path, EDIT)
+                    found.setdefault(path, EDIT)
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
-            how = REMOVE if line.startswith("rename from ") else EDIT
+            how = EDIT
+            if line.startswith("rename from "):
+                how = REMOVE
             found.setdefault(line.partition(" ")[2].partition(" ")[2].strip(), how)
         before = line
     return list(found.items())

@@ -1,7 +1,14 @@
-"""Tools of git servers as the git commands they run.
+"""Tools of git servers, as the git commands that they run.
 
-``git_add {repo_path, files}`` of the reference server, ``git_checkout {path, target}`` and the like of others.
+``git_add {repo_path, files}`` of the reference server, ``git_checkout {path, target}`` and others.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 FOLDERS = ("repo_path", "repoPath", "path", "directory", "repository", "repo_dir", "cwd",
            "working_directory", "workingDir")  # fmt: skip
@@ -14,7 +21,7 @@ _MODES = ("mode", "action", "operation", "subcommand")
 _CREATES = ("create", "createBranch", "create_branch", "newBranch")
 _FORCES = ("force", "discard_changes", "discardChanges")
 
-# A tool's name behind ``git_`` -> the git command. What only reads, and what only adds a name, is missing.
+# A tool's name behind ``git_`` -> the git command. Tools that only read, or only add a name, are left out.
 VERBS = {
     "add": "add", "add_all": "add", "stage": "add", "unstage": "reset", "commit": "commit", "commit_signed": "commit",
     "amend": "commit", "add_or_commit": "commit", "checkout": "checkout", "switch": "switch", "reset": "reset",
@@ -26,8 +33,8 @@ VERBS = {
 }  # fmt: skip
 
 
-def commands(name: str, given: dict) -> list[list[str]]:
-    """The words after ``git`` of what the tool ``git_<name>`` runs, given its input: usually one command."""
+def commands(name: str, given: dict[str, Any]) -> list[list[str]]:
+    """Return the words after ``git`` for each command that the tool ``git_<name>`` runs, mostly one."""
     verb = VERBS[name]
     if not verb:
         words = _texts(given, ("args", "arguments", "command"))
@@ -38,18 +45,19 @@ def commands(name: str, given: dict) -> list[list[str]]:
                 words = shlex.split(words[0])
             except ValueError:
                 words = words[0].split()
-        words = words[1:] if words[:1] == ["git"] else words
-        return [words] if words else []
+        if words[:1] == ["git"]:
+            words = words[1:]
+        if words:
+            return [words]
+        return []
     files, target = _texts(given, _FILES), _texts(given, _TARGETS)
     mode = (_texts(given, _MODES) or [""])[0].lower().removeprefix("--")
-    if verb == "add":
-        return [["add", "--", *files] if files else ["add", "-A"]]
-    if name == "add_or_commit" and mode == "add":
-        return [["add", "--", *files] if files else ["add", "-A"]]
+    if verb == "add" or (name == "add_or_commit" and mode == "add"):
+        return [["add", *(_operands(files) or ["-A"])]]
     if verb == "commit":
         return _commit(name, given, files)
     if verb == "stash":
-        return _stash(name.removeprefix("stash_") if name != "stash" else mode or "push", target, given)
+        return _stash(name[len("stash_") :] or mode or "push", target, given)
     if verb in ("merge", "rebase", "cherry-pick", "revert") and mode in ("abort", "continue", "skip", "quit"):
         return [[verb, f"--{mode}"]]
     words = [verb]
@@ -75,14 +83,23 @@ def commands(name: str, given: dict) -> list[list[str]]:
         words.append("--force" if verb == "checkout" else "--hard")
     if verb == "restore":
         source = _texts(given, ("source",))
-        return [[*words, *(["--source", source[0]] if source else []), "--", *files]]
-    return [[*words, *target, *(["--", *files] if files else [])]]
+        if source:
+            words += ["--source", source[0]]
+        return [[*words, "--", *files]]
+    return [[*words, *target, *_operands(files)]]
+
+
+def _operands(files: list[str]) -> list[str]:
+    """Return the words for `files` at the end of a command."""
+    if files:
+        return ["--", *files]
+    return []
 
 
 _CLEANS = (("-d", ("directories", "includeDirectories")), ("-x", ("ignored", "removeIgnored")))
 
 
-def _commit(name: str, given: dict, files: list[str]) -> list[list[str]]:
+def _commit(name: str, given: dict[str, Any], files: list[str]) -> list[list[str]]:
     staged = _texts(given, ("filesToStage", "files_to_stage"))
     words = ["commit", "-m", (_texts(given, ("message",)) or [""])[0]]
     if _is_on(given, ("all", "stageAll", "a")):
@@ -91,20 +108,23 @@ def _commit(name: str, given: dict, files: list[str]) -> list[list[str]]:
         words.insert(1, "--amend")
     if files:
         words += ["--", *files]
-    return ([["add", "--", *staged]] if staged else []) + [words]
+    if staged:
+        return [["add", "--", *staged], words]
+    return [words]
 
 
-def _stash(mode: str, target: list[str], given: dict) -> list[list[str]]:
+def _stash(mode: str, target: list[str], given: dict[str, Any]) -> list[list[str]]:
     if mode not in ("push", "save", "pop", "apply", "branch", "drop", "clear"):
         return []  # list, show
-    words = ["stash", mode]
-    if mode in ("push", "save"):
-        return [[*words, "-u"] if _is_on(given, ("includeUntracked", "include_untracked", "u")) else words]
-    return [[*words, *target]]
+    if mode not in ("push", "save"):
+        return [["stash", mode, *target]]
+    if _is_on(given, ("includeUntracked", "include_untracked", "u")):
+        return [["stash", mode, "-u"]]
+    return [["stash", mode]]
 
 
-def _texts(given: dict, names) -> list[str]:
-    """The value of the first of these arguments that there is, as a list of texts."""
+def _texts(given: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Return the value of the first of these arguments that is present, as a list of texts."""
     for name in names:
         value = given.get(name)
         if isinstance(value, str) and value:
@@ -114,5 +134,5 @@ def _texts(given: dict, names) -> list[str]:
     return []
 
 
-def _is_on(given: dict, names) -> bool:
+def _is_on(given: dict[str, Any], names: Iterable[str]) -> bool:
     return any(given.get(name) is True for name in names)

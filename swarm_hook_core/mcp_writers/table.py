@@ -1,13 +1,13 @@
-"""Which tools write files, by the names that common MCP servers, clients and editors give them.
+"""Tools that write files, by the names that common MCP servers, clients and editors give them.
 
-Collected in 2026 from what these declare: the reference filesystem and git servers and their Go, Rust and Python kin,
+Collected in 2026 from their declarations: the reference filesystem and git servers and their Go, Rust and Python kin,
 Desktop Commander, Serena, the JetBrains IDEs, Xcode, text-editor and notebook servers, ``claude mcp serve``, git and
 terminal servers, browsers (Playwright, Chrome's DevTools); VS Code, Cline and Roo, Cursor, Windsurf, Zed, Kiro,
-Augment, Continue, Void, Refact. The server's own name is a user's choice, so only the tool's counts.
+Augment, Continue, Void, Refact. The server's name is the user's choice, so only the tool's name counts.
 """
 
-# Kind -> tools, as `plain` spells them. What each kind writes says `ToolEffects.as_<kind>`: `whole` gives a file other
-# content in place of all that is in it, `file` changes some of it.
+# Kind -> tools, as `plain` spells them. ``ToolEffects.as_<kind>`` has the effects of a kind: `whole` replaces a file's
+# content, `file` changes a part of it.
 _KINDS = {
     "whole": "write_file write_files write_text_file write_multiple_files write create_file create_files"
     " create_text_file create_new_file create_new_file_with_text overwrite_file save_file put_file truncate_file"
@@ -63,27 +63,27 @@ _KINDS = {
     "code": "execute_code execute_python run_python run_python_code python_repl execute_ipython execute_python_code"
     " serena_repl",
 }
-# Known to read what they name, though they sound like writing.
+# They only read, though they sound like writing.
 _READERS = frozenset("browser_set_storage_state upload_file browser_file_upload set_config_value".split())
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
-# Words of a name that is not known by which a tool may be one that writes.
+# Words in unknown names that suggest writing.
 _WRITING = frozenset(
     "write edit rewrite overwrite create update append modify save put patch delete remove insert replace truncate"
     " format apply move rename copy mkdir touch generate scaffold refactor add set fill merge split resize crop"
     " compress rotate export download".split()
 )
-# Words before a known name with which it writes nothing: preview_edit_file.
+# Words before a known name that make it read only: preview_edit_file.
 _ONLY_LOOKS = frozenset(
     "preview dry check validate get list read can show explain simulate plan search find diff".split()
 )
-# Words of a name by which a tool is known to read what its arguments name.
+# Words in the names of tools that read the files in their arguments.
 READS = _ONLY_LOOKS | frozenset(
     "load open view analyze analyse compare close query upload import parse lint inspect summarize describe count grep"
     " lookup fetch run set restore reveal".split()
 )
 
-# The arguments of calls whose files are not this machine's: a forge's repository, a bucket, a sandbox.
+# Arguments of calls whose files are not on this machine: a forge's repository, a bucket, a sandbox.
 REMOTE = (
     "owner", "repo", "project_id", "projectId", "repository_id", "repositoryId", "bucket", "sandbox_id", "sandboxId",
     "container_id", "containerId", "container", "host", "hostname", "connectionName", "drive_id", "driveId", "vm_id",
@@ -91,20 +91,23 @@ REMOTE = (
 
 
 def kind_of(tool: str) -> str:
-    """The kind of a client's tool or of ``mcp__<server>__<tool>``; empty where it is not known to write.
+    """Return the kind of a client's tool or of ``mcp__<server>__<tool>``, or "" if it is not known to write.
 
-    It is a key of ``_KINDS``, ``git``, or ``unknown``: a tool that nobody here knows, with a name that sounds like
-    writing.
+    It is a key of ``_KINDS``, or ``git``, or ``unknown`` for an unknown tool with a name that suggests writing.
     """
     server, _, name = tool[5:].partition("__") if tool.startswith("mcp__") else ("", "", tool)
     name = plain(name or server)
     if "swarm" in (plain(server) or name).split("_"):
-        return ""  # our own server's tools write no file
+        return ""  # our own server's tools write no files
     if name.startswith("git_"):
         from swarm_hook_core.mcp_writers.git import VERBS
 
-        return "git" if name[4:] in VERBS else ""
-    kind = "" if name in _READERS else _KIND_OF.get(name)
+        if name[4:] in VERBS:
+            return "git"
+        return ""
+    if name in _READERS:
+        return ""
+    kind = _KIND_OF.get(name)
     if kind is not None:
         return kind
     # Some servers put their own name before each tool's: filesystem_write_file.
@@ -112,23 +115,30 @@ def kind_of(tool: str) -> str:
     for start in range(1, min(len(words) - 1, 6)):
         kind = _KIND_OF.get("_".join(words[start:]))
         if kind is not None:
-            return "" if _ONLY_LOOKS.intersection(words[:start]) else kind
-    return "unknown" if _WRITING.intersection(words) and not _ONLY_LOOKS.intersection(words) else ""
+            if _ONLY_LOOKS.intersection(words[:start]):
+                return ""
+            return kind
+    if _WRITING.intersection(words) and not _ONLY_LOOKS.intersection(words):
+        return "unknown"
+    return ""
 
 
 def reads(tool: str) -> bool:
-    """Tell whether a tool's name says that it reads."""
+    """Return True if the tool's name suggests reading."""
     return bool(READS.intersection(plain(tool.rpartition("__")[2] or tool).split("_")))
 
 
 def is_own(tool: str) -> bool:
-    """Tell whether the tool is one of our own server, which writes no file."""
-    server = tool[5:].partition("__")[0] if tool.startswith("mcp__") else tool
+    """Return True for a tool of our own server; they write no files."""
+    if tool.startswith("mcp__"):
+        server = tool[5:].partition("__")[0]
+    else:
+        server = tool
     return "swarm" in plain(server).split("_")
 
 
 def plain(name: str) -> str:
-    """A tool's name with words in lower case and ``_`` between: ``createNewFile``, ``create-new-file``."""
+    """Return a tool's name in lower case with ``_`` between words, from ``createNewFile`` or ``create-new-file``."""
     found = ""
     before = ""
     for letter in name:
@@ -143,7 +153,7 @@ def plain(name: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether the whole of `name` matches a pattern of ``*`` (any text) and ``?`` (one character)."""
+    """Return True if all of `name` matches a pattern of ``*`` (any text) and ``?`` (one character)."""
     at = place = 0
     star, mark = -1, 0
     while place < len(name):

@@ -1,4 +1,6 @@
-"""What a call of a client's or another server's tool would write, by the kind of tool (see ``table``)."""
+"""The effects of one call of a tool, by the tool's kind (see ``table``)."""
+
+from __future__ import annotations
 
 import os
 
@@ -29,64 +31,73 @@ from swarm_hook_core.mcp_writers.table import plain, reads
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.settings import Writer
+    from swarm_hook_core.shell.model import Effects
+
 
 class ToolEffects:
-    """What one call does, by the kind of its tool: fills `effects`.
+    """The effects of one call, collected in `effects`.
 
-    Each ``as_<kind>`` returns them, or None where the call writes nothing here.
+    Each ``as_<kind>`` returns them, or None if the call writes no files.
     """
 
-    def __init__(self, effects, tool: str, given: dict, folder: str):
+    def __init__(self, effects: Effects, tool: str, given: dict[str, Any], folder: str):
         self.effects = effects
         self.tool = tool
         self.by = tool.rpartition("__")[2] or tool
         self.given = given
         self.folder = folder
 
-    def as_chosen(self, writer):
-        """What a person's own table says."""
+    def as_chosen(self, writer: Writer) -> Effects:
+        """Return the effects that the user's own table gives."""
         if any(name in self.given and self.given[name] == value for name, value in writer.unless.items()):
             return self.effects
         for path in values(self.given, writer.paths):
             self._write(path)
         text = shell_text(self.given.get(writer.command)) if writer.command else ""
-        folders = (writer.folder,) if writer.folder else FOLDERS
-        return self._shell(text, first(self.given, folders)) if text else self.effects
+        if text:
+            return self._shell(text, first(self.given, (writer.folder,) if writer.folder else FOLDERS))
+        return self.effects
 
-    def as_whole(self):
+    def as_whole(self) -> Effects | None:
         appends = str(self.given.get("mode") or "").lower() in ("append", "a") or self.given.get("append") is True
         return self._file(EDIT if appends else REPLACE)
 
-    def as_file(self):
+    def as_file(self) -> Effects | None:
         return self._file(EDIT)
 
-    def _file(self, how: str):
+    def _file(self, how: str) -> Effects | None:
         found = values(self.given, PATHS)
         for path in found:
             self._write(path, how)
         if not found:
             if "file" not in self.by.lower():
-                return None  # an `edit` of something else than files
+                return None  # an `edit` of something other than files
             self._guess("a file that its arguments do not name")
         return self.effects
 
-    def as_output(self):
+    def as_output(self) -> Effects:
         self._write(first(self.given, (*OUTPUTS, *ARCHIVES)) or first(self.given, PATHS), REPLACE)
         return self._in_folders()
 
-    def as_named_output(self):
-        """Say what a tool of any other name makes, as names of its arguments have it; one that reads may make it."""
+    def as_named_output(self) -> Effects:
+        """Return the effects of a tool with any other name, by its arguments' names. One that reads may write too."""
         certain = not reads(self.tool)
         for path in values(self.given, OUTPUTS):
             if certain:
                 self._write(path, REPLACE)
             else:
                 self._perhaps(path)
-        for path in values(self.given, FILE_NAMES) if certain else ():
-            self._perhaps(path)
+        if certain:
+            for path in values(self.given, FILE_NAMES):
+                self._perhaps(path)
         return self._in_folders()
 
-    def _in_folders(self):
+    def _in_folders(self) -> Effects:
         for path in values(self.given, OUTPUT_FOLDERS):
             self._perhaps(path)
         return self.effects
@@ -95,89 +106,94 @@ class ToolEffects:
         for place in self._places(path):
             self.effects.add(Tree(place, self.by, _nobody_knows))
 
-    def as_tree(self):
-        """Say that it may change any file in a folder, by default in all of the checkout."""
+    def as_tree(self) -> Effects:
+        """Return the effects of a tool that may change any file in a folder, by default in the whole checkout."""
         for path in values(self.given, PATHS) or self._roots():
             self._perhaps(path)
         return self.effects
 
-    def as_memory(self):
-        """Say which file a memory of Serena's is: ``.serena/memories/NAME.md`` in the project or the home folder."""
+    def as_memory(self) -> Effects:
+        """Return the file of a memory of Serena's: ``.serena/memories/NAME.md`` in the project or the home folder."""
         for key in ("memory_name", "memory_file_name", "old_name", "new_name"):
             name = self.given.get(key)
             if isinstance(name, str) and name.strip():
-                folder = "~/.serena" if name.startswith("global/") else ".serena"
+                folder = ".serena"
+                if name.startswith("global/"):
+                    folder = "~/.serena"
                 path = f"{folder}/memories/{name.strip().removesuffix('.md')}.md"
-                self._remove(path) if key == "old_name" or self.by.startswith("delete") else self._write(path)
+                if key == "old_name" or self.by.startswith("delete"):
+                    self._remove(path)
+                else:
+                    self._write(path)
         return self.effects
 
-    def as_foreign(self):
+    def as_foreign(self) -> Effects:
         self._guess("a PowerShell command")
         return self.effects
 
-    def as_remove(self):
+    def as_remove(self) -> Effects | None:
         found = values(self.given, PATHS)
         if not found:
-            return None  # a `delete` of something else than files
-        if self.given.get("deleteFiles") is False:  # Xcode's: out of the project, and not off the disk
+            return None  # a `delete` of something other than files
+        if self.given.get("deleteFiles") is False:  # Xcode: removed from the project only, not from the disk
             self._guess("the project's list of its files")
             return self.effects
         for path in found:
             self._remove(path)
         return self.effects
 
-    def as_move(self):
+    def as_move(self) -> Effects | None:
         return self._transfer(moves=str(self.given.get("operation") or "").lower() != "copy")
 
-    def as_copy(self):
+    def as_copy(self) -> Effects | None:
         return self._transfer(moves=False)
 
-    def as_folder(self):
+    def as_folder(self) -> Effects:
         for path in values(self.given, PATHS):
             for place in self._places(path):
                 if not os.path.isdir(place):
                     self._write(place)
         return self.effects
 
-    def as_unpack(self):
+    def as_unpack(self) -> Effects:
         target = first(self.given, ("target_path", "targetPath", "output", "output_dir", "destination", "dest"))
         for place in self._places(target or os.path.dirname(first(self.given, ("zip_file", *PATHS)) or "") or "."):
             self._guess("files of an archive", place)
         return self.effects
 
-    def as_editor(self):
+    def as_editor(self) -> Effects | None:
         command = str(self.given.get("command") or self.given.get("action") or "").lower()
         if command in LOOKS:
             return self.effects
         return self._file(REPLACE if command in WHOLES else EDIT)
 
-    def as_notebook(self):
+    def as_notebook(self) -> Effects | None:
         found = values(self.given, PATHS)
         for path in found:
             self._write(path)
         if not found:
             known = self.tool.lower()
             if not ("notebook" in known or "jupyter" in known or any(name in self.given for name in CELLS)):
-                return None  # a cell of a spreadsheet, perhaps
+                return None  # probably a cell of a spreadsheet
             self._guess("the notebook that the server has open")
         if "exec" in self.by.lower() or "run" in self.by.lower():
             self._guess("code of a notebook")
         return self.effects
 
-    def as_symbol(self):
+    def as_symbol(self) -> Effects:
         for path in values(self.given, PATHS):
             self._write(path)
         root = next(iter(self._roots()))
         self._guess("references to a symbol, in any file", root)
         return self.effects
 
-    def as_unnamed(self):
+    def as_unnamed(self) -> Effects:
         self._guess("input to what runs already, or to what an editor has open")
         return self.effects
 
-    def as_patch(self):
+    def as_patch(self) -> Effects:
         text = first(self.given, ("input", "patch", "diff", "patch_text", "patchText", "content"))
-        for path, how in patched(text) if text else ():
+        for path, how in patched(text):
             self._write(path, how)
         for path in values(self.given, PATHS):
             self._write(path)
@@ -185,7 +201,7 @@ class ToolEffects:
             self._guess("a patch that cannot be read")
         return self.effects
 
-    def as_git(self):
+    def as_git(self) -> Effects:
         from swarm_hook_core.mcp_writers import git
 
         place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
@@ -194,38 +210,44 @@ class ToolEffects:
             self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
 
-    def as_shell(self):
+    def as_shell(self) -> Effects | None:
         command = next((self.given[name] for name in COMMANDS if self.given.get(name)), None)
-        text = shell_text(command, self.given.get("args")) if command else ""
-        return self._shell(text, first(self.given, FOLDERS)) if text else None
+        text = ""
+        if command:
+            text = shell_text(command, self.given.get("args"))
+        if text:
+            return self._shell(text, first(self.given, FOLDERS))
+        return None
 
-    def as_code(self):
-        is_own = not self.tool.startswith("mcp__")  # the client's: it runs as a command would
+    def as_code(self) -> Effects:
+        is_own = not self.tool.startswith("mcp__")  # a client's own tool runs code like a command
         text = first(self.given, ("code", "script", "source", "python_code"))
         language = str(self.given.get("language") or self.given.get("runtime") or "python").lower()
         if not is_own or not language.startswith("py"):
             self._guess("code that is run elsewhere than in the shell")
         if text and language.startswith("py"):
-            # Where a server's interpreter stands nobody knows, so that only absolute paths count as certain there.
+            # The working folder of a server's interpreter is unknown: only absolute paths are certain.
             self._shell(f"python3 -c {quoted(text)}", "", known=is_own)
         return self.effects
 
-    def as_unknown(self):
-        """A tool that nobody here knows, with a name that sounds like writing: it may write what its arguments name."""
+    def as_unknown(self) -> Effects | None:
+        """Return the effects of an unknown tool with a name that suggests writing: any file in its arguments."""
         self.as_named_output()
         for path in values(self.given, (*PATHS, *TARGETS)):
             self._perhaps(path)
         found = self.effects.writes or self.effects.trees
-        return self.effects if found else None  # it writes something else than files: an issue, a page
+        return self.effects if found else None  # without paths it writes something else: an issue, a page
 
-    def _transfer(self, moves: bool):
+    def _transfer(self, moves: bool) -> Effects | None:
         sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
         if sources and targets and first(self.given, NAMES) == targets[0] and "/" not in targets[0]:
-            targets = [os.path.join(os.path.dirname(sources[0]), targets[0])]  # a new name beside the old one
+            targets = [os.path.join(os.path.dirname(sources[0]), targets[0])]  # a new name in the same folder
         if not sources or not targets:
             for path in values(self.given, (*SOURCES, *TARGETS)):
                 self._write(path)
-            return self.effects if self.effects.writes else None
+            if self.effects.writes:
+                return self.effects
+            return None
         for path in sources:
             if moves:
                 self._remove(path)
@@ -234,7 +256,7 @@ class ToolEffects:
         return self.effects
 
     def _arrive(self, source: str, target: str) -> None:
-        """`source` comes to `target`: under that name, or into that folder."""
+        """Add the arrival of `source` at `target`, as that name or inside that folder."""
         from swarm_hook_core.shell.programs.places import Counterpart
 
         for place in self._places(target):
@@ -256,14 +278,16 @@ class ToolEffects:
     def _guess(self, why: str, folder: str = "") -> None:
         self.effects.add(Guess(why, folder, self.by))
 
-    def _shell(self, text: str, folder: str, known: bool = True):
+    def _shell(self, text: str, folder: str, known: bool = True) -> Effects:
         from swarm_hook_core.shell import effects_of
 
-        place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
+        place = None
+        if known:
+            place = os.path.normpath(os.path.join(self.folder, local(folder)))
         return self.take(effects_of(text, place))
 
-    def take(self, found):
-        """Add what is in other Effects."""
+    def take(self, found: Effects) -> Effects:
+        """Add other Effects to these, and return them."""
         for name in ("writes", "trees", "git", "guesses", "reads"):
             for item in getattr(found, name):
                 self.effects.add(item)
@@ -271,14 +295,14 @@ class ToolEffects:
         return self.effects
 
     def _roots(self) -> list[str]:
-        """Where a relative path may count from."""
+        """Return the folders that a relative path may count from."""
         named = local(first(self.given, ROOTS))
         if os.path.isabs(named):
             return [os.path.normpath(named)]
         return list(dict.fromkeys((self.folder, git_root(self.folder))))
 
     def _places(self, path: str) -> list[str]:
-        """The absolute paths that an argument may mean; none where it names no local file."""
+        """Return the absolute paths that an argument may mean, empty if it names no local file."""
         path = local(path)
         if not path or "\0" in path:
             return []
@@ -290,4 +314,4 @@ class ToolEffects:
 
 
 def _nobody_knows(_path: str) -> None:
-    """As ``Tree.admits``: whether that file is written cannot be told."""
+    """Accept files with "unknown", as a ``Tree.admits``."""

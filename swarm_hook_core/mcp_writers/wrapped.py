@@ -1,20 +1,26 @@
-"""Calls within a call: a server, or a client, that calls the tools of others by their names."""
+"""Calls within a call: servers and clients that call tools of others by name."""
+
+from __future__ import annotations
 
 from swarm_hook_core.mcp_writers.arguments import parsed
 from swarm_hook_core.mcp_writers.table import is_own
 
-MOST = 100  # calls within one
-DEEPEST = 3  # within each other
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST = 100  # calls within one call
+DEEPEST = 3  # levels of nesting
 _NAMES = ("toolName", "tool_name", "tool", "name", "function", "method")
 _ARGUMENTS = ("arguments", "args", "input", "params", "parameters", "tool_input", "toolInput", "tool_args", "toolArgs")
-# With one of these the other arguments may be the tool's own; `name` may be the name of anything.
+# Beside one of these, the other arguments may be the tool's own; `name` is too common for that.
 _FLAT = ("toolName", "tool_name", "tool")
 _LISTS = ("calls", "tool_calls", "toolCalls", "operations", "requests", "actions", "steps", "invocations", "batch")
 
 
-def calls_in(given: dict) -> list:
-    """Return ``(name, arguments)`` of each call that `given`, the input of a call, holds; nearly always none."""
-    found: list = []
+def calls_in(given: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return ``[(name, arguments)]`` of the calls in `given`, the input of a call; mostly empty."""
+    found: list[tuple[str, dict[str, Any]]] = []
     server = given.get("server") or given.get("serverName") or given.get("server_name")
     if isinstance(server, str) and is_own(server):
         return found
@@ -25,20 +31,31 @@ def calls_in(given: dict) -> list:
     return found
 
 
-def _list(value) -> list:
-    return [item for item in value[:MOST] if isinstance(item, dict)] if isinstance(value, list) else []
+def _list(value: object) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        return [item for item in value[:MOST] if isinstance(item, dict)]
+    return []
 
 
-def _call(given: dict):
-    """Return ``(name, arguments)`` of the call that `given` describes; an empty name where it describes none."""
+def _call(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return ``(name, arguments)`` of the call that `given` describes, or ("", {})."""
     key = next((key for key in _NAMES if isinstance(given.get(key), str) and given[key]), "")
     if not key:
         function = given.get("function")
-        return _call(function) if isinstance(function, dict) else ("", {})
+        if isinstance(function, dict):
+            return _call(function)
+        return ("", {})
     for place in _ARGUMENTS:
         value = given.get(place)
-        inner = parsed(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
+        if isinstance(value, str) and value.lstrip()[:1] == "{":
+            inner = parsed(value)
+        else:
+            inner = value
         if isinstance(inner, dict):
             return given[key], inner
-    rest = {name: value for name, value in given.items() if name != key} if key in _FLAT else {}
-    return (given[key], rest) if rest else ("", {})
+    rest = {}
+    if key in _FLAT:
+        rest = {name: value for name, value in given.items() if name != key}
+    if rest:
+        return (given[key], rest)
+    return ("", {})

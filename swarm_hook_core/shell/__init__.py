@@ -1,23 +1,35 @@
-"""What a shell command would write, found out without running it; docs/shell.md has the whole.
+"""The shell reader: finds the files a shell command would write, without running it. docs/dev/shell.md explains it.
 
     command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 
-`plain` tells of the simplest that they write nothing, and nothing else is loaded. `parser` reads the text into the
-statements of `syntax`. `walk` goes through them as a shell would: folders, variables, pipes, loops; `words` says what a
-word stands for. `programs` knows what each program does with its arguments. What comes out (`model.Effects`) meets the
-locks of others in `collision`.
+- `plain` recognises the simplest commands that write nothing; for those nothing else is loaded.
+- `parser` reads the text into the statements of `syntax`.
+- `walk` goes through the statements as a shell would: folders, variables, pipes, loops. `words` expands words.
+- `programs` knows each program's arguments and the files it writes.
+- The result (`model.Effects`) is compared with other sessions' locks in `collision`.
 
-Loaded only when a peer holds a lock, so what it imports counts less than in the modules around it; it is
-still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``subprocess``.
+Loaded only when a peer holds a lock, so imports cost less here than in the modules around it. A tool call still waits
+for it: no ``typing``, ``dataclasses``, ``pathlib``, ``subprocess``.
 """
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def effects_of(command: str, folder: "str | None", environment=None, budget=None):
-    """The Effects of shell text `command`, run in absolute `folder` (None: nobody knows where).
+    from swarm_hook_core.budget import Budget
+    from swarm_hook_core.shell.model import Effects
 
-    `environment`: variables the shell starts with (default: this process's); `budget`: of the check that it is part of
-    (default: one of its own). Never raises:
-    what cannot be read, or takes too long, becomes a guess.
+
+def effects_of(
+    command: str,
+    folder: "str | None",
+    environment: "Mapping[str, str] | None" = None,
+    budget: "Budget | None" = None,
+) -> "Effects":
+    """Return the Effects of shell text `command`, run in absolute `folder` (None: unknown).
+
+    `environment`: variables the shell starts with (default: this process's). `budget`: the check's remaining time
+    (default: a new one). Never raises: unreadable text, or text that takes too long, becomes a guess.
     """
     import gc
     import os
@@ -34,11 +46,13 @@ def effects_of(command: str, folder: "str | None", environment=None, budget=None
         return effects
     from swarm_hook_core.shell.walk import Walk
 
+    if environment is None:
+        environment = os.environ
     effects = Effects(budget)  # its time begins now that all is loaded
     collects = gc.isenabled()
     gc.disable()  # in a long-lived process one look through all its objects takes longer than a walk may
     try:
-        Walk(effects, folder, os.environ if environment is None else environment).script(command)
+        Walk(effects, folder, environment).script(command)
     finally:
         if collects:
             gc.enable()

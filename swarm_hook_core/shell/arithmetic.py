@@ -1,18 +1,32 @@
 """Shell arithmetic on numbers that are known."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.word_reader import NAME_LETTERS
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 LONGEST = 400  # characters of an expression
 _LARGEST = 1 << 63
 
 
 def _divided(left: int, right: int) -> int:
-    """As in C, towards zero."""
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    """Divide as C does, towards zero."""
+    quotient = abs(left) // abs(right)
+    if (left < 0) == (right < 0):
+        return quotient
+    return -quotient
 
 
-_BINARY = {  # operator -> (how tightly it binds, what it does)
+_BINARY: dict[str, tuple[int, Callable[[int, int], Any]]] = {  # operator -> (precedence, function)
     "||": (0, lambda left, right: int(bool(left or right))),
     "&&": (1, lambda left, right: int(bool(left and right))),
     "|": (2, int.__or__),
@@ -33,7 +47,12 @@ _BINARY = {  # operator -> (how tightly it binds, what it does)
     "%": (9, lambda left, right: left - _divided(left, right) * right),
     "**": (10, int.__pow__),
 }
-_UNARY = {"-": int.__neg__, "+": int.__pos__, "~": int.__invert__, "!": lambda operand: int(not operand)}
+_UNARY: dict[str, Callable[[int], int]] = {
+    "-": int.__neg__,
+    "+": int.__pos__,
+    "~": int.__invert__,
+    "!": lambda operand: int(not operand),
+}
 _ASSIGNMENTS = {"=", *(f"{one}=" for one in ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"))}
 _OPERATORS = sorted({*_BINARY, *_ASSIGNMENTS, *"()?:,!~", "++", "--"}, key=len, reverse=True)
 
@@ -42,31 +61,35 @@ class _Unknown(Exception):
     pass
 
 
-def computed(walk, scope, text: str) -> str:
+def computed(walk: Walk, scope: Scope, text: str) -> str:
     """The number that `text` (expanded) amounts to, as text; UNKNOWN where a part is not known, or it is no number."""
     if len(text) > LONGEST or "\0" in text:
         return UNKNOWN
     try:
         return str(_Expression(walk, scope, text).whole())
-    except (_Unknown, ValueError, ZeroDivisionError, OverflowError, RecursionError):
+    except (_Unknown, ValueError, ZeroDivisionError, OverflowError, RecursionError):  # not a number that is known here
         return UNKNOWN
 
 
 class _Expression:
-    def __init__(self, walk, scope, text):
+    def __init__(self, walk: Walk, scope: Scope, text: str) -> None:
         self.walk = walk
         self.scope = scope
         self.tokens = _tokens(text)
         self.at = 0
 
     def whole(self) -> int:
-        result = self.comma() if self.tokens else 0
+        result = 0
+        if self.tokens:
+            result = self.comma()
         if self.at < len(self.tokens):
             raise _Unknown
         return result
 
     def peek(self, ahead: int = 0) -> str:
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
+        if self.at + ahead < len(self.tokens):
+            return self.tokens[self.at + ahead]
+        return ""
 
     def take(self, *wanted: str) -> str:
         token = self.peek()
@@ -88,7 +111,9 @@ class _Expression:
         if operator in _ASSIGNMENTS and _is_name(name):
             self.at += 2
             result = self.choice()
-            return self.assign(name, result if operator == "=" else _applied(operator[:-1], self.held(name), result))
+            if operator != "=":
+                result = _applied(operator[:-1], self.current(name), result)
+            return self.assign(name, result)
         condition = self.binary(0)
         if self.peek() != "?":
             return condition
@@ -96,14 +121,16 @@ class _Expression:
         yes = self.choice()
         self.take(":")
         no = self.choice()
-        return yes if condition else no
+        if condition:
+            return yes
+        return no
 
     def binary(self, least: int) -> int:
         left = self.unary()
         while self.peek() in _BINARY and _BINARY[self.peek()][0] >= least:
             operator = self.take()
             tightness = _BINARY[operator][0]
-            left = _applied(operator, left, self.binary(tightness if operator == "**" else tightness + 1))
+            left = _applied(operator, left, self.binary(tightness + (operator != "**")))
         return left
 
     def unary(self) -> int:
@@ -118,7 +145,7 @@ class _Expression:
             return _UNARY[token](self.unary())
         if not _is_name(token):
             return _number(token)
-        result = self.held(token)
+        result = self.current(token)
         if self.peek() in ("++", "--"):
             self.step(token, self.take())
         return result
@@ -126,17 +153,21 @@ class _Expression:
     def step(self, name: str, operator: str) -> int:
         if not _is_name(name):
             raise _Unknown
-        return self.assign(name, self.held(name) + (1 if operator == "++" else -1))
+        if operator == "++":
+            return self.assign(name, self.current(name) + 1)
+        return self.assign(name, self.current(name) - 1)
 
     def assign(self, name: str, number: int) -> int:
         self.scope.variables[name] = str(number)
         return number
 
-    def held(self, name: str) -> int:
-        held = self.scope.parameter(name, missing="0")
-        if not isinstance(held, str) or "\0" in held:
+    def current(self, name: str) -> int:
+        current = self.scope.parameter(name, missing="0")
+        if not isinstance(current, str) or "\0" in current:
             raise _Unknown
-        return _number(held) if held else 0
+        if current:
+            return _number(current)
+        return 0
 
 
 def _applied(operator: str, left: int, right: int) -> int:
@@ -155,7 +186,9 @@ def _number(text: str) -> int:
         return int(digits, int(base))
     if text.lower().startswith("0x"):
         return int(text, 16)
-    return int(text, 8) if len(text) > 1 and text[0] == "0" and text.isdecimal() else int(text)
+    if len(text) > 1 and text[0] == "0" and text.isdecimal():
+        return int(text, 8)
+    return int(text)
 
 
 def _tokens(text: str) -> list[str]:

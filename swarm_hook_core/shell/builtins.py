@@ -1,12 +1,21 @@
-"""What the shell does itself: commands that change its folder, variables, or what it does next."""
+"""The shell's own commands: they change its folder, its variables, or the next step."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
 from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, read, unset
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def set_words(walk, scope, words):
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
+
+def set_words(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """set."""
     rest = words[1:]
     while rest:
@@ -17,38 +26,51 @@ def set_words(walk, scope, words):
             scope.words = [scope.words[0], *rest]
             return Stream("")
         takes = rest[0].endswith("o")
+        change: Callable[[str], None] = scope.options.discard
+        if rest[0][0] == "-":
+            change = scope.options.add
         if takes and rest[1:2] == ["errexit"] or "e" in rest[0][1:]:
-            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("errexit")
+            change("errexit")
         if takes and rest[1:2] == ["noglob"] or "f" in rest[0][1:]:
-            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("noglob")
-        rest = rest[2:] if takes else rest[1:]
+            change("noglob")
+        if takes:
+            rest = rest[2:]
+        else:
+            rest = rest[1:]
     return Stream("")
 
 
-def shift(walk, scope, words):
-    by = words[1] if len(words) > 1 else "1"
+def shift(walk: Walk, scope: Scope, words: list[str]) -> Stream:
+    by = "1"
+    if len(words) > 1:
+        by = words[1]
     if UNKNOWN not in scope.words:
         if by.isdecimal():
             del (kept := list(scope.words))[1 : 1 + int(by)]
             scope.words = kept
         else:
             scope.words = [scope.words[0], UNKNOWN]
-    scope.status = None if UNKNOWN in scope.words else True
+    scope.status = True
+    if UNKNOWN in scope.words:
+        scope.status = None
     return Stream("")
 
 
-def set_options(walk, scope, words):
+def set_options(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """shopt, setopt, unsetopt."""
     unset_them = words[0] == "unsetopt" or "-u" in words[1:]
     for word in words[1:]:
         if not word.startswith("-"):
             option = word.lower().replace("_", "")
-            (scope.options.discard if unset_them else scope.options.add)(option)
+            if unset_them:
+                scope.options.discard(option)
+            else:
+                scope.options.add(option)
     scope.status = True
     return Stream("")
 
 
-def alias(walk, scope, words):
+def alias(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     for word in words[1:]:
         name, mark, text = word.partition("=")
         if mark and is_known(word):
@@ -57,7 +79,7 @@ def alias(walk, scope, words):
     return Stream("")
 
 
-def unalias(walk, scope, words):
+def unalias(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     for word in words[1:]:
         scope.aliases.pop(word, None)
     if "-a" in words:
@@ -65,40 +87,50 @@ def unalias(walk, scope, words):
     return Stream("")
 
 
-def leave(walk, scope, words):
+def leave(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """exit, return, break, continue, logout."""
-    scope.ended = "exit" if words[0] == "logout" else words[0]
+    scope.ended = "exit"
+    if words[0] != "logout":
+        scope.ended = words[0]
     if len(words) > 1:
-        scope.status = words[1] == "0" if words[1].isdecimal() else None
+        scope.status = None
+        if words[1].isdecimal():
+            scope.status = words[1] == "0"
     return Stream("")
 
 
-def succeed(walk, scope, words):
+def succeed(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     scope.status = True
     return Stream("")
 
 
-def fail(walk, scope, words):
+def fail(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     scope.status = False
     return Stream("")
 
 
-def test(walk, scope, words):
+def test(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     from swarm_hook_core.shell.conditions import answer
 
-    inner = words[1:-1] if words[0] == "[" and words[-1] == "]" else words[1:]
+    if words[0] == "[" and words[-1] == "]":
+        inner = words[1:-1]
+    else:
+        inner = words[1:]
     scope.status = answer(walk, scope, inner)
     return Stream("")
 
 
-def evaluate(walk, scope, words):
+def evaluate(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     text = " ".join(words[2:] if words[1:2] == ["--"] else words[1:])
     return walk.evaluated(scope, text)
 
 
-def source(walk, scope, words):
+def source(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """source, and its short form."""
-    operands = words[2:] if words[1:2] == ["--"] else words[1:]
+    if words[1:2] == ["--"]:
+        operands = words[2:]
+    else:
+        operands = words[1:]
     if not operands:
         return None
     whole = absolute(scope.folder, operands[0])
@@ -121,7 +153,7 @@ def source(walk, scope, words):
     return stream
 
 
-def past(walk, scope, words):
+def past(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """command, builtin, exec, noglob, nocorrect: the rest is the command, functions aside."""
     rest, name = words[1:], words[0]
     while rest and rest[0].startswith("-"):
@@ -148,7 +180,7 @@ def past(walk, scope, words):
     return stream
 
 
-def trap(walk, scope, words):
+def trap(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     operands = [word for word in words[1:] if word not in ("--", "-p", "-l")]
     if len(operands) > 1 and operands[0] not in ("-", "") and is_known(operands[0]):
         inside = scope.fork()
@@ -158,34 +190,38 @@ def trap(walk, scope, words):
     return Stream("")
 
 
-def let(walk, scope, words):
+def let(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     number = "0"
     for word in words[1:]:
         number = walk.computed(scope, word)
-    scope.status = number != "0" if is_known(number) else None
+    scope.status = None
+    if is_known(number):
+        scope.status = number != "0"
     return Stream("")
 
 
-def get_options(walk, scope, words):
-    """getopts: which option comes next is not followed."""
+def get_options(walk: Walk, scope: Scope, words: list[str]) -> Stream:
+    """getopts: the options are not followed, so its variables become unknown."""
     for name in (*words[2:3], "OPTARG", "OPTIND"):
         scope.variables[name] = UNKNOWN
     scope.status = None
     return Stream("")
 
 
-def nothing(walk, scope, words):
+def nothing(walk: Walk, scope: Scope, words: list[str]) -> None:
     scope.status = None
     return None
 
 
-def where(walk, scope, words):
+def where(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """pwd."""
     scope.status = True
-    return Stream(scope.folder + "\n") if scope.folder is not None else None
+    if scope.folder is not None:
+        return Stream(scope.folder + "\n")
+    return None
 
 
-def change_folder(walk, scope, words):
+def change_folder(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """cd, pushd, popd, dirs."""
     name = words[0]
     options = [word for word in words[1:] if word != "-" and word[:1] == "-" and not word.strip("-LPen@")]
@@ -198,42 +234,48 @@ def change_folder(walk, scope, words):
         elif name == "popd":
             _go(walk, scope, scope.stack.pop())
         else:
-            scope.stack[-1], target = scope.folder, scope.stack[-1]
-            _go(walk, scope, target)
+            scope.stack[-1], folder = scope.folder, scope.stack[-1]
+            _go(walk, scope, folder)
         return None
     came_from = scope.folder
-    target = operands[0] if operands else scope.variable("HOME")
+    target = scope.variable("HOME")
+    if operands:
+        target = operands[0]
     if target == "-":
         _go(walk, scope, scope.previous)
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
         _go(walk, scope, None)
     elif target:
         where = absolute(scope.folder, target)
-        physical = where is not None and any("P" in option for option in options)
-        _go(walk, scope, os.path.realpath(where) if physical else where)
+        if where is not None and any("P" in option for option in options):
+            where = os.path.realpath(where)
+        _go(walk, scope, where)
     else:
         scope.status = True  # `cd ""` stays
     if name == "pushd" and scope.status is not False:
         scope.stack.append(came_from)
-    return Stream("") if name == "cd" and target != "-" else None
+    if name == "cd" and target != "-":
+        return Stream("")
+    return None
 
 
-def _go(walk, scope, folder) -> None:
-    """Change to `folder` (None: not known). Where there is none, and nothing so far makes one, the shell stays.
+def _go(walk: Walk, scope: Scope, folder: str | None) -> None:
+    """Change to `folder` (None: unknown). The shell stays if the folder does not exist and no earlier command makes it.
 
-    Where it may fail, the shell may be where it was.
+    If the change may fail, the old folder stays possible.
     """
-    there = folder is not None and os.path.isdir(folder)
-    fresh = folder is not None and "XXXXXX" in folder  # what `mktemp` has just made
-    sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
-    scope.status = True if sure else None
-    if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
-        scope.status, scope.tried = False, folder
-        return
-    came_from = scope.folder
+    came_from, scope.status = scope.folder, None
+    if folder is not None:
+        there = os.path.isdir(folder)
+        if not there and "XXXXXX" not in folder and walk.files.is_no_folder(folder):
+            scope.status, scope.tried = False, folder
+            return
+        # `mktemp` has made the folder of such a name.
+        if "XXXXXX" in folder or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder):
+            scope.status = True
+        elif came_from is not None and came_from != folder:
+            scope.if_failed = (came_from,)
     scope.previous, scope.folder = came_from, folder
-    if scope.status is None and folder is not None and came_from is not None and came_from != folder:
-        scope.if_failed = (came_from,)
 
 
 BUILTINS = {

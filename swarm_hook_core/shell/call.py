@@ -1,35 +1,47 @@
 """One simple command, as the programs see it."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.model import Guess, Read, Stream, Tree, absolute, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm_hook_core.shell.model import Admits, Found, Span
+    from swarm_hook_core.shell.walk import Walk
+
+
 LONGEST_BY = 80  # characters of a command that a denial quotes
-MANY = 100  # effects after which the time is looked at for each
+MANY = 100  # effects; beyond that many the clock is read for each
 
 
 class Call:
-    """A program with its arguments, and the ways to say what it does.
+    """A program with its arguments, and methods to report its effects.
 
     name     base name of the program: ``sed``
-    words    its arguments, after quoting and expansion; a part nobody can know is `UNKNOWN`, a word that stands
-             for many files of the disk is the mark of a `Found` (`found`)
-    folder   where it runs, absolute; None where that is not known
+    words    its arguments, after quoting and expansion; an unknown part is `UNKNOWN`, a word for many files on the
+             disk is the mark of a `Found` (`found`)
+    folder   the folder it runs in, absolute; None if unknown
     stdin    the Stream that is piped or redirected into it, or None
-    output   set by the program: the Stream that it prints, where that is known
-    walk     the walk it was met on, for those that run other commands
+    output   set by the program: the Stream that it prints, if known
+    walk     the walk it was met on, for programs that run other commands
     """
 
     __slots__ = ("name", "words", "folder", "stdin", "output", "walk", "_by")
 
-    def __init__(self, walk, name, words, folder, stdin=None):
+    def __init__(
+        self, walk: Walk, name: str, words: list[str], folder: str | None, stdin: Stream | None = None
+    ) -> None:
         self.walk = walk
         self.name = name
         self.words = words
         self.folder = folder
         self.stdin = stdin
-        self.output = None
+        self.output: Stream | None = None
         self._by = ""
 
     @property
@@ -47,20 +59,23 @@ class Call:
             if length > 4 * LONGEST_BY:
                 break
         text = " ".join(" ".join(words).split())
-        return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
+        if len(text) <= LONGEST_BY:
+            return text
+        return text[: LONGEST_BY - 1] + "…"
 
     def write(self, path: str, how: str = EDIT, keeps_text: bool = False) -> None:
-        """It writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are nothing.
+        """Report that it writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are ignored.
 
-        `how`: what becomes of the text that is there, see `change`. `keeps_text`: it stays as it is.
+        `how`: the fate of the text that is there, see `change`. `keeps_text`: the text stays as it is.
         """
         self._stay_in_time()
         self.walk.files.write(path, self.folder, self.by, how, keeps_text)
 
-    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
-        """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``).
+    def tree(self, path: str, admits: Admits | None = None, how: str = EDIT) -> None:
+        """Report that it writes or removes at and under the folder `path` (a word): all, or as `admits` says
+        (``model.Tree``).
 
-        `how`: as in `write`, of each of the files.
+        `how`: as in `write`, for each of the files.
         """
         if not path:
             return
@@ -81,9 +96,12 @@ class Call:
         if len(self.walk.effects.writes) + len(self.walk.effects.trees) > MANY:
             self.walk.spend(0)
 
-    def guess(self, why: str, folder: "str | None" = None) -> None:
-        """It may write what it does not name: `why` in a few words, under `folder` (default: where it runs)."""
-        where = self.folder if folder is None else absolute(self.folder, folder)
+    def guess(self, why: str, folder: str | None = None) -> None:
+        """Report that it may write unnamed files: `why` in a few words, under `folder` (default: its own folder)."""
+        if folder is None:
+            where = self.folder
+        else:
+            where = absolute(self.folder, folder)
         self.walk.effects.add(Guess(why, where or "", self.by))
 
     def runs_project(self) -> None:
@@ -95,19 +113,19 @@ class Call:
         if why:
             self.guess(why)
 
-    def found(self, word: str):
-        """The list of Founds that `word` as a whole stands for, or None."""
+    def found(self, word: str) -> list[Found] | None:
+        """Return the list of Founds that `word` as a whole stands for, or None."""
         return self.walk.found(word)
 
-    def says(self, text: "str | None" = None, found=None) -> None:
-        """What it prints."""
+    def says(self, text: str | None = None, found: Found | list[Found] | None = None) -> None:
+        """Set the Stream that it prints."""
         self.output = Stream(text, found)
 
-    def shows(self, words, spans=(), since: str = "") -> None:
-        """It prints what is in the files `words`; of none what it reads from its standard input.
+    def shows(self, words: list[str], spans: Sequence[Span] = (), since: str = "") -> None:
+        """Report that it prints the content of the files `words`; with no words, of its standard input.
 
-        `spans`, `since`: which part of it, as in ``model.Read``. Of several files in an output that is cut nobody can
-        tell which lines are missing.
+        `spans`, `since`: the part it prints, as in ``model.Read``. If several files are cut together, the missing lines
+        are unknown, so nothing is reported.
         """
         walk = self.walk
         if not walk.scope.shown or walk.doubts or (walk.scope.spans and (len(words) > 1 or since)):
@@ -118,11 +136,14 @@ class Call:
             if word and word != "-" and is_known(word) and (self.folder or word[0] == "/"):
                 walk.effects.add(Read(self.folder or "/", word, (*walk.scope.spans, *spans), since))
 
-    def run(self, words: "list[str]", stdin=None, folder: "str | None" = None) -> None:
+    def run(self, words: list[str], stdin: Stream | None = None, folder: str | None = None) -> None:
         """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""
-        self.output = self.walk.run(words, stdin, self.folder if folder is None else absolute(self.folder, folder))
+        where = self.folder
+        if folder is not None:
+            where = absolute(self.folder, folder)
+        self.output = self.walk.run(words, stdin, where)
 
-    def script(self, text: str, words: "list[str] | tuple[str, ...]" = (), stdin=None) -> None:
+    def script(self, text: str, words: Sequence[str] = (), stdin: Stream | None = None) -> None:
         """It runs shell text with positional parameters `words` (``$0`` first)."""
         if is_known(text):
             self.output = self.walk.nested(text, self.folder, list(words), stdin)
@@ -130,15 +151,16 @@ class Call:
             self.guess("a computed command")
 
 
-def _with_inside(found):
-    """Whether a file was found, or lies in a folder that was."""
+def _with_inside(found: Found) -> Admits:
+    """Return a predicate: a file was found, or lies in a folder that was found."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         answer = found.admits(path)
         while answer is not True and len(path) > len(found.root):
             path = os.path.dirname(path)
             above = found.admits(path)
-            answer = answer if above is False else above
+            if above is not False:
+                answer = above
         return answer
 
     return admits

@@ -1,22 +1,38 @@
 """A simple command: its assignments, its words; ``[[ ]]`` and ``(( ))``; redirections, of compound commands, too."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.model import Input, Stream, absolute, is_known, joined
+from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_known, joined
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.files import Commands
+    from swarm_hook_core.shell.model import Write
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test, Word
+    from swarm_hook_core.shell.walk import Walk
+
+
 _SCREENS = ("/dev/stdout", "/dev/stderr", "/dev/tty")
-_GOES_ON = (">>", "&>>", "<>")  # what is in the file stays
+_GOES_ON = (">>", "&>>", "<>")  # the file keeps its content
 
 
-def command(walk, scope, node):
+def command(walk: Walk, scope: Scope, node: Command) -> Stream | None:
     scope.predicate = False
     assignments: list[Assignment] = []
     for word in node.words:
-        to = assignment(word) if "=" in word.raw else None
+        to = None
+        if "=" in word.raw:
+            to = assignment(word)
         if to is None:
             break
         assignments.append(to)
@@ -40,7 +56,7 @@ def command(walk, scope, node):
         line += made_of
     if not words:  # `$empty`
         return redirected(walk, scope, node.redirects, "", lambda: Stream(""))
-    kept: dict = {}
+    kept: dict[str, Any] = {}
     for to in assignments:
         kept.setdefault(to.name, scope.variables.get(to.name))
         assign(walk, scope, to)
@@ -52,22 +68,24 @@ def command(walk, scope, node):
         by = " ".join(map(walk.shown, words))
         return redirected(walk, scope, node.redirects, by, lambda: walk.simple(scope, words), made_of=made_of)
     finally:
-        for name, held in kept.items():
-            if held is None:
+        for name, current in kept.items():
+            if current is None:
                 scope.variables.pop(name, None)
             else:
-                scope.variables[name] = held
+                scope.variables[name] = current
 
 
-def calculation(walk, scope, node):
+def calculation(walk: Walk, scope: Scope, node: Arithmetic) -> Stream:
     """``(( ))``."""
     answer = number(walk, scope, node.word)
     scope.predicate = True
-    scope.status = answer != "0" if is_known(answer) else None
+    scope.status = None
+    if is_known(answer):
+        scope.status = answer != "0"
     return Stream("")
 
 
-def condition(walk, scope, node):
+def condition(walk: Walk, scope: Scope, node: Test) -> Stream:
     """``[[ ]]``."""
     from swarm_hook_core.shell.conditions import answer
 
@@ -83,49 +101,27 @@ def condition(walk, scope, node):
     return Stream("")
 
 
-def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=()):
-    """Do `work()` with `redirects` in place; what it prints that is not caught by one of them.
+def redirected(
+    walk: Walk,
+    scope: Scope,
+    redirects: list[Redirect],
+    by: str,
+    work: Callable[[], Stream | None],
+    lasting: bool = False,
+    made_of: Commands = (),
+) -> Stream | None:
+    """Run `work()` with `redirects` in place, and return the Stream that none of them catches.
 
-    `made_of`: (folder, words) of the commands that its words are made of, which have run before a file is opened.
+    `made_of`: (folder, words) of the commands that its words are made of. They have run before a file is opened.
     """
     if not redirects:
         return work()
-    kept, line = scope.stdin, scope.line
+    stdin, line, heard, shown = scope.stdin, scope.line, scope.heard, scope.shown
     scope.line = [] if line is None else line
-    caught, appends = None, False
-    to_nowhere = False
-    replaced: list = []  # the Writes of files whose content goes
+    opened = _Redirections(walk, scope, scope.line, made_of)
     for one in redirects:
-        kind = one.operator
-        if kind in ("<<", "<<-"):
-            body = one.body or ""
-            quoted = any(letter in one.word.raw for letter in "\\'\"")
-            text = body if quoted or not set("$`\\").intersection(body) else document(walk, scope, body)
-            if one.fd in ("", "0"):
-                scope.stdin = Input(Stream(text), has_nul=False)
-            continue
-        if kind == "<<<":
-            scope.stdin = Input(Stream(value(walk, scope, one.word) + "\n"), has_nul=False)
-            continue
-        target = _target(walk, scope, one.word)
-        if kind in ("<&", ">&") and (target == "-" or target.rstrip("-").isdecimal()):
-            if kind == ">&" and one.fd in ("", "1") and target not in ("1",):
-                to_nowhere = True
-            continue
-        if kind == ">&" and not is_known(target) and (one.fd or one.word.raw.startswith("$")):
-            continue  # `>&$fd`
-        if kind == "<" or kind == "<&":
-            if one.fd in ("", "0"):
-                scope.stdin = Input(walk.files.text_of(target, scope.folder))
-                scope.line.append((scope.folder, ["<", target]))
-            continue
-        writes = len(walk.effects.writes)
-        how = EDIT if kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)) else REPLACE
-        walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
-        replaced += walk.effects.writes[writes:] if how == REPLACE else ()
-        if kind != "<>" and one.fd in ("", "1"):
-            caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
-    heard, shown = scope.heard, scope.shown
+        opened.open(one, by)
+    caught = opened.caught
     scope.heard = heard or bool(caught)
     scope.shown = shown and (caught is None or caught in _SCREENS)
     try:
@@ -133,27 +129,101 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
     finally:
         scope.heard, scope.shown = heard, shown
         if not lasting:
-            scope.stdin = kept
-        ran, scope.line = [*made_of, *scope.line], line
-    for write in replaced if walk.files.made_of else ():
-        if walk.files.goes_through(ran, absolute(write.folder, write.path)):
-            write.how = EDIT
-    if caught:
-        walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *ran] if appends else ran
-        if appends:
-            held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
-            stream = joined([held, stream]) if held is not None else None
+            scope.stdin = stdin
+        ran, scope.line = [*made_of, *opened.line], line
+    opened.finish(stream, ran)
+    if caught is not None or opened.to_nowhere:
+        return Stream("")
+    return stream
+
+
+class _Redirections:
+    """The redirections of one command.
+
+    line        (folder, words) of the commands whose output goes the same way
+    caught      the file that catches the output, empty for an unknown one; None if the output is not caught
+    appends     True if the output is added to `caught`
+    to_nowhere  True if the output goes to another descriptor, or is closed
+    replaced    the Writes that replace a file's content
+    """
+
+    def __init__(self, walk: Walk, scope: Scope, line: list[tuple[str | None, list[str]]], made_of: Commands) -> None:
+        self.walk = walk
+        self.scope = scope
+        self.line = line
+        self.made_of = made_of
+        self.caught: str | None = None
+        self.appends = self.to_nowhere = False
+        self.replaced: list[Write] = []
+
+    def open(self, one: Redirect, by: str) -> None:
+        walk, scope, kind = self.walk, self.scope, one.operator
+        if kind in ("<<", "<<-"):
+            text = self._document(one)
+            if one.fd in ("", "0"):
+                scope.stdin = Input(Stream(text), has_nul=False)
+            return
+        if kind == "<<<":
+            scope.stdin = Input(Stream(value(walk, scope, one.word) + "\n"), has_nul=False)
+            return
+        target = _target(walk, scope, one.word)
+        if kind in ("<&", ">&") and (target == "-" or target.rstrip("-").isdecimal()):
+            if kind == ">&" and one.fd in ("", "1") and target != "1":
+                self.to_nowhere = True
+        elif kind == ">&" and not is_known(target) and (one.fd or one.word.raw.startswith("$")):
+            return  # `>&$fd`
+        elif kind in ("<", "<&"):
+            if one.fd in ("", "0"):
+                scope.stdin = Input(walk.files.text_of(target, scope.folder))
+                self.line.append((scope.folder, ["<", target]))
+        else:
+            self._write(one, target, by)
+
+    def _document(self, one: Redirect) -> str:
+        body = one.body or ""
+        quoted = any(letter in one.word.raw for letter in "\\'\"")
+        if quoted or not set("$`\\").intersection(body):
+            return body
+        return document(self.walk, self.scope, body)
+
+    def _write(self, one: Redirect, target: str, by: str) -> None:
+        walk, folder, kind = self.walk, self.scope.folder, one.operator
+        writes = len(walk.effects.writes)
+        how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(self.made_of, absolute(folder, target)))
+        walk.files.write(target, folder, _by(walk, by, kind, target), how)
+        if how == REPLACE:
+            self.replaced += walk.effects.writes[writes:]
+        if kind != "<>" and one.fd in ("", "1"):
+            self.caught, self.appends = absolute(folder, target) or "", kind in (">>", "&>>")
+
+    def finish(self, stream: Stream | None, ran: list[tuple[str | None, list[str]]]) -> None:
+        """Note the files' new content: `stream` of the commands that `ran`."""
+        files, caught = self.walk.files, self.caught
+        if files.made_of:
+            for write in self.replaced:
+                if files.goes_through(ran, absolute(write.folder, write.path)):
+                    write.how = EDIT
+        if not caught:
+            return
+        if self.appends:
+            ran = [*files.made_of.get(caught, ()), *ran]
+            before = None
+            if files.contents.get(caught) or not os.path.exists(caught):
+                before = files.text_of(caught)
+            stream = before and joined([before, stream])
+        files.made_of[caught] = ran
         if not caught.startswith("/dev/"):
-            walk.files.contents[caught] = stream
-    return Stream("") if caught is not None or to_nowhere else stream
+            files.contents[caught] = stream
 
 
-def _target(walk, scope, word) -> str:
+def _target(walk: Walk, scope: Scope, word: Word) -> str:
     found = fields(walk, scope, word)
-    return found[0] if len(found) == 1 else value(walk, scope, word)
+    if len(found) == 1:
+        return found[0]
+    return value(walk, scope, word)
 
 
-def _by(walk, by: str, kind: str, target: str) -> str:
+def _by(walk: Walk, by: str, kind: str, target: str) -> str:
     text = " ".join(f"{by} {kind} {walk.shown(target)}".split())
     if len(text) <= LONGEST_BY:
         return text

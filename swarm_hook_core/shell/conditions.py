@@ -1,9 +1,19 @@
-"""What ``test``, ``[`` and ``[[`` answer, where that can be told without running anything."""
+"""Answers ``test``, ``[`` and ``[[`` without running anything, if possible."""
+
+from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
 
 MOST_WORDS = 60
 _NUMERIC = {
@@ -25,20 +35,24 @@ _OF_FILES = {
 }
 
 
-def answer(walk, scope, words: list[str], patterns=None):
-    """True, False, or None where it cannot be told, of the condition `words` (``]`` is gone).
+def answer(walk: Walk, scope: Scope, words: list[str], patterns: dict[int, str] | None = None) -> bool | None:
+    """Return True, False, or None if unknown, for the condition `words` (``]`` is gone).
 
-    `patterns`: place in `words` -> the shell pattern that a right side of ``==`` is, in ``[[``.
+    `patterns`: place in `words` -> the shell pattern on the right side of ``==``, in ``[[``.
     """
     if not words or len(words) > MOST_WORDS:
-        return None if words else False
+        if words:
+            return None
+        return False
     condition = _Condition(walk, scope, words, patterns)
     result = condition.either()
-    return result if condition.at >= len(words) else None
+    if condition.at >= len(words):
+        return result
+    return None
 
 
 class _Condition:
-    def __init__(self, walk, scope, words, patterns):
+    def __init__(self, walk: Walk, scope: Scope, words: list[str], patterns: dict[int, str] | None) -> None:
         self.walk = walk
         self.scope = scope
         self.words = words
@@ -46,24 +60,31 @@ class _Condition:
         self.at = 0
 
     def peek(self) -> str:
-        return self.words[self.at] if self.at < len(self.words) else ""
+        if self.at < len(self.words):
+            return self.words[self.at]
+        return ""
 
-    def joined(self, operators, part, decides: bool):
+    def joined(self, operators: tuple[str, str], part: Callable[[], bool | None], decides: bool) -> bool | None:
         """`part`s between `operators`; one that is `decides` decides it all."""
         result = part()
         while self.peek() in operators:
             self.at += 1
             both = (result, part())
-            result = decides if decides in both else None if None in both else not decides
+            if decides in both:
+                result = decides
+            elif None in both:
+                result = None
+            else:
+                result = not decides
         return result
 
-    def either(self):
+    def either(self) -> bool | None:
         return self.joined(("-o", "||"), self.both, True)
 
-    def both(self):
+    def both(self) -> bool | None:
         return self.joined(("-a", "&&"), self.one, False)
 
-    def one(self):
+    def one(self) -> bool | None:
         left = len(self.words) - self.at
         word = self.peek()
         if left >= 3 and self.words[self.at + 1] in _COMPARED:
@@ -72,7 +93,9 @@ class _Condition:
         self.at += 1
         if word == "!" and left > 1:
             result = self.one()
-            return None if result is None else not result
+            if result is None:
+                return None
+            return not result
         if word == "(":
             result = self.either()
             self.at += 1
@@ -80,27 +103,36 @@ class _Condition:
         if left >= 2 and len(word) == 2 and word[0] == "-" and word[1].isalpha():
             self.at += 1
             return self.unary(word, self.words[self.at - 1])
-        return bool(word) if is_known(word) else None
+        if is_known(word):
+            return bool(word)
+        return None
 
-    def unary(self, operator: str, word: str):
+    def unary(self, operator: str, word: str) -> bool | None:
         if operator in ("-z", "-n"):
-            return (not word) == (operator == "-z") if is_known(word) else None
-        path = absolute(self.scope.folder, word) if word else None
+            if is_known(word):
+                return (not word) == (operator == "-z")
+            return None
+        path = None
+        if word:
+            path = absolute(self.scope.folder, word)
         effects = self.walk.effects
         if path is None or operator not in _OF_FILES or effects.writes or effects.trees or effects.guesses:
-            return None  # what ran before may have made or removed it
+            return None  # an earlier command may have made or removed it
         return _OF_FILES[operator](path)
 
-    def compared(self, left: str, operator: str, place: int):
+    def compared(self, left: str, operator: str, place: int) -> bool | None:
         right = self.words[place]
         if not is_known(left) or not is_known(right):
             return None
         if operator in ("=", "==", "!="):
             if self.patterns is not None and place not in self.patterns:
                 return None
-            same = left == right if self.patterns is None else globs.match(left, self.patterns[place], True)
+            if self.patterns is None:
+                same = left == right
+            else:
+                same = wildcards.match(left, self.patterns[place], True)
             return same == (operator != "!=")
         try:
             return _NUMERIC[operator](int(left), int(right))
-        except (KeyError, ValueError):
+        except (KeyError, ValueError):  # no number, or an operator that is not followed
             return None

@@ -1,41 +1,56 @@
-"""The files as a script has left them so far: what it wrote where, and what may be there still."""
+"""The files as a script has left them so far: their content, and if they may still exist."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.change import EDIT
+from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.shell.walk import Walk
+
+    Commands = Iterable[tuple["str | None", list[str]]]
+
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
 DEEPEST_SOURCE = 3  # files that are made of one another, and in the end of the one that they are put in place of
-_PRINT_WORDS = frozenset("echo printf".split())  # whose arguments are no files
-_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
+_PRINT_WORDS = frozenset("echo printf".split())  # their arguments are no files
+_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not its target
 _REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
 
 
 class Files:
-    """Knows by `effects` what was done to them; `unknowns` tells what a mark in a path stands for.
+    """The files written so far; `effects` lists the writes, `unknowns` explains marks in paths.
 
-    contents  absolute path -> Stream that this script wrote there; None where that is not known
-    made_of   absolute path -> (folder, words) of the commands that have made the file of what these words name
-    links     absolute path -> what the link that this script made there leads to, absolute
+    contents  absolute path -> Stream that this script wrote there; None if unknown
+    made_of   absolute path -> (folder, words) of the commands whose output went into the file
+    links     absolute path of a link that this script made -> its absolute target
     """
 
-    def __init__(self, effects, unknowns):
+    def __init__(self, effects: Effects, unknowns: Walk) -> None:
         self.effects = effects
         self.unknowns = unknowns
-        self.contents: dict = {}
-        self.made_of: dict = {}
-        self.links: dict = {}
+        self.contents: dict[str, Stream | None] = {}
+        self.made_of: dict[str, list[tuple[str | None, list[str]]]] = {}
+        self.links: dict[str, str] = {}
 
-    def write(self, path: str, folder, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
-        """`path`, a word, is written, made or removed by what runs in `folder`; `how`: see `change`."""
+    def write(self, path: str, folder: str | None, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
+        """Record that `path`, a word, is written, made or removed by a command in `folder`; `how`: see `change`."""
         if not path:
             return
         if not is_known(path):
             found = self.unknowns.found(path, folder)
             if found is None:
                 start, slash, _ = path.partition("\0")[0].rpartition("/")
-                where = absolute(folder, start + slash) if slash else folder
+                where = folder
+                if slash:
+                    where = absolute(folder, start + slash)
                 if (where or "").startswith("/proc/"):
                     where = ""  # `/proc/$$/cwd/...`: anywhere
                 if not (where or "").startswith("/dev/"):
@@ -57,24 +72,28 @@ class Files:
             if behind:
                 self.effects.add(Write("/", behind, by, how))
 
-    def _behind(self, whole: str, by: str):
-        """The file that absolute `whole` leads to by a link that this script made, or None."""
+    def _behind(self, whole: str, by: str) -> str | None:
+        """Return the target of absolute `whole` through a link that this script made, or None."""
         for link, target in self.links.items():
             if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
                 return os.path.normpath(target + whole[len(link) :])
         return None
 
-    def is_made_of(self, path, source, deepest: int = DEEPEST_SOURCE) -> bool:
-        """Whether this script has made the file at absolute `path` of the one at absolute `source`."""
-        for folder, words in self.made_of.get(path, ()) if deepest and source else ():
-            for word in words[1:] if words[0] not in _PRINT_WORDS else ():
+    def is_made_of(self, path: str | None, source: str | None, deepest: int = DEEPEST_SOURCE) -> bool:
+        """Return True if this script has made the file at absolute `path` from the one at absolute `source`."""
+        if not deepest or not source or path is None:
+            return False
+        for folder, words in self.made_of.get(path, ()):
+            if words[0] in _PRINT_WORDS:
+                continue
+            for word in words[1:]:
                 named = absolute(folder, word)
                 if named and (named == source or (named != path and self.is_made_of(named, source, deepest - 1))):
                     return True
         return False
 
-    def is_read_by(self, commands, path) -> bool:
-        """Whether one of `commands`, (folder, words) of each, names the file at `path` as what it reads."""
+    def is_read_by(self, commands: Commands, path: str | None) -> bool:
+        """Return True if one of `commands`, (folder, words) of each, names the file at `path` among its arguments."""
         return any(
             absolute(folder, word) == path
             for folder, words in commands
@@ -82,13 +101,15 @@ class Files:
             for word in words[1:]
         )
 
-    def goes_through(self, commands, path) -> bool:
-        """Whether `commands`, (folder, words) of each, read a file that this script has made of the one at `path`."""
+    def goes_through(self, commands: Commands, path: str | None) -> bool:
+        """Return True if `commands`, (folder, words) of each, read a file that this script has made from the one at
+        `path`.
+        """
         named = (absolute(folder, word) for folder, words in commands for word in words[1:])
         return any(one in self.made_of and self.is_made_of(one, path) for one in named if one != path)
 
-    def text_of(self, path: str, folder=None):
-        """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""
+    def text_of(self, path: str, folder: str | None = None) -> Stream | None:
+        """Return the Stream of file `path` as this script has written it, else as it is on the disk; or None."""
         whole = absolute(folder, path)
         if whole is None:
             return None
@@ -101,34 +122,32 @@ class Files:
                 return Stream(None, file=whole)
             with open(whole, "rb") as file:
                 data = file.read(LONGEST_READ + 1)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # gone or unreadable: its text is unknown
             return None
         return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
 
     def is_missing(self, path: str) -> bool:
-        """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
+        """Return True if nothing is at absolute `path`, and no earlier command of this script may have put it there."""
         return path not in self.contents and not os.path.lexists(path) and self.is_untouched(path)
 
     def is_untouched(self, path: str) -> bool:
-        """Whether nothing that this script did so far may have changed what is at or under absolute `path`."""
-        effects, inside = self.effects, path.rstrip("/") + "/"
+        """Return True if no earlier command of this script may have changed anything at or under absolute `path`."""
+        effects = self.effects
         if effects.guesses or effects.git or effects.runs:
             return False
         made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
-        return not any(
-            one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
-        )
+        return not any(contains(path, one) or contains(one, path) for one in made)
 
     def is_no_folder(self, path: str) -> bool:
-        """Whether no folder is at absolute `path`, and nothing that this script did so far may have made one."""
+        """Return True if no folder is at absolute `path`, and no earlier command of this script may have made one."""
         if not os.path.lexists(path) or os.path.isdir(path):
             return self.is_missing(path)
         effects = self.effects
         return not (effects.guesses or effects.git or effects.runs or self.may_be_gone(path))
 
     def may_be_gone(self, folder: str) -> bool:
-        """Whether something that this script did so far may have removed what is at absolute `folder`."""
-        effects, inside = self.effects, folder + "/"
+        """Return True if an earlier command of this script may have removed absolute `folder`."""
+        effects = self.effects
         removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
         removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
-        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
+        return any(one is not None and contains(one, folder) for one in removed)

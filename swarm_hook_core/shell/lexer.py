@@ -1,4 +1,4 @@
-"""Reads what stands between the words of shell text: blanks, comments, keywords, redirections and here-documents."""
+"""Reads the text between words: blanks, comments, keywords, redirections and here-documents."""
 
 from swarm_hook_core.shell.syntax import Redirect, Word
 from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, WordReader, is_name
@@ -14,13 +14,13 @@ _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", 
 
 
 class Lexer(WordReader):
-    """Reads words, and what stands between them."""
+    """A reader of words and of the text between them."""
 
     def __init__(
         self, text: str, at: int = 0, around: "Lexer | None" = None, allowance: "Allowance | None" = None
     ) -> None:
         super().__init__(text, at, around, allowance)
-        self.pending: list[Redirect] = []  # here-documents whose bodies start at the next newline
+        self.pending: list[Redirect] = []  # here-documents; their bodies start at the next newline
 
     def loose_words(self, end: str) -> "list[Word]":
         """The words up to `end`, over lines; operators between them are words, too."""
@@ -33,13 +33,13 @@ class Lexer(WordReader):
             if at >= len(text) or (text.startswith(end, at) and (end != "]]" or text[at + 2 : at + 3] in AFTER_WORD)):
                 return found
             if text[at] in ";&|<>()" and not text.startswith(("<(", ">("), at):
-                self.at += 2 if text.startswith(("&&", "||"), at) else 1
+                self.at += 1 + text.startswith(("&&", "||"), at)
                 found.append(Word(text[at : self.at], [text[at : self.at]]))
             else:
                 found.append(self.word())
 
     def listed_words(self) -> "list[Word]":
-        """The words up to a ``)`` or the end of the command, at which it stays; ``|`` between them means nothing."""
+        """The words up to a ``)`` or the end of the command, without reading past it; ``|`` between them is skipped."""
         found: list[Word] = []
         while True:
             self.spend(2)
@@ -62,7 +62,9 @@ class Lexer(WordReader):
         end = at + 1
         while end - at <= _LONGEST_KEYWORD and text[end : end + 1] not in AFTER_WORD:
             end += 1
-        return text[at:end] if text[at:end] in _KEYWORDS else ""
+        if text[at:end] in _KEYWORDS:
+            return text[at:end]
+        return ""
 
     def is_word(self, word: str) -> bool:
         return (
@@ -73,7 +75,7 @@ class Lexer(WordReader):
     def required(self, mark: str) -> None:
         """`mark`, a keyword or ``)``, stands here; the script is broken where it does not."""
         self.lines()
-        if self.text.startswith(mark, self.at) if mark == ")" else self.keyword() == mark:
+        if self.keyword() == mark or (mark == ")" and self.text.startswith(mark, self.at)):
             self.at += len(mark)
             self.blanks()
         else:
@@ -93,7 +95,9 @@ class Lexer(WordReader):
 
     def comment(self) -> None:
         newline = self.text.find("\n", self.at)
-        self.at = len(self.text) if newline < 0 else newline
+        self.at = newline
+        if newline < 0:
+            self.at = len(self.text)
 
     def lines(self, with_comments: bool = True) -> None:
         """Blanks, comments and newlines, and the here-documents that start behind those."""
@@ -113,7 +117,7 @@ class Lexer(WordReader):
     # Redirections
 
     def redirection(self, found: "list[Redirect]", descriptor: str = "") -> bool:
-        """Append the Redirect that stands here to `found`; whether there is one."""
+        """Append the Redirect that stands here to `found`. Return False if there is no redirection."""
         text, at = self.text, self.at
         if text[at : at + 1] not in ("<", ">", "&") or text.startswith(("<(", ">("), at):
             if descriptor or not (word := self.descriptor()):
@@ -150,7 +154,9 @@ class Lexer(WordReader):
         for redirect in pending:
             dedent = redirect.operator == "<<-"
             body = self.document(_unquoted(redirect.word.raw), dedent)
-            redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n")) if dedent else body
+            redirect.body = body
+            if dedent:
+                redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n"))
 
     def document(self, delimiter: str, dedent: bool) -> str:
         """The here-document that starts here; without its delimiter it goes to the end, as shells have it."""

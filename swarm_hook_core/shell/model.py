@@ -1,67 +1,80 @@
-"""What a command does to files, as far as that can be known without running it."""
+"""The effects of a command on files, as far as they can be known without running it."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.change import EDIT
+from swarm_hook_core.change import EDIT, REPLACE
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.walk import Walk
+
+    Admits = Callable[[str], "bool | None"]  # a predicate of absolute paths: True, False, or None if unknown
+    Span = tuple[Any, ...]  # see `spans`
+
 
 MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has more writes is a guess
 
 MORE = "more effects than can be kept"
 
-MOST_LINES = 24  # of names that were found, which are read one by one
+MOST_LINES = 24  # names of a search's result that are read one by one
 MOST_TEXT = 256 * 1024  # characters of a stream
 
-# Marks in a word: a part that only a run could tell, and `found`, the whole of which stands for many names.
+# Marks in a word stand for a part that only a run could tell, or, as the whole word, for many found names.
 UNKNOWN = "\0?\0"
 
 
 class Effects:
-    """What was found, in the order of the command.
+    """The effects found, in the order of the command.
 
     writes   Write: a path that is written, made, or removed
-    trees    Tree: a folder under which anything may be, or what `admits` says
-    git      GitCall: a git command that changes files or the repository; git itself is asked what it would touch
+    trees    Tree: a folder with all under it, or the files that its `admits` names
+    git      GitCall: a git command that changes files or the repository; git itself is asked for the files
     guesses  Guess: may write something that the command does not name
-    reads    Read: a file whose content, or what has changed in it, it certainly shows, or a part that is known
-    texts    absolute path -> the Stream that it has put into that file last, or None where that is not known
-    copied   absolute path -> the Stream of a file of its own that it has put in the place of that one
-    programs names of the programs that it runs, as far as they are known, and of git the command as well: ``git fetch``
+    reads    Read: a file (or a known part of it, or its uncommitted changes) that the command certainly shows
+    texts    absolute path -> the Stream last put into that file, or None if unknown
+    copied   absolute path -> the Stream of a file of its own, put in that file's place
+    programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
     deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
-    runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
-    budget   the time to find and to judge them, which begins when this is made unless it is given
+    runs     True if it runs the project's own code (tests, builds): worth watching, but not worth a notice
+    budget   the time to find and judge the effects; it starts now unless it is given
     """
 
     __slots__ = (
         "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "runs", "budget",
     )  # fmt: skip
 
-    def __init__(self, budget=None):
+    def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
-        self.writes: list = []
-        self.trees: list = []
-        self.git: list = []
-        self.guesses: list = []
-        self.reads: list = []
-        self.texts: dict = {}
-        self.copied: dict = {}
-        self.programs: set = set()
-        self.deeds: list = []
+        self.writes: list[Write] = []
+        self.trees: list[Tree] = []
+        self.git: list[GitCall] = []
+        self.guesses: list[Guess] = []
+        self.reads: list[Read] = []
+        self.texts: dict[str, Stream | None] = {}
+        self.copied: dict[str, Stream] = {}
+        self.programs: set[str] = set()
+        self.deeds: list[tuple[list[str], str | None, str]] = []
         self.runs = False
 
-    def add_deed(self, words: list, folder, by: str) -> None:
+    def add_deed(self, words: list[str], folder: str | None, by: str) -> None:
         """Keep a command for ``protected``, up to `MOST`."""
         if len(self.deeds) < MOST:
             self.deeds.append((words, folder, by))
 
     @property
     def size(self) -> int:
-        """How many effects were found so far."""
+        """Return the number of effects found so far."""
         return len(self.writes) + len(self.trees) + len(self.git) + len(self.guesses)
 
-    def add(self, item) -> None:
+    def add(self, item: Write | Tree | GitCall | Guess | Read) -> None:
         """Append `item` to the list of its kind, up to `MOST`."""
-        kind = getattr(self, _LISTS[type(item)])
+        kind: list[Any] = getattr(self, _LISTS[type(item)])
         if len(kind) < MOST:
             kind.append(item)
         elif kind is not self.reads and (not self.guesses or self.guesses[-1].why != MORE):
@@ -73,7 +86,7 @@ class Write:
 
     __slots__ = ("folder", "path", "by", "how")
 
-    def __init__(self, folder, path, by, how=EDIT):
+    def __init__(self, folder: str, path: str, by: str, how: str = EDIT) -> None:
         self.folder = folder
         self.path = path
         self.by = by
@@ -83,14 +96,14 @@ class Write:
 class Read:
     """`path` as spelled in absolute `folder`: a file that is shown to the model.
 
-    `spans`: the parts of it that come through, each of them a cut of what is left by the others, as ``showing`` has
-    them; empty for the whole. `since`: it is not the file that is shown, but what has changed in it: since it was
-    staged (``index``), or committed (``HEAD``); else empty.
+    `spans`: the parts of it that are shown, each a cut of the rest left by the others, as ``showing`` has them; empty
+    for the whole. `since`: if not empty, only the file's changes are shown: since it was staged (``index``) or
+    committed (``HEAD``).
     """
 
     __slots__ = ("folder", "path", "spans", "since")
 
-    def __init__(self, folder, path, spans=(), since=""):
+    def __init__(self, folder: str, path: str, spans: Sequence[Span] = (), since: str = "") -> None:
         self.folder = folder
         self.path = path
         self.spans = spans
@@ -98,18 +111,18 @@ class Read:
 
 
 class Tree:
-    """Files at and under absolute `root`, which need not exist; `how`: what happens to each of them, see `change`.
+    """Files at and under absolute `root`, which need not exist; `how`: the fate of each of them, see `change`.
 
-    `admits(path)`: whether the file at absolute `path`, at or under `root`, is written: True, False, or None where
-    that cannot be told. Asked of locked files only, so it may look at the disk. `is_whole`: it is true of all.
+    `admits(path)`: True, False, or None (unknown) for a write of the file at absolute `path`, at or under `root`.
+    Called for locked files only, so it may look at the disk. `is_whole`: True for every path.
     """
 
     __slots__ = ("root", "by", "admits", "how", "is_whole")
 
-    def __init__(self, root, by, admits=None, how=EDIT):
+    def __init__(self, root: str, by: str, admits: Admits | None = None, how: str = EDIT) -> None:
         self.root = root
         self.by = by
-        self.admits = admits or _everything
+        self.admits: Admits = admits or _everything
         self.how = how
         self.is_whole = admits is None
 
@@ -117,18 +130,27 @@ class Tree:
 class GitCall:
     """``git <words>`` as run in absolute `folder` (``-C`` followed); global options are gone, aliases are not.
 
-    top           global options that say which repository and settings: ``--git-dir=x``, ``-c a=b``
-    environment   what the command itself sets of git's variables (``GIT_INDEX_FILE``)
+    top           global options for the repository and settings: ``--git-dir=x``, ``-c a=b``
+    environment   git's variables that the command itself sets (``GIT_INDEX_FILE``)
     found         word -> list of the `Found`s that it stands for
-    after         whether an earlier git call of the same command may have moved branches or fetched
-    in_doubt      whether it may not run in this folder at all, so that nothing it would touch is certain
-    patch         ``(absolute paths, Founds)`` of the files that it applies a patch to in the index; None: not known
-    aside         what puts unstaged changes aside while it runs (``commit_hooks``), once git was asked; empty for none
+    after         True if an earlier git call of the same command may have moved branches or fetched
+    in_doubt      True if it may not run in this folder at all, so that no write is certain
+    patch         ``(absolute paths, Founds)`` of the files that it patches in the index; None if unknown
+    aside         the hook that puts unstaged changes aside while it runs (``commit_hooks``), once git was asked
     """
 
     __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside", "patch")
 
-    def __init__(self, folder, words, by, top=(), environment=None, found=None, after=False):
+    def __init__(
+        self,
+        folder: str,
+        words: list[str],
+        by: str,
+        top: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+        found: dict[str, list[Found]] | None = None,
+        after: bool = False,
+    ) -> None:
         self.folder = folder
         self.words = words
         self.by = by
@@ -138,7 +160,7 @@ class GitCall:
         self.after = after
         self.in_doubt = False
         self.aside = ""
-        self.patch = None
+        self.patch: tuple[list[str], list[Found]] | None = None
 
 
 class Guess:
@@ -146,25 +168,32 @@ class Guess:
 
     __slots__ = ("why", "folder", "by")
 
-    def __init__(self, why, folder, by=""):
+    def __init__(self, why: str, folder: str, by: str = "") -> None:
         self.why = why
         self.folder = folder
         self.by = by
 
 
 class Stream:
-    """What a command prints, for what reads it: its `text` where that is known, or names that `found`, a list of
-    Founds, describes.
+    """The output of a command, for the command that reads it: its `text` if known, or the names of a list of Founds.
 
-    `file`: the absolute path of the file on the disk that it is the whole of, bytes that are no text included.
-    `packed`: of an archive that is being made, ``(path within) -> whether it holds that``, as `Tree` admits.
+    `file`: the absolute path of the file on the disk with exactly this content, also if it is no text. `packed`: for an
+    archive being made, ``(path within) -> True, False or None``, as `Tree` admits.
     """
 
     __slots__ = ("text", "found", "file", "packed")
 
-    def __init__(self, text=None, found=None, file=None, packed=None):
+    def __init__(
+        self,
+        text: str | None = None,
+        found: Found | list[Found] | None = None,
+        file: str | None = None,
+        packed: Admits | None = None,
+    ) -> None:
         self.text = text
-        self.found: list | None = found if found is None or isinstance(found, list) else [found]
+        if isinstance(found, Found):
+            found = [found]
+        self.found = found
         self.file = file
         self.packed = packed
 
@@ -172,25 +201,36 @@ class Stream:
 class Found:
     """A set of files that only the disk knows (``find``, ``grep -l``): those under `root` that `admits` (see Tree).
 
-    `names`: a function that lists them as they are printed, or gives None where they are too many; None where there
-    is no such function.
+    `names`: a function that lists them as they are printed, or returns None if they are too many; or None.
     """
 
     __slots__ = ("root", "admits", "names")
 
-    def __init__(self, root, admits=None, names=None):
+    def __init__(
+        self,
+        root: str,
+        admits: Admits | None = None,
+        names: Callable[[], list[str] | None] | None = None,
+    ) -> None:
         self.root = root
-        self.admits = admits or _everything
+        self.admits: Admits = admits or _everything
         self.names = names
 
 
+def edit_or_replace(keeps: bool) -> str:
+    """Return EDIT if a write `keeps` the old text, or part of it; else REPLACE."""
+    if keeps:
+        return EDIT
+    return REPLACE
+
+
 def is_known(text: str) -> bool:
-    """Whether a word's text holds no mark."""
+    """Return True if a word's text holds no mark."""
     return "\0" not in text
 
 
-def absolute(folder, path: str):
-    """`path` seen from `folder` (None: not known), or None where that cannot be told."""
+def absolute(folder: str | None, path: str) -> str | None:
+    """Return `path` seen from `folder` (None: unknown), or None if that is unknown."""
     if not is_known(path) or (folder is None and not os.path.isabs(path)):
         return None
     return os.path.normpath(os.path.join(folder or "/", path))
@@ -203,31 +243,39 @@ def _everything(_path: str) -> bool:
 _LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses", Read: "reads"}
 
 
-def joined(streams: list):
-    """The Stream of what prints `streams` one after the other, or None where one of them is not known."""
-    streams = [one for one in streams if one is None or one.text != ""]
-    if not streams:
-        return Stream("")
-    if len(streams) == 1 or None in streams:
-        return None if None in streams else streams[0]
-    if all(one.text is not None for one in streams):
-        text = "".join(one.text for one in streams)
-        return Stream(text) if len(text) <= MOST_TEXT else None
-    founds: list = []
+def joined(streams: Iterable[Stream | None]) -> Stream | None:
+    """Return the Stream of `streams` one after the other, or None if one of them is unknown."""
+    parts: list[Stream] = []
     for one in streams:
+        if one is None:
+            return None
+        if one.text != "":
+            parts.append(one)
+    if len(parts) == 1:
+        return parts[0]
+    texts = [one.text for one in parts if one.text is not None]
+    if len(texts) == len(parts):
+        text = "".join(texts)
+        if len(text) <= MOST_TEXT:
+            return Stream(text)
+        return None
+    founds: list[Found] = []
+    for one in parts:
         if one.found is None:
             return None
         founds += one.found
     return Stream(None, founds)
 
 
-def text_of(stream):
-    """The text of `stream`, with the names that stand in it where it is what a search has found; else None."""
-    if stream is None or stream.text is not None or stream.found is None:
-        return None if stream is None else stream.text
+def text_of(stream: Stream | None) -> str | None:
+    """Return the text of `stream`, with a search's names listed; None if unknown."""
+    if stream is None:
+        return None
+    if stream.text is not None or stream.found is None:
+        return stream.text
     names: list[str] = []
     for one in stream.found:
-        more = one.names() if one.names is not None else None
+        more = one.names and one.names()
         if more is None:
             return None
         names += more
@@ -236,29 +284,31 @@ def text_of(stream):
 
 
 class Input:
-    """What a command reads, line by line where the shell itself reads it (`read`).
+    """The input of a command, line by line if the shell itself reads it (`read`).
 
-    `has_nul`: bytes of zero may stand in it; they are newlines in the text of a Stream.
+    `has_nul`: the input may contain zero bytes; they are newlines in the text of a Stream.
     """
 
     __slots__ = ("stream", "has_nul", "_rest", "_was_read")
 
-    def __init__(self, stream, has_nul=True):
+    def __init__(self, stream: Stream | None, has_nul: bool = True) -> None:
         self.stream = stream
         self.has_nul = has_nul
-        self._rest = stream.text if stream is not None and stream.found is None else None
+        self._rest: str | None = None
+        if stream is not None and stream.found is None:
+            self._rest = stream.text
         self._was_read = False
 
-    def rest(self):
-        """The Stream that is left, or None where nothing is known of it."""
+    def rest(self) -> Stream | None:
+        """Return the Stream that is left, or None if it is unknown."""
         if self.stream is None or self._rest is None or self._rest is self.stream.text:
             return self.stream
         return Stream(self._rest)
 
-    def line(self, walk, end: str = "\n"):
-        """(next line, or a mark for all that were found; whether there is one: None where that cannot be told).
+    def line(self, walk: Walk, end: str = "\n") -> tuple[str, bool | None]:
+        """Return (next line, or a mark for all found names; True if there is one, None if unknown).
 
-        `end`: the letter that ends a line; empty: a byte of zero.
+        `end`: the letter that ends a line; empty: a zero byte.
         """
         if self.stream is None or (self._rest is None and self.stream.found is None):
             return UNKNOWN, None
@@ -271,7 +321,9 @@ class Input:
             if done:
                 return "", False
             names = (self.stream.text or "").splitlines()
-            return walk.each_of(names) if names else walk.mark(self.stream.found), True
+            if names:
+                return walk.each_of(names), True
+            return walk.mark(self.stream.found or []), True
         if not self._rest:
             return "", False
         if end or self.has_nul:

@@ -1,48 +1,52 @@
 """Splitting a program's arguments into options and operands, as getopt does."""
 
-TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+from __future__ import annotations
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class Options:
-    """`operands` in order; `given`: option -> list of its values (None for one that takes none).
+    """`operands` in order; `given`: option -> list of its values (None for an option without a value).
 
-    Short options are keyed ``-x``, long ones ``--name`` (also where written ``--name=value``).
+    Short options are keyed ``-x``, long ones ``--name`` (also if written ``--name=value``).
     """
 
     __slots__ = ("operands", "given")
 
-    def __init__(self, operands: "list[str]", given: "dict[str, list[str | None]]") -> None:
+    def __init__(self, operands: list[str], given: dict[str, list[str | None]]) -> None:
         self.operands = operands
         self.given = given
 
     def has(self, *names: str) -> bool:
-        """Whether one of these options was given."""
+        """Return True if one of these options was given."""
         return any(name in self.given for name in names)
 
-    def values(self, *names: str) -> "list[str]":
+    def values(self, *names: str) -> list[str]:
         """The values given to these options, in the order of `names`."""
         return [value for name in names for value in self.given.get(name, ()) if value is not None]
 
-    def value(self, *names: str) -> "str | None":
-        """The last value given to one of these options, or None."""
+    def value(self, *names: str) -> str | None:
+        """Return the last value given to one of these options, or None."""
         found = self.values(*names)
-        return found[-1] if found else None
+        if found:
+            return found[-1]
+        return None
 
 
 def split(
-    words: "Iterable[str]",
+    words: Iterable[str],
     short: str = "",
-    long: "Iterable[str]" = (),
+    long: Iterable[str] = (),
     optional: str = "",
     stop_early: int = 0,
-) -> "Options":
-    """Split `words` (without the program's name).
+) -> Options:
+    """Split `words` (without the program's name) into options and operands.
 
-    `short`: letters of short options that take a value (``-o x``, ``-ox``); `optional`: those whose value, if any, is
-    attached (``-i.bak``); `long`: long options that take their value from the next word. `stop_early`: so many operands
-    (True: one) end the options, as for programs that run others; 0: none do.
+    `short`: letters of short options with a value (``-o x``, ``-ox``). `optional`: letters of options with an attached
+    value or no value (``-i.bak``). `long`: long options with their value in the next word. `stop_early`: this many
+    operands (True: one) end the options, as for programs that run others; 0: never.
     """
     operands: list[str] = []
     given: dict[str, list[str | None]] = {}
@@ -71,15 +75,15 @@ def split(
 
 
 def split_one_dash(
-    words: "Iterable[str]",
-    valued: "Iterable[str]",
-    known: "Iterable[str]" = (),
+    words: Iterable[str],
+    valued: Iterable[str],
+    known: Iterable[str] = (),
     most_take: bool = False,
-) -> "Options":
+) -> Options:
     """Split `words` of a program whose long options have one dash, so that letters are not put together (gcc, go).
 
-    `valued`: options that take a value, from the next word or behind ``=``; those of one letter also right behind it.
-    `known`: other options. `most_take`: one that is in neither takes the next word, too (ffmpeg).
+    `valued`: options with a value, in the next word or behind ``=``; those of one letter also right behind it. `known`:
+    other options. `most_take`: an option in neither takes the next word, too (ffmpeg).
     """
     operands: list[str] = []
     given: dict[str, list[str | None]] = {}
@@ -92,7 +96,10 @@ def split_one_dash(
         else:
             name, equals, value = word.partition("=")
             if name not in valued and name not in known:
-                other = name[1:] if name[:2] == "--" else "-" + name
+                if name[:2] == "--":
+                    other = name[1:]
+                else:
+                    other = "-" + name
                 if other in valued or other in known:
                     name = other
                 elif name[:2] in valued:

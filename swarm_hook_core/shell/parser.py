@@ -1,7 +1,9 @@
-"""Reads shell text into statements (`syntax`): POSIX sh with what bash and zsh add, in one pass and within limits.
+"""Reads shell text into statements (`syntax`): POSIX sh plus bash and zsh extensions, in one pass and within limits.
 
-What is no shell is skipped, and the script is marked `broken`: what stands around it still counts.
+Text that is not shell is skipped, and the script is marked `broken`; the text around it still counts.
 """
+
+from __future__ import annotations
 
 from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
 from swarm_hook_core.shell.syntax import (
@@ -27,6 +29,11 @@ from swarm_hook_core.shell.syntax import (
 )
 from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, TooLong
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other
 
@@ -36,7 +43,7 @@ _END_OF_BRANCH = frozenset(["elif", "else", "fi"])
 _END_OF_ITEM = frozenset([";;", "esac"])
 
 
-def script_of(text: str, end: "float | None" = None) -> "Script":
+def script_of(text: str, end: float | None = None) -> Script:
     """The Script of `text`, as far as it can be read by `end`, a moment of this thread's processor time.
 
     Where that is not all, only its first statements, and it is `cut`.
@@ -46,13 +53,13 @@ def script_of(text: str, end: "float | None" = None) -> "Script":
     return Parser(text, allowance=Allowance(end)).script(_NOTHING)
 
 
-def word_of(text: str) -> "Word":
+def word_of(text: str) -> Word:
     """`text` as one word, blanks in it included. Raises TooLong."""
     return Parser(text).inside("")
 
 
-def document_of(text: str) -> "list[str | Node]":
-    """The parts of a here-document whose delimiter is not quoted. Raises TooLong."""
+def document_of(text: str) -> list[str | Node]:
+    """Return the parts of a here-document with an unquoted delimiter. Raises TooLong."""
     return Parser(text).quoted("")
 
 
@@ -60,31 +67,32 @@ class Parser(Lexer):
     """Reads statements."""
 
     def __init__(
-        self, text: str, at: int = 0, around: "Parser | None" = None, allowance: "Allowance | None" = None
+        self, text: str, at: int = 0, around: Parser | None = None, allowance: Allowance | None = None
     ) -> None:
         super().__init__(text, at, around, allowance)
         self.open = 0  # compound commands around this place
 
-    def script(self, stops: frozenset[str]) -> "Script":
+    def script(self, stops: frozenset[str]) -> Script:
         start, cut = self.at, False
-        statements: list = []
+        statements: list[Any] = []
         try:
             self.statements(stops, statements)
         except (TooLong, RecursionError):
-            if stops or self.depth:  # what stands around it cannot be read, either
+            if stops or self.depth:  # the text around it cannot be read, either
                 raise
             cut = True
         if stops and self.at >= len(self.text):
             self.broken = True
         return Script(statements, self.broken, cut, self.text[start : self.at])
 
-    def statements(self, stops, found: "list | None" = None) -> list:
-        """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end.
+    def statements(self, stops: frozenset[str] | set[str], found: list[Any] | None = None) -> list[Any]:
+        """Return the statements before one of `stops` (keywords, ``)``, ``;;``) or the end, without reading past it.
 
-        Appended to `found`, each as soon as it has been read.
+        Each is appended to `found` as soon as it has been read.
         """
         text, end = self.text, len(self.text)
-        found = [] if found is None else found
+        if found is None:
+            found = []
         while True:
             self.spend(1)
             self.lines()
@@ -107,13 +115,13 @@ class Parser(Lexer):
             else:
                 found.append(self.statement())
 
-    def block(self, stops) -> list:
-        """The statements before one of `stops`, of which there has to be one."""
+    def block(self, stops: frozenset[str] | set[str]) -> list[Any]:
+        """Return the statements before one of `stops`; at least one is required."""
         found = self.statements(stops)
         self.broken = self.broken or not found
         return found
 
-    def statement(self):
+    def statement(self) -> Node:
         node = self.chain()
         self.blanks()
         text, at = self.text, self.at
@@ -124,19 +132,21 @@ class Parser(Lexer):
             self.at += 1
         return node
 
-    def chain(self):
+    def chain(self) -> Node:
         node = self.pipeline()
-        rest: list = []
+        rest: list[Any] = []
         while True:
             self.blanks()
             operator = self.text[self.at : self.at + 2]
             if operator not in ("&&", "||"):
-                return Chain(node, rest) if rest else node
+                if rest:
+                    return Chain(node, rest)
+                return node
             self.at += 2
             self.lines()
             rest.append((operator, self.pipeline()))
 
-    def pipeline(self):
+    def pipeline(self) -> Node:
         negated = False
         while (mark := self.keyword()) in ("!", "time"):
             self.at += len(mark)
@@ -150,26 +160,36 @@ class Parser(Lexer):
                 return Command([], [])  # `time` alone
         parts = [self.command()]
         while self.text.startswith("|", self.at) and not self.text.startswith("||", self.at):
-            self.at += 2 if self.text.startswith("|&", self.at) else 1
+            self.at += 1 + self.text.startswith("|&", self.at)
             self.lines()
             parts.append(self.command())
-        node = parts[0] if len(parts) == 1 else Pipeline(parts)
-        return Negated(node) if negated else node
+        if len(parts) == 1:
+            node = parts[0]
+        else:
+            node = Pipeline(parts)
+        if negated:
+            return Negated(node)
+        return node
 
-    def command(self):
+    def command(self) -> Node:
         """A command, simple or compound, and the blanks behind it."""
         text, keyword = self.text, self.keyword()
         if keyword in STARTS or text.startswith("(", self.at):
             self.open += 1
             if self.open > MOST_OPEN:
                 raise TooLong
-            node = self.parenthesis() if not keyword else _COMPOUNDS[keyword](self)
+            if not keyword:
+                node = self.parenthesis()
+            else:
+                node = _COMPOUNDS[keyword](self)
             self.open -= 1
-            redirects: list = []
+            redirects: list[Any] = []
             while self.redirection(redirects):
                 pass
-            return Redirected(node, redirects) if redirects else node
-        words: list = []
+            if redirects:
+                return Redirected(node, redirects)
+            return node
+        words: list[Any] = []
         redirects = []
         while self.at < len(text):
             character = text[self.at]
@@ -196,7 +216,7 @@ class Parser(Lexer):
             self.broken = True
         return Command(words, redirects)
 
-    def substitution(self, kind: str) -> "Substitution":
+    def substitution(self, kind: str) -> Substitution:
         inner = Parser(self.text, self.at, self)
         script = inner.script(_PARENTHESIS)
         self.pending += inner.pending
@@ -204,12 +224,12 @@ class Parser(Lexer):
         self.at = min(inner.at + 1, len(self.text))
         return Substitution(kind, _printing(script) if kind == "$" else script)
 
-    def script_in(self, text: str) -> "Script":
+    def script_in(self, text: str) -> Script:
         return _printing(Parser(text, 0, self).script(_NOTHING))
 
     # Compound commands
 
-    def parenthesis(self):
+    def parenthesis(self) -> Node:
         self.at += 1
         if self.text.startswith("(", self.at):
             self.at += 1
@@ -220,16 +240,16 @@ class Parser(Lexer):
         self.required(")")
         return Subshell(body)
 
-    def group(self):
+    def group(self) -> Node:
         return Group(self.body("{", "}"))
 
-    def test(self):
+    def test(self) -> Node:
         self.at += 2
         words = self.loose_words("]]")
         self.close("]]")
         return Test(words)
 
-    def branches(self):
+    def branches(self) -> Node:
         self.at += len("if")
         clauses, otherwise = [], None
         while True:
@@ -245,13 +265,13 @@ class Parser(Lexer):
         self.required("fi")
         return If(clauses, otherwise)
 
-    def while_loop(self):
+    def while_loop(self) -> Node:
         until = self.keyword() == "until"
         self.at += len("while")
         condition = self.block({"do"})
         return While(condition, self.body("do", "done"), until, None)
 
-    def for_loop(self):
+    def for_loop(self) -> Node:
         self.at += len(self.keyword())
         self.blanks()
         if self.text.startswith("((", self.at):
@@ -269,7 +289,7 @@ class Parser(Lexer):
             self.at += 1
         return For(name, words, self.loop_body())
 
-    def counting(self, raw: str) -> "Group":
+    def counting(self, raw: str) -> Group:
         """``for ((a; b; c))``."""
         start, condition, step = map(word_of, ([*raw.split(";"), "", ""])[:3])
         self.blanks()
@@ -279,21 +299,23 @@ class Parser(Lexer):
             condition = word_of("1")
         return Group([Arithmetic(start), While([Arithmetic(condition)], self.loop_body(), False, step)])
 
-    def loop_body(self) -> list:
+    def loop_body(self) -> list[Any]:
         self.lines()
-        return self.body("{", "}") if self.keyword() == "{" else self.body("do", "done")
+        if self.keyword() == "{":
+            return self.body("{", "}")
+        return self.body("do", "done")
 
-    def body(self, opening: str, end: str) -> list:
+    def body(self, opening: str, end: str) -> list[Any]:
         self.required(opening)
         statements = self.block({end})
         self.required(end)
         return statements
 
-    def cases(self):
+    def cases(self) -> Node:
         self.at += len("case")
         self.blanks()
         word = self.word()
-        items: list = []
+        items: list[Any] = []
         self.lines()
         if self.is_word("in"):
             self.at += 2
@@ -313,15 +335,15 @@ class Parser(Lexer):
             self.at += len(mark)
             items.append((patterns, body, mark in (";;&", ";&")))
 
-    def function(self):
+    def function(self) -> Any:
         self.at += len("function")
         self.blanks()
         name = self.word().raw
         self.blanks()
         return self.function_called(name)
 
-    def function_called(self, name: str):
-        """What stands behind the name of a function: ``()``, mostly, and a command."""
+    def function_called(self, name: str) -> Node:
+        """Read the function behind its name: mostly ``()``, and a command."""
         if self.text.startswith("(", self.at):
             self.at += 1
             self.blanks()
@@ -329,7 +351,7 @@ class Parser(Lexer):
         self.lines()
         return Function(name, self.command())
 
-    def coprocess(self):
+    def coprocess(self) -> Node:
         self.at += len("coproc")
         self.blanks()
         start = self.at
@@ -340,9 +362,11 @@ class Parser(Lexer):
         return self.command()
 
 
-def _printing(script: "Script") -> "Script":
+def _printing(script: Script) -> Script:
     """`script` as a substitution has it: ``$(< file)`` prints the file."""
-    only = script.statements[0] if len(script.statements) == 1 else None
+    only = None
+    if len(script.statements) == 1:
+        only = script.statements[0]
     if isinstance(only, Command) and not only.words and [one.operator for one in only.redirects] == ["<"]:
         only.words.append(Word("cat", ["cat"]))
     return script

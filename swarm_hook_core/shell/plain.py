@@ -1,29 +1,36 @@
-"""Commands that a look at their text tells to write nothing, so that nothing that reads scripts need be loaded.
+"""Recognises commands that write nothing by their text alone, so that the script reader need not be loaded.
 
-One command of plain words, of a program in these tables: nothing in it that a shell makes anything of. What is told of
-it is what going through it would tell.
+A plain command is one program of these tables with plain words, without anything the shell would expand. The answer is
+the one that walking the script would give.
 """
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_./,:+@%'\"")
 _DIGITS = frozenset("0123456789")
 LONGEST = 1000  # characters
-_MAY_WRITE = ("--o", "--ext", "--text")  # --output, or a shorter form of it; what runs other programs
+_MAY_WRITE = ("--o", "--ext", "--text")  # --output, or a shorter form of it; options that run other programs
 _WRITE_NOTHING = frozenset("ls pwd echo true".split())
 _SHOW = frozenset("cat head tail nl sed".split())
 _GIT_LOOKS = frozenset("status log diff".split())
 
 
-def shown(text: str) -> "list | None":
-    """``(path as spelled, spans)`` of the files that such a command shows, the spans as ``spans`` has them.
+def shown(text: str) -> "list[tuple[str, tuple[Any, ...]]] | None":
+    """Return ``(path as spelled, spans)`` of the files that a plain command shows, spans as in ``spans``.
 
-    None where `text` is no such command.
+    None if `text` is no plain command.
     """
     if len(text) > LONGEST or set(text) - _LETTERS or any(option in text for option in _MAY_WRITE):
         return None
-    words: list = text.split()
+    words: list[Any] = text.split()
     if "'" in text or '"' in text:
         words = [_without_quotes(word) for word in words]
-    name = words[0] if words else ""
+    name = ""
+    if words:
+        name = words[0]
     if None in words:
         return None
     if name in _SHOW:
@@ -32,38 +39,61 @@ def shown(text: str) -> "list | None":
             return None
         return _with_spans(name, words[1:], files)
     if name == "git" and len(words) > 1 and words[1] in _GIT_LOOKS:
-        return [] if all(len(word) > 1 and word[0] == "-" and word not in ("--", "-O") for word in words[2:]) else None
-    return [] if name in _WRITE_NOTHING else None
+        if all(len(word) > 1 and word[0] == "-" and word not in ("--", "-O") for word in words[2:]):
+            return []
+        return None
+    if name in _WRITE_NOTHING:
+        return []
+    return None
 
 
 def _without_quotes(word: str) -> "str | None":
-    """`word` without the quotes that it is in; None where they are anywhere else."""
+    """Return `word` without the quotes around it; None if it has quotes anywhere else."""
     if word[0] in "'\"" and len(word) > 1 and word[-1] == word[0]:
         word = word[1:-1]
-    return None if "'" in word or '"' in word else word
+    if "'" in word or '"' in word:
+        return None
+    return word
 
 
-def _with_spans(name: str, words: list, files: list) -> list:
-    """Each of `files` with what is shown of it by the program with these arguments."""
+def _with_spans(name: str, words: "list[str]", files: "list[str]") -> "list[tuple[str, tuple[Any, ...]]]":
+    """Return each of `files` with the spans that the program shows of it."""
     if name in ("cat", "nl"):
         return [(file, ()) for file in files]
     from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
 
     if name == "sed" and len(files) > 1:
         return []
-    spans, _files = spans_of_sed(words) if name == "sed" else spans_of_head(name, words)
-    return [(file, spans) for file in files] if spans is not None else []
-
-
-def _after_options(name: str, words: list) -> "list | None":
-    """What stands behind those options that most calls have; the rest is no plain command."""
-    first = words[0] if words else ""
     if name == "sed":
-        numbers = words[1].rstrip("p").split(",") if len(words) > 1 and words[1][-1:] == "p" else []
+        spans, _files = spans_of_sed(words)
+    else:
+        spans, _files = spans_of_head(name, words)
+    if spans is not None:
+        return [(file, spans) for file in files]
+    return []
+
+
+def _after_options(name: str, words: "list[str]") -> "list[str] | None":
+    """Return the words after the common options; None if there are other options."""
+    first = ""
+    if words:
+        first = words[0]
+    if name == "sed":
+        numbers = []
+        if len(words) > 1 and words[1][-1:] == "p":
+            numbers = words[1].rstrip("p").split(",")
         is_range = 0 < len(numbers) < 3 and all(number and not set(number) - _DIGITS for number in numbers)
-        return words[2:] if first == "-n" and is_range and len(words) > 2 else None
+        if first == "-n" and is_range and len(words) > 2:
+            return words[2:]
+        return None
     if name in ("head", "tail"):
         if first == "-n":
-            return words[2:] if len(words) > 1 and words[1] and not set(words[1]) - _DIGITS else None
-        return words[1:] if len(first) > 1 and first[0] == "-" and not set(first[1:]) - _DIGITS else words
-    return words[1:] if (name, first) in (("cat", "-n"), ("nl", "-ba")) else words
+            if len(words) > 1 and words[1] and not set(words[1]) - _DIGITS:
+                return words[2:]
+            return None
+        if len(first) > 1 and first[0] == "-" and not set(first[1:]) - _DIGITS:
+            return words[1:]
+        return words
+    if (name, first) in (("cat", "-n"), ("nl", "-ba")):
+        return words[1:]
+    return words

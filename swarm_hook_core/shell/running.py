@@ -1,4 +1,6 @@
-"""Running a command whose words are known: a function, the shell's own, or a program."""
+"""Runs a command whose words are known: a function, a builtin, or a program."""
+
+from __future__ import annotations
 
 import os
 import sys
@@ -10,12 +12,22 @@ from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.statements import statement
 from swarm_hook_core.shell.word_reader import TooLong
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.model import Stream
+    from swarm_hook_core.shell.programs import Program
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.walk import Walk
+
+
 MOST_WORDS = 4000  # of a command that writes
-SECONDS_TO_LOAD = 0.008  # what one program needs, of the Budget's for all
+SECONDS_TO_LOAD = 0.008  # for loading one program; the Budget limits all of them
 
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
-# What nearly every program calls the subcommands that only look.
+# Names of read-only subcommands in nearly every program.
 _LOOKS = frozenset(
     "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
     " history version help".split()
@@ -25,7 +37,7 @@ _NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
 
 
-def run(walk, scope, words: list[str]):
+def run(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     name = words[0]
     scope.status, scope.predicate = True if name in _NEVER_FAIL else None, name in _ASKS
     scope.tried, scope.if_failed = None, ()
@@ -48,33 +60,36 @@ def run(walk, scope, words: list[str]):
         return _program(walk, scope, words)
     except (TooLong, RecursionError, MemoryError):
         raise
-    except Exception as error:  # what goes wrong with one command must not take the rest with it
+    except Exception as error:  # a fault in one command must not lose the others
         scope.last = before
         walk.not_understood(scope, error, " ".join(map(walk.shown, words)))
         return None
 
 
-def _function(walk, scope, words):
+def _function(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     body = scope.functions[words[0]]
     kept_words, kept_locals = scope.words, scope.locals
     scope.words, scope.locals = [kept_words[0], *words[1:]], {}
     try:
         stream = statement(walk, scope, body)
     finally:
-        for name, held in (scope.locals or {}).items():
-            if held is None:
+        for name, current in (scope.locals or {}).items():
+            if current is None:
                 scope.variables.pop(name, None)
             else:
-                scope.variables[name] = held
+                scope.variables[name] = current
         scope.words, scope.locals = kept_words, kept_locals
     if scope.ended == "return":
         scope.ended = ""
     return stream
 
 
-def _program(walk, scope, words):
+def _program(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     name = words[0]
-    base = name.rpartition("/")[2] if is_known(name) else walk.shown(name)
+    if is_known(name):
+        base = name.rpartition("/")[2]
+    else:
+        base = walk.shown(name)
     call = Call(walk, base, words[1:], scope.folder, scope.stdin.rest())
     if not is_known(name):
         call.guess("a computed command")
@@ -105,7 +120,7 @@ def _program(walk, scope, words):
             call.guess(_unknown(walk, scope, name))
         _name_outputs(call)
         return None
-    if program.runs:  # what may take long
+    if program.runs:  # these may take long
         program.does(call)
         return call.output
     if call.name in walk.met:
@@ -114,7 +129,7 @@ def _program(walk, scope, words):
     walk.met.add(call.name)
     budget, before, start, modules = walk.budget, walk.end, time.thread_time(), len(sys.modules)
     end, left, imported = budget.end, budget.to_load, budget.imported
-    walk.end += max(min(left, SECONDS_TO_LOAD), left / 2)  # it may import what it needs: more where that is slow
+    walk.end += max(min(left, SECONDS_TO_LOAD), left / 2)  # importing takes time: allow more if imports are slow
     try:
         _do(call, program)
     finally:
@@ -125,35 +140,35 @@ def _program(walk, scope, words):
     return call.output
 
 
-def _note_program(walk, name: str, words) -> None:
-    """Note that the program runs: what is said of commands as a whole goes by their programs."""
+def _note_program(walk: Walk, name: str, words: list[str]) -> None:
+    """Record that the program runs: some rules about whole commands go by their programs."""
     programs = walk.effects.programs
     programs.add(name)
     if name == "git":
         at = 1
         while at < len(words) and words[at][:1] == "-":
-            at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1
+            at += 1 + (words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
         programs.update(f"git {word}" for word in words[at : at + 1])
 
 
-def _do(call, program) -> None:
-    """What the program does; and, of a script that nobody read, what its options name."""
+def _do(call: Call, program: Program) -> None:
+    """Run the program's row; for an interpreter with an unread script, also take the outputs that its options name."""
     guesses = len(call.walk.effects.guesses)
     program.does(call)
     if program.module == "interpreters" and len(call.walk.effects.guesses) > guesses:
         _name_outputs(call, _after_script(call.words))
 
 
-def _after_script(words):
+def _after_script(words: list[str]) -> list[str]:
     """The arguments of the script that an interpreter is given."""
     at = next((at for at, word in enumerate(words) if word[:1] != "-"), len(words))
     return words[at + 1 :]
 
 
-def _name_outputs(call, words=None) -> None:
-    """As `undeclared.name_outputs`."""
+def _name_outputs(call: Call, words: list[str] | None = None) -> None:
+    """Call `undeclared.name_outputs`."""
 
-    def load():
+    def load() -> Callable[[Call, list[str] | None], None]:
         from swarm_hook_core.shell.programs.undeclared import name_outputs
 
         return name_outputs
@@ -161,16 +176,16 @@ def _name_outputs(call, words=None) -> None:
     call.walk.untimed(load)(call, words)
 
 
-def _is_a_script_called_so(name: str, program) -> bool:
-    """Whether `name` is a file of the project that has the name of a program which writes nothing: ``./info``."""
+def _is_a_script_called_so(name: str, program: Program) -> bool:
+    """Return True if `name` is a project file with the name of a read-only program: ``./info``."""
     reads = program.reads and not program.module
     return reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
 
 
-def _loaded(walk, name: str):
-    """The Program `name`, or None."""
+def _loaded(walk: Walk, name: str) -> Program | None:
+    """Return the Program `name`, or None."""
 
-    def load():
+    def load() -> Program | None:
         from swarm_hook_core.shell.programs import program
 
         return program(name)
@@ -178,7 +193,7 @@ def _loaded(walk, name: str):
     return walk.untimed(load)
 
 
-def _own_shell(walk, scope, text: str, words: list[str]):
+def _own_shell(walk: Walk, scope: Scope, text: str, words: list[str]) -> Stream | None:
     """A script file that is run."""
     inside = scope.fork()
     inside.words = list(words)
@@ -186,15 +201,17 @@ def _own_shell(walk, scope, text: str, words: list[str]):
     return walk.evaluated(inside, text)
 
 
-def _unknown(walk, scope, name: str) -> str:
-    whole = absolute(scope.folder, name) if "/" in name else None
+def _unknown(walk: Walk, scope: Scope, name: str) -> str:
+    whole = None
+    if "/" in name:
+        whole = absolute(scope.folder, name)
     if whole is not None and os.path.isfile(whole):
         return "an opaque script"
     return f"{walk.shown(name)} is not known"
 
 
-def _script_text(walk, scope, name: str, base: str):
-    """The text of the shell script that command `name` runs, or None."""
+def _script_text(walk: Walk, scope: Scope, name: str, base: str) -> str | None:
+    """Return the text of the shell script that command `name` runs, or None."""
     known = _loaded(walk, base)
     if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
         return None
@@ -203,10 +220,14 @@ def _script_text(walk, scope, name: str, base: str):
         return None
     from swarm_hook_core.shell.programs.shells import is_shell_script
 
-    return stream.text if is_shell_script(stream.text, base) else None
+    if is_shell_script(stream.text, base):
+        return stream.text
+    return None
 
 
-def only_reads(walk, words) -> bool:
-    """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
-    known = _loaded(walk, words[0].rpartition("/")[2]) if words else None
+def only_reads(walk: Walk, words: list[str]) -> bool:
+    """Return True if the command writes nothing, so that its arguments and repetitions do not matter."""
+    known = None
+    if words:
+        known = _loaded(walk, words[0].rpartition("/")[2])
     return known is not None and known.reads

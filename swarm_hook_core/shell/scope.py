@@ -1,6 +1,19 @@
-"""What a shell knows at one point of a script: its folder, variables, functions, standard input."""
+"""The state of a shell at one point of a script: its folder, variables, functions, standard input."""
+
+from __future__ import annotations
 
 from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Union
+
+    from swarm_hook_core.shell.model import Span
+    from swarm_hook_core.shell.syntax import Node
+
+    Variable = Union[str, list[str], dict[str, str], None]
+
 
 # Variables that a shell computes each time.
 _COMPUTED = frozenset(
@@ -11,28 +24,30 @@ _COMPUTED = frozenset(
 MOST_FOLDERS = 2  # where a shell may be as well; those beyond are forgotten
 
 
-def options_of(shell: str) -> set:
+def options_of(shell: str) -> set[str]:
     """Options that a shell of this name starts with. `zsh` is one here: it splits and matches no variables."""
-    return {"zsh", "globstar"} if shell == "zsh" else set()
+    if shell == "zsh":
+        return {"zsh", "globstar"}
+    return set()
 
 
 class Scope:
     """The state of one shell.
 
-    folder     absolute, or None where a `cd` went where nobody knows
+    folder     absolute, or None after a `cd` to an unknown place
     environment  variables that the first shell starts with
-    variables  name -> text, list (array) or dict (associative one); what is not here may be in the environment
+    variables  name -> text, list (array) or dict (associative one); others may be in the environment
     words      positional parameters, ``$0`` first
-    status     of the last command: True, False, or None where only a run could tell
-    predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
-    tried      the folder, not there, of a `cd` that has just failed; else None
-    if_failed  folders where the shell is if the last command failed, where that is another than `folder`
-    elsewhere  folders where the shell may be as well, since a `cd` before may have failed
-    heard      whether what is printed goes to another command, or into a variable or a file
-    shown      whether what is printed certainly comes before the model's eyes, as far as the shell can tell
-    spans      which lines of it do, as ``showing`` has them; empty for all
-    line       (folder, words) of each command so far whose output goes the same way; None where nobody asks
-    ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
+    status     of the last command: True, False, or None if only a run could tell
+    predicate  True if the last command asks a question (`test`, `grep`), so that a failure is likely
+    tried      the missing folder of a `cd` that has just failed; else None
+    if_failed  folders of the shell in case the last command failed, if different from `folder`
+    elsewhere  other possible folders of the shell, since an earlier `cd` may have failed
+    heard      True if the output goes to another command, or into a variable or a file
+    shown      True if the output is certainly shown to the model, as far as the shell can tell
+    spans      the lines of it that are shown, as ``showing`` has them; empty for all
+    line       (folder, words) of each command so far whose output goes the same way; None if not recorded
+    ended      ``exit``, ``return``, ``break`` or ``continue`` if nothing after this point is run; else empty
     """
 
     __slots__ = (
@@ -41,35 +56,35 @@ class Scope:
         "shown", "spans", "line",
     )  # fmt: skip
 
-    def __init__(self, folder, words, environment):
+    def __init__(self, folder: str | None, words: list[str], environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.environment = environment
-        self.previous = None
-        self.stack: list = []
-        self.variables: dict = {}
-        self.functions: dict = {}
-        self.aliases: dict = {}
-        self.words: list = words
+        self.previous: str | None = None
+        self.stack: list[str | None] = []
+        self.variables: dict[str, Variable] = {}
+        self.functions: dict[str, Node] = {}
+        self.aliases: dict[str, str] = {}
+        self.words: list[str] = words
         self.stdin = Input(None)
         self.status: bool | None = True
         self.predicate = False
-        self.tried = None
-        self.if_failed: tuple = ()
-        self.elsewhere: tuple = ()
+        self.tried: str | None = None
+        self.if_failed: tuple[str | None, ...] = ()
+        self.elsewhere: tuple[str, ...] = ()
         self.ended = ""
-        self.options: set = set()
-        self.locals = None  # name -> value before, in a function
+        self.options: set[str] = set()
+        self.locals: dict[str, Variable] | None = None  # name -> value before, in a function
         self.heard = False
         self.shown = True
-        self.spans: tuple = ()
-        self.line: list | None = None
+        self.spans: tuple[Span, ...] = ()
+        self.line: list[tuple[str | None, list[str]]] | None = None
         self.last = ""  # last word of the last command
 
-    def variable(self, name: str):
-        """What variable `name` holds: text, list, dict, or None where it is not set as far as is known."""
-        held = self.variables.get(name)
-        if held is not None or name in self.variables:
-            return held
+    def variable(self, name: str) -> Variable:
+        """Return the value of variable `name`: text, list, dict, or None if it is not set as far as is known."""
+        current = self.variables.get(name)
+        if current is not None or name in self.variables:
+            return current
         if name == "PWD":
             return self.folder or UNKNOWN
         if name == "OLDPWD":
@@ -78,36 +93,63 @@ class Scope:
             return UNKNOWN
         return self.environment.get(name)
 
-    def parameter(self, name: str, missing=UNKNOWN):
-        """The text of ``$name``, or a list for ``$@``. `missing`: for what is not set here; a profile may set it."""
+    def known_text(self, name: str) -> str:
+        """Return the text of variable `name`; empty if it is not set, is unknown, or is a list."""
+        value = self.variable(name)
+        if isinstance(value, str) and is_known(value):
+            return value
+        return ""
+
+    def parameter(self, name: str, missing: str | None = UNKNOWN) -> str | list[str] | None:
+        """Return the text of ``$name``, or a list for ``$@``. `missing`: for unset names; a profile may set them."""
         if name.isdecimal():
-            place = int(name) if len(name) < 6 else 99999
+            place = 99999
+            if len(name) < 6:
+                place = int(name)
             if place < len(self.words):
                 return self.words[place]
-            return UNKNOWN if UNKNOWN in self.words[1:] else "" if missing is UNKNOWN else missing
+            if UNKNOWN in self.words[1:]:
+                return UNKNOWN
+            if missing is UNKNOWN:
+                return ""
+            return missing
         if name in ("@", "*"):
             return self.words[1:]
         if name == "#":
-            return str(len(self.words) - 1) if UNKNOWN not in self.words else UNKNOWN
+            if UNKNOWN not in self.words:
+                return str(len(self.words) - 1)
+            return UNKNOWN
         if name == "?":
-            return UNKNOWN if self.status is None else "0" if self.status else "1"
+            if self.status is None:
+                return UNKNOWN
+            if self.status:
+                return "0"
+            return "1"
         if name in ("$", "!", "-"):
             return UNKNOWN
         if name == "_":
             return self.last
-        held = self.variable(name)
-        if isinstance(held, list):
-            return held if "zsh" in self.options else held[0] if held else ""
-        if isinstance(held, dict):
-            return held.get("0", "")
-        return missing if held is None else held
+        current = self.variable(name)
+        if isinstance(current, list):
+            if "zsh" in self.options:
+                return current
+            if current:
+                return current[0]
+            return ""
+        if isinstance(current, dict):
+            return current.get("0", "")
+        if current is None:
+            return missing
+        return current
 
     def separators(self) -> str:
-        """Where what is not quoted is split: ``$IFS``."""
-        held = self.variables.get("IFS")
-        return held if isinstance(held, str) and is_known(held) else " \t\n"
+        """Return the letters at which unquoted text is split: ``$IFS``."""
+        current = self.variables.get("IFS")
+        if isinstance(current, str) and is_known(current):
+            return current
+        return " \t\n"
 
-    def fork(self) -> "Scope":
+    def fork(self) -> Scope:
         """A shell that starts from this one's state and does not change it."""
         other = Scope(self.folder, self.words, self.environment)
         other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
@@ -118,7 +160,7 @@ class Scope:
         other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
 
-    def failed(self) -> "Scope":
+    def failed(self) -> Scope:
         """A shell as this one is if its last command failed."""
         other = self.fork()
         if self.if_failed:
@@ -126,22 +168,22 @@ class Scope:
             other.may_be_in(self.if_failed[1:])
         return other
 
-    def may_be_in(self, folders) -> None:
+    def may_be_in(self, folders: Iterable[str | None]) -> None:
         """The shell may be in these folders as well."""
         new = dict.fromkeys([*self.elsewhere, *folders])
         self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
 
-    def adopt(self, other: "Scope") -> None:
-        """Go on from the state of `other`; what is printed goes where it went."""
+    def adopt(self, other: Scope) -> None:
+        """Go on from the state of `other`, but keep this shell's own `shown` and `spans`."""
         shown, spans = self.shown, self.spans
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
         self.shown, self.spans = shown, spans
 
-    def merge(self, others: list, mark_of_values) -> None:
+    def merge(self, others: list[Scope], mark_of_values: Callable[[list[str]], str]) -> None:
         """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
         live = [one for one in others if not one.ended]
-        self.shown = self.shown and len(live) == len(others)  # what follows may not be reached
+        self.shown = self.shown and len(live) == len(others)  # the next command may not be reached
         if not live:
             self.adopt(others[0])
             return
@@ -160,16 +202,21 @@ class Scope:
                     name: _either(self.variables.get(name), other.variables.get(name), mark_of_values) for name in names
                 }
             self.functions = {**other.functions, **self.functions}
-            self.status = self.status if other.status == self.status else None
+            if other.status != self.status:
+                self.status = None
 
 
-def _either(one, another, mark_of_values):
-    """What a variable holds that is `one` in one branch and `another` in the other (None: what it was before)."""
+def _either(one: Variable, another: Variable, mark_of_values: Callable[[list[str]], str]) -> Variable:
+    """Return a variable's value after two branches that leave `one` and `another` (None: unchanged)."""
     if one == another:
         return one
     if not isinstance(one, str) or not isinstance(another, str):
-        known = one if isinstance(one, str) else another
-        return known if isinstance(known, str) and known.startswith("-") else UNKNOWN
+        known = another
+        if isinstance(one, str):
+            known = one
+        if isinstance(known, str) and known.startswith("-"):
+            return known
+        return UNKNOWN
     if all(not text or text.startswith("-") for text in (one, another)):
         return max(one, another, key=len)  # `flag=` or `flag=-v`: no operand either way
     return mark_of_values([one, another])

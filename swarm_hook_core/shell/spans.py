@@ -1,15 +1,27 @@
-"""Parts of a file that head, tail and sed show, as their words have them.
+"""The parts of a file that head, tail and sed show, from their words.
 
-A *span* is a part of a text: ``("lines", first, last)``, where `last` may be None, for the end; ``("last", n)``, its
-last lines; ``("bytes", n)``, no more than so many. Nothing is loaded for it: what tells plain commands asks here, too.
+A *span* is a part of a text: ``("lines", first, last)``, with a `last` of None for the end; ``("last", n)``, its last
+lines; ``("bytes", n)``, at most that many bytes. The module imports nothing, because `plain` uses it, too.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Span
+
 
 _DIGITS = frozenset("0123456789")
 LONGEST = 9  # digits of a number
 
 
-def spans_of_head(name: str, words) -> tuple:
-    """``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None: not known."""
+def spans_of_head(name: str, words: list[str]) -> tuple[tuple[Span, ...] | None, list[str]]:
+    """Return ``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None:
+    unknown.
+    """
     unit, count, files, given = "lines", "10", [], list(words)
     while given:
         word = given.pop(0)
@@ -21,11 +33,13 @@ def spans_of_head(name: str, words) -> tuple:
         elif word in ("-q", "-v", "-f", "-F", "--quiet", "--silent", "--verbose"):
             continue
         elif word[:2] in ("-n", "-c"):
-            unit = "lines" if word[1] == "n" else "bytes"
-            count = word[2:] or (given.pop(0) if given else "")
+            unit = "bytes"
+            if word[1] == "n":
+                unit = "lines"
+            count = word[2:] or _next(given)
         elif word.partition("=")[0] in ("--lines", "--bytes"):
             unit = word[2:].partition("=")[0]
-            count = word.partition("=")[2] or (given.pop(0) if given else "")
+            count = word.partition("=")[2] or _next(given)
         elif not set(word[1:]) - _DIGITS:
             unit, count = "lines", word[1:]
         else:
@@ -33,24 +47,41 @@ def spans_of_head(name: str, words) -> tuple:
     return _counted(name, unit, count), files
 
 
-def _counted(name: str, unit: str, count: str):
-    sign, number = (count[:1], count[1:]) if count[:1] in ("+", "-") else ("", count)
+def _next(words: list[str]) -> str:
+    """Take the next word, or an empty one."""
+    if words:
+        return words.pop(0)
+    return ""
+
+
+def _counted(name: str, unit: str, count: str) -> tuple[Span, ...] | None:
+    sign, number = "", count
+    if count[:1] in ("+", "-"):
+        sign, number = count[0], count[1:]
     if not _is_number(number):
         return None
     value = int(number)
     if name == "head" and sign == "-":  # all but the last
-        return () if not value else None
+        if not value:
+            return ()
+        return None
     if name == "tail" and sign == "+":  # from there on
-        return () if value < 2 else (("lines", value, None),) if unit == "lines" else None
+        if value < 2:
+            return ()
+        if unit == "lines":
+            return (("lines", value, None),)
+        return None
     if unit == "bytes":
         return (("bytes", value),)
-    return (("lines", 1, value),) if name == "head" else (("last", value),)
+    if name == "head":
+        return (("lines", 1, value),)
+    return (("last", value),)
 
 
-def spans_of_sed(words) -> tuple:
-    """``(spans, files)`` that sed shows with these arguments; spans of None where it does more than choose lines.
+def spans_of_sed(words: list[str]) -> tuple[tuple[Span, ...] | None, list[str]]:
+    """Return ``(spans, files)`` that sed shows with these arguments; spans of None if it does more than choose lines.
 
-    Of several files it counts the lines as if they were one.
+    sed counts the lines of several files as if they were one.
     """
     scripts, files, is_quiet, given = [], [], False, list(words)
     while given:
@@ -74,7 +105,7 @@ def spans_of_sed(words) -> tuple:
     return _of_script(";".join(scripts), is_quiet), files
 
 
-def _of_script(script: str, is_quiet: bool):
+def _of_script(script: str, is_quiet: bool) -> tuple[Span, ...] | None:
     """The spans of lines that a script prints as they are: ``3,9p``, ``20q`` and several of them."""
     ranges, last = [], None
     for command in script.replace("\n", ";").replace(" ", "").split(";"):
@@ -85,40 +116,63 @@ def _of_script(script: str, is_quiet: bool):
         if not _is_number(first) or (comma and to != "$" and not _is_number(to)):
             return None
         if letter == "q" and not comma:
-            last = int(first) if last is None else min(last, int(first))
+            if last is None:
+                last = int(first)
+            else:
+                last = min(last, int(first))
         elif letter == "p" and is_quiet:
             ranges.append((int(first), None if to == "$" else int(to or first)))
         else:
             return None
     if not is_quiet:
-        return (("lines", 1, last),) if last is not None and not ranges else None
+        if last is not None and not ranges:
+            return (("lines", 1, last),)
+        return None
     if not ranges:
         return None
     found = joined_lines(ranges)
-    spans = [("lines", *found[0])] if len(found) == 1 else []
-    return (*spans, *([("lines", 1, last)] if last is not None else ())) if spans else None
+    spans = []
+    if len(found) == 1:
+        spans = [("lines", *found[0])]
+    if spans:
+        if last is not None:
+            spans.append(("lines", 1, last))
+        return tuple(spans)
+    return None
 
 
 def _is_number(text: str) -> bool:
     return 0 < len(text) <= LONGEST and not set(text) - _DIGITS
 
 
-def joined_lines(ranges) -> list:
-    """``(first, last)`` of these, those that touch made one; `last` may be None, for the end."""
-    found: list = []
+def joined_lines(ranges: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+    """Return these ``(first, last)`` sorted, with touching ones joined; a `last` of None means the end."""
+    found: list[Any] = []
     for first, last in sorted(ranges, key=lambda one: one[0]):
-        before = found[-1] if found else None
+        before = None
+        if found:
+            before = found[-1]
         if before is not None and (before[1] is None or first <= before[1] + 1):
-            found[-1] = (before[0], None if None in (before[1], last) else max(before[1], last))
+            if last is not None and before[1] is not None:
+                last = max(before[1], last)
+            else:
+                last = None
+            found[-1] = (before[0], last)
         else:
             found.append((first, last))
     return found
 
 
-def are_whole(spans, lines: int, size: int) -> bool:
-    """Whether nothing of a text of so many `lines` and bytes is missing in what these spans leave of it."""
-    return all(
-        one[1] <= 1 and (one[2] is None or one[2] >= lines) if one[0] == "lines"
-        else one[1] >= (lines if one[0] == "last" else size)
-        for one in spans
-    )  # fmt: skip
+def are_whole(spans: Iterable[Span], lines: int, size: int) -> bool:
+    """Return True if these spans show all of a text with this many `lines` and bytes (`size`)."""
+    return all(_is_whole(span, lines, size) for span in spans)
+
+
+def _is_whole(span: Span, lines: int, size: int) -> bool:
+    kind: str = span[0]
+    first: int = span[1]
+    if kind == "lines":
+        return first <= 1 and (span[2] is None or span[2] >= lines)
+    if kind == "last":
+        return first >= lines
+    return first >= size

@@ -1,21 +1,46 @@
 """Lists, pipes, branches and loops: one function for each kind of statement in `syntax`.
 
-Each takes the walk, the Scope that it changes and the statement, and gives the Stream that is printed, or None.
+Each takes the walk, the Scope that it changes and the statement, and returns the Stream that is printed, or None.
 """
 
-from swarm_hook_core.shell import globs, syntax
+from __future__ import annotations
+
+from swarm_hook_core import wildcards
+from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
 from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
 from swarm_hook_core.shell.showing import rarely_fails, shown_parts
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.syntax import (
+        Case,
+        Chain,
+        For,
+        Function,
+        If,
+        Negated,
+        Node,
+        Pipeline,
+        Redirected,
+        Subshell,
+        While,
+    )
+    from swarm_hook_core.shell.walk import Walk
+
+
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one
 DEEPEST = 60  # statements within each other
 
 
-def sequence(walk, scope, nodes):
+def sequence(walk: Walk, scope: Scope, nodes: list[Node]) -> Stream | None:
     """Statements one after the other."""
-    printed: list = []
+    printed: list[Any] = []
     before = None
     for node in nodes:
         if scope.ended:
@@ -29,8 +54,8 @@ def sequence(walk, scope, nodes):
     return joined(printed)
 
 
-def _in_each_folder(walk, scope, node):
-    """The statement in the folder where the shell should be, and what it may do in those where it may be as well."""
+def _in_each_folder(walk: Walk, scope: Scope, node: Any) -> Stream | None:
+    """Run the statement in the shell's likely folder, and record its possible effects in the other possible folders."""
     others, scope.elsewhere = scope.elsewhere, ()
     before = scope.fork()
     stream = statement(walk, scope, node)
@@ -43,24 +68,32 @@ def _in_each_folder(walk, scope, node):
     return stream
 
 
-def statement(walk, scope, node):
-    """One statement; the Stream it prints, or None where that is not known."""
+def statement(walk: Walk, scope: Scope, node: Any) -> Stream | None:
+    """Run one statement. Return the Stream it prints, or None if unknown."""
     if scope.elsewhere and not walk.doubts:
         return _in_each_folder(walk, scope, node)
     walk.spend()
     return walk.within(scope, DEEPEST, _STATEMENTS[type(node)], node)
 
 
-def chain(walk, scope, node):
+def chain(walk: Walk, scope: Scope, node: Chain) -> Stream | None:
     printed = [statement(walk, scope, node.first)]
     left = node.first
     for operator, right in node.rest:
         if scope.ended:
             break
-        goes_on = scope.status if operator == "&&" else None if scope.status is None else not scope.status
+        if operator == "&&":
+            goes_on = scope.status
+        elif scope.status is None:
+            goes_on = None
+        else:
+            goes_on = not scope.status
         asked = scope.predicate
         failed = scope.failed()
-        other = failed.fork() if operator == "||" else scope.fork()
+        if operator == "||":
+            other = failed.fork()
+        else:
+            other = scope.fork()
         other.if_failed = ()
         if goes_on is not True and (goes_on is False or operator == "||" or asked or not rarely_fails(left)):
             other.shown = False
@@ -76,19 +109,24 @@ def chain(walk, scope, node):
             where = [*other.if_failed, failed.folder, *scope.if_failed[1:]]
             scope.adopt(other)
             scope.if_failed = tuple(dict.fromkeys(one for one in where if one not in (None, scope.folder)))
-            scope.status = False if scope.status is False else None  # it may not have been reached
+            if scope.status:
+                scope.status = None  # it may not have been reached
         elif goes_on is None:
-            before = failed if operator == "&&" else scope.fork()
+            before = failed
+            if operator != "&&":
+                before = scope.fork()
             before.if_failed = ()
             scope.merge([before, other], walk.one_of)
             scope.status = None
     return joined(printed)
 
 
-def pipeline(walk, scope, node):
+def pipeline(walk: Walk, scope: Scope, node: Pipeline) -> Stream | None:
     stream = None
     shown = shown_parts(node.parts)
-    line = [] if scope.line is None else scope.line
+    line = []
+    if scope.line is not None:
+        line = scope.line
     for part, spans in zip(node.parts, shown):
         inside = scope.fork()
         inside.line, inside.shown = line, scope.shown and spans is not None
@@ -101,21 +139,21 @@ def pipeline(walk, scope, node):
     return stream
 
 
-def subshell(walk, scope, node):
+def subshell(walk: Walk, scope: Scope, node: Subshell) -> Stream | None:
     inside = scope.fork()
     stream = sequence(walk, inside, node.body)
     scope.status, scope.predicate = inside.status, inside.predicate
     return stream
 
 
-def with_redirections(walk, scope, node):
+def with_redirections(walk: Walk, scope: Scope, node: Redirected) -> Stream | None:
     return redirected(walk, scope, node.redirects, "a block", lambda: statement(walk, scope, node.inner))
 
 
-def branches(walk, scope, node):
+def branches(walk: Walk, scope: Scope, node: If) -> Stream | None:
     """if, elif, else."""
-    printed: list = []
-    after: list = []
+    printed: list[Any] = []
+    after: list[Any] = []
     taken = False  # a branch that is certainly the one
     shown = scope.shown
     for asked, body in node.clauses:
@@ -143,14 +181,16 @@ def branches(walk, scope, node):
     return joined(printed)
 
 
-def cases(walk, scope, node):
+def cases(walk: Walk, scope: Scope, node: Case) -> Stream | None:
     subject = value(walk, scope, node.word)
     printed, after, sure, falls = [], [], False, False
     for patterns, body, goes_on in node.items:
         hit = None
         if is_known(subject):
             wanted = [pattern(walk, scope, word) for word in patterns]
-            hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
+            hit = None
+            if all(map(is_known, wanted)):
+                hit = any(wildcards.match(subject, one, True) for one in wanted)
         if (hit is False or sure) and not falls:
             continue  # another pattern is known to be the one
         falls = goes_on
@@ -167,7 +207,7 @@ def cases(walk, scope, node):
     return joined(printed)
 
 
-def each(walk, scope, node):
+def each(walk: Walk, scope: Scope, node: For) -> Stream | None:
     """for, select."""
     words: list[str] = []
     for word in node.words:
@@ -176,7 +216,7 @@ def each(walk, scope, node):
         rest = words[MOST_ROUNDS // 2 :]
         if all(map(is_known, rest)):
             words[MOST_ROUNDS // 2 :] = [walk.each_of(rest)]
-    printed: list = []
+    printed: list[Any] = []
     for text in words:
         scope.variables[node.name] = text
         printed.append(_round(walk, scope, node.body))
@@ -187,16 +227,19 @@ def each(walk, scope, node):
     return joined(printed)
 
 
-def rounds(walk, scope, node):
+def rounds(walk: Walk, scope: Scope, node: While) -> Stream | None:
     """while, until, and the counting for."""
-    printed: list = []
+    printed: list[Any] = []
     shown = scope.shown
     for _number in range(MOST_ROUNDS):
         sequence(walk, scope, node.condition)
-        decided = scope.status if not node.until or scope.status is None else not scope.status
+        if not node.until or scope.status is None:
+            decided = scope.status
+        else:
+            decided = not scope.status
         if scope.ended or decided is False:
             break
-        if decided is None:  # how often it goes round, nobody knows: once as it is, once with what that changed
+        if decided is None:  # the number of rounds is unknown: one as it is, one with the variables that it changed
             before = scope.fork()
             scope.shown = False
             printed.append(_round(walk, scope, node.body))
@@ -220,12 +263,12 @@ def rounds(walk, scope, node):
     return joined(printed)
 
 
-def _round(walk, scope, body):
+def _round(walk: Walk, scope: Scope, body: list[Node]) -> Stream | None:
     walk.spend()
     return sequence(walk, scope, body)
 
 
-def _forget_changed(walk, before, scope) -> bool:
+def _forget_changed(walk: Walk, before: Scope, scope: Scope) -> bool:
     """Variables that a round of a loop has changed may hold anything in the next."""
     changed = [name for name in scope.variables if before.variables.get(name) != scope.variables[name]]
     for name in changed:
@@ -237,29 +280,32 @@ def _forget_changed(walk, before, scope) -> bool:
     return bool(changed)
 
 
-def _left_loop(walk, scope) -> bool:
-    """Whether the body ended in a way that ends the loop; `break` and `continue` end with it."""
+def _left_loop(walk: Walk, scope: Scope) -> bool:
+    """Return True if the body ended in a way that ends the loop; `break` and `continue` end with it."""
     ended = scope.ended
     if ended in ("break", "continue"):
         scope.ended = ""
     return ended not in ("", "continue")
 
 
-def define(walk, scope, node):
+def define(walk: Walk, scope: Scope, node: Function) -> Stream:
     scope.functions[node.name] = node.body
     scope.status = True
     return Stream("")
 
 
-def negated(walk, scope, node):
+def negated(walk: Walk, scope: Scope, node: Negated) -> Stream | None:
     stream = statement(walk, scope, node.inner)
-    scope.status = None if scope.status is None else not scope.status
+    if scope.status is None:
+        scope.status = None
+    else:
+        scope.status = not scope.status
     if scope.if_failed:
         scope.folder, scope.if_failed = scope.if_failed[0], (scope.folder, *scope.if_failed[1:])
     return stream
 
 
-_STATEMENTS = {
+_STATEMENTS: dict[type, Callable[[Walk, Scope, Any], Stream | None]] = {
     syntax.Arithmetic: calculation,
     syntax.Background: lambda walk, scope, node: statement(walk, scope.fork(), node.inner),
     syntax.Case: cases,

@@ -1,24 +1,26 @@
-"""What the parser makes of a shell script: statements, the words in them, the parts of the words.
+"""The parser's output: statements, the words in them, the parts of the words.
 
     Script ─ statements ─ Command ─ words ─ parts: text, Literal, Double, Parameter, Substitution, Calculation, Array
 
-What a word stands for only the walk can tell (`words`).
+Only the walk can expand a word (`words`).
 """
 
-TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+from __future__ import annotations
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
 
 class Node:
-    """A part of a script; made of the values of its fields, in the order in which they are declared."""
+    """A part of a script; made of the values of its fields, in the order of their declaration."""
 
     fields: tuple[str, ...] = ()
 
     def __init_subclass__(cls) -> None:
         cls.fields = tuple(cls.__annotations__)
 
-    def __init__(self, *values: "Any") -> None:
+    def __init__(self, *values: Any) -> None:
         vars(self).update(zip(self.fields, values))
 
 
@@ -28,7 +30,7 @@ class Script(Node):
     `cut`: it is longer than can be read, and these are its first statements.
     """
 
-    statements: "list[Node]"
+    statements: list[Node]
     broken: bool
     cut: bool
     text: str
@@ -38,12 +40,12 @@ class Script(Node):
 
 
 class Word(Node):
-    """One word: as it was written, and what it is made of; text that stands there without quotes is a str."""
+    """One word: `raw` as it was written, and its `parts`; unquoted text is a str."""
 
     raw: str
-    parts: "list[str | Node]"
+    parts: list[str | Node]
 
-    def __init__(self, raw: str, parts: "list[str | Node]") -> None:  # quicker: there are many
+    def __init__(self, raw: str, parts: list[str | Node]) -> None:  # quicker: there are many
         self.raw = raw
         self.parts = parts
 
@@ -57,152 +59,152 @@ class Literal(Node):
 class Double(Node):
     """``"parts"``; text in it is a str."""
 
-    parts: "list[str | Node]"
+    parts: list[str | Node]
 
 
 class Parameter(Node):
     """``${flag name[index] operator argument operator other}``, or ``$name``.
 
-    flag      ``$`` where it has no braces; ``#`` its length, ``!`` what it names, ``=`` split in zsh, too; else empty
-    name      empty where it is nothing that can be read
+    flag      ``$`` without braces; ``#`` its length, ``!`` an indirection, ``=`` split in zsh, too; else empty
+    name      empty if it cannot be read
     other     the replacement behind ``/``, the length behind ``:``; else None
     """
 
     flag: str
     name: str
-    index: "Word | None"
+    index: Word | None
     operator: str
-    argument: "Word"
-    other: "Word | None"
+    argument: Word
+    other: Word | None
 
 
 class Substitution(Node):
     """``$(script)`` with a `kind` of ``$``, ``<(script)`` and ``>(script)``."""
 
     kind: str
-    script: "Script"
+    script: Script
 
 
 class Calculation(Node):
     """``$((word))``."""
 
-    word: "Word"
+    word: Word
 
 
 class Array(Node):
     """``(words)`` behind ``name=``."""
 
-    words: "list[Word]"
+    words: list[Word]
 
 
 # Statements
 
 
 class Redirect(Node):
-    """One redirection. `fd`: what stands before it, mostly empty; `body`: of a here-document, as it is."""
+    """One redirection. `fd`: the descriptor before it, mostly empty; `body`: the here-document, unchanged."""
 
     fd: str
     operator: str
-    word: "Word"
-    body: "str | None"
+    word: Word
+    body: str | None
 
 
 class Command(Node):
     """A simple command: assignments and words in order, and its redirections."""
 
-    words: "list[Word]"
-    redirects: "list[Redirect]"
+    words: list[Word]
+    redirects: list[Redirect]
 
 
 class Test(Node):
     """``[[ words ]]``; its operators are words, too."""
 
-    words: "list[Word]"
+    words: list[Word]
 
 
 class Arithmetic(Node):
     """``(( word ))``."""
 
-    word: "Word"
+    word: Word
 
 
 class Redirected(Node):
     """A compound command, a test or a calculation with redirections of its own."""
 
-    inner: "Node"
-    redirects: "list[Redirect]"
+    inner: Node
+    redirects: list[Redirect]
 
 
 class Background(Node):
     """``inner &``."""
 
-    inner: "Node"
+    inner: Node
 
 
 class Negated(Node):
     """``! inner``."""
 
-    inner: "Node"
+    inner: Node
 
 
 class Pipeline(Node):
     """``a | b | c``."""
 
-    parts: "list[Node]"
+    parts: list[Node]
 
 
 class Chain(Node):
-    """``first && a || b``; `rest`: pairs of an operator and what follows it."""
+    """``first && a || b``; `rest`: pairs of an operator and the command after it."""
 
-    first: "Node"
-    rest: "list[tuple[str, Node]]"
+    first: Node
+    rest: list[tuple[str, Node]]
 
 
 class Group(Node):
     """``{ body; }``."""
 
-    body: "list[Node]"
+    body: list[Node]
 
 
 class Subshell(Node):
     """``( body )``."""
 
-    body: "list[Node]"
+    body: list[Node]
 
 
 class If(Node):
-    """`clauses`: pairs of a condition and a body; `otherwise`: what ``else`` has, or None."""
+    """`clauses`: pairs of a condition and a body; `otherwise`: the body of ``else``, or None."""
 
-    clauses: "list[tuple[list[Node], list[Node]]]"
-    otherwise: "list[Node] | None"
+    clauses: list[tuple[list[Node], list[Node]]]
+    otherwise: list[Node] | None
 
 
 class Case(Node):
-    """`items`: ``(patterns, body, whether it goes on to the next item)``."""
+    """`items`: ``(patterns, body, True if it falls through to the next item)``."""
 
-    word: "Word"
-    items: "list[tuple[list[Word], list[Node], bool]]"
+    word: Word
+    items: list[tuple[list[Word], list[Node], bool]]
 
 
 class For(Node):
     """``for name in words`` (and ``select``)."""
 
     name: str
-    words: "list[Word]"
-    body: "list[Node]"
+    words: list[Word]
+    body: list[Node]
 
 
 class While(Node):
-    """A loop; `until`: it ends where its condition is met; `step`: arithmetic done after each round, or None."""
+    """A loop; `until`: it ends once its condition is met; `step`: arithmetic done after each round, or None."""
 
-    condition: "list[Node]"
-    body: "list[Node]"
+    condition: list[Node]
+    body: list[Node]
     until: bool
-    step: "Word | None"
+    step: Word | None
 
 
 class Function(Node):
     """``name() body``."""
 
     name: str
-    body: "Node"
+    body: Node

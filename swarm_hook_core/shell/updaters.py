@@ -1,10 +1,19 @@
-"""Runs of the project's own code of which the command itself says that they change files of the checkout.
+"""Recognises commands that run the project's own code and say that this changes files of the checkout.
 
-``jest -u``, ``go test -update``, ``UPDATE_EXPECT=1 cargo test``, ``npm run lint -- --fix``, ``gradle spotlessApply``:
-which files, only the project knows.
+``jest -u``, ``go test -update``, ``UPDATE_EXPECT=1 cargo test``, ``npm run lint -- --fix``, ``gradle spotlessApply``.
+Only the project knows the files.
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 # Words of an option's or a variable's name. `--update-snapshots`, `-update`, `--snapshot-update`, `UPDATE_EXPECT`
 _OPTION_WORDS = frozenset(
@@ -22,7 +31,7 @@ _VALUES = {
 }  # fmt: skip
 _SHORT = frozenset("jest vitest playwright ava bun npm yarn pnpm deno".split())  # of these -u updates snapshots
 
-# Programs whose operands are names of tasks, and words of such a name by which the task changes sources.
+# Programs with names of tasks as operands, and words in a task's name that say it changes sources.
 _RUNNERS = frozenset(
     "npm yarn pnpm bun deno make gmake just task mage rake gradle gradlew mvn mvnw mix rails turbo nx ng ant sbt"
     " lerna composer hatch pdm pixi mise poe invoke fab flask django-admin hugo flutter expo vue-cli-service nest cargo"
@@ -47,9 +56,10 @@ _LOOKS = frozenset("check verify dry list status show display help plan diff val
 _ALWAYS = frozenset("fix update".split())  # check:fix, test:update
 
 
-def reason(call) -> str:
-    """Return why `call`, which runs the project's own code, may change files of the checkout; empty where nothing
-    says so."""
+def reason(call: Call) -> str:
+    """Return why `call`, which runs the project's own code, may change files of the checkout; empty if nothing says
+    so.
+    """
     for word in call.words:
         if word[:1] == "-" and is_known(word) and _is_updating_option(call.name, word):
             return f"`{word[:40]}` updates files"
@@ -58,16 +68,20 @@ def reason(call) -> str:
         value = variables[name]
         if isinstance(value, str) and _is_updating_variable(name, value):
             return f"`{name[:40]}` has files updated"
-    task = _changing_task(call) if call.name in _RUNNERS else ""
-    return f"`{task[:40]}` changes files" if task else ""
+    task = ""
+    if call.name in _RUNNERS:
+        task = _changing_task(call)
+    if task:
+        return f"`{task[:40]}` changes files"
+    return ""
 
 
-def _changing_task(call) -> str:
-    """Return the first of the tasks that a runner is given whose name says that it changes sources."""
+def _changing_task(call: Call) -> str:
+    """Return the first of a runner's tasks with a name that says it changes sources; empty if there is no such task."""
     before = ""
     for word in call.words:
         if word == "--" or (word in _ENDS and call.name not in _OF_MANY_TASKS):
-            break  # what follows is for the tests
+            break  # the rest is for the tests
         is_task = word[:1] not in ("-", ".") and "/" not in word and before not in _NAME_TESTS and is_known(word)
         if is_task and _changes_sources(call.name, word):
             return word
@@ -113,12 +127,15 @@ def _changes_sources(program: str, task: str) -> bool:
     return bool(_ALWAYS.intersection(words)) or not _LOOKS.intersection(words)
 
 
-def _words(name: str) -> list:
+def _words(name: str) -> list[Any]:
     """Return the words of a name, in lower case: ``updateSnapshot``, ``db:migrate``, ``--force-regen``."""
     found, before = "", ""
     for letter in name:
         if letter.isupper() and before.islower():
             found += " "
-        found += letter.lower() if letter.isalnum() else " "
+        if letter.isalnum():
+            found += letter.lower()
+        else:
+            found += " "
         before = letter
     return found.split()

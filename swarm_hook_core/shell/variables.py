@@ -1,5 +1,7 @@
 """Variables: assignments to them, to arrays and their elements; declare, unset, read, mapfile."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.parser import word_of
@@ -7,6 +9,14 @@ from swarm_hook_core.shell.syntax import Array, Word
 from swarm_hook_core.shell.word_reader import is_name
 from swarm_hook_core.shell.words import fields, value
 from swarm_hook_core.shell.words import number as number_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.scope import Scope, Variable
+    from swarm_hook_core.shell.walk import Walk
+
 
 DECLARERS = ("export", "local", "declare", "typeset", "readonly")
 
@@ -16,28 +26,28 @@ class Assignment:
 
     __slots__ = ("name", "index", "adds", "value")
 
-    def __init__(self, name: str, index: "Word | None", adds: bool, value: "Word") -> None:
+    def __init__(self, name: str, index: Word | None, adds: bool, value: Word) -> None:
         self.name = name
         self.index = index
         self.adds = adds
         self.value = value
 
 
-def assignment(word: "Word") -> "Assignment | None":
-    """The Assignment that `word` is, or None."""
+def assignment(word: Word) -> Assignment | None:
+    """Return `word` as an Assignment, or None."""
     left, mark, right = word.raw.partition("=")
     name, bracket, index = left.removesuffix("+").partition("[")
     if not mark or not is_name(name) or (bracket and index[-1:] != "]"):
         return None
     first = word.parts[0]
     if isinstance(first, str) and first.startswith(left + "="):
-        held = Word(right, [first[len(left) + 1 :], *word.parts[1:]])
+        current = Word(right, [first[len(left) + 1 :], *word.parts[1:]])
     else:  # there are quotes or expansions in the index
-        held = word_of(right)
-    return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", held)
+        current = word_of(right)
+    return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", current)
 
 
-def assign(walk, scope, to: "Assignment") -> None:
+def assign(walk: Walk, scope: Scope, to: Assignment) -> None:
     name, adds = to.name, to.adds
     if to.index is not None:
         _assign_element(walk, scope, name, to.index, value(walk, scope, to.value), adds)
@@ -45,39 +55,58 @@ def assign(walk, scope, to: "Assignment") -> None:
     listed = next((part for part in to.value.parts if isinstance(part, Array)), None)
     if listed is not None:
         items = _items(walk, scope, listed.words, scope.variables.get(name))
-        held = scope.variables.get(name) if adds else None
-        if isinstance(items, list) and isinstance(held, (list, str)):
-            items = ([held] if isinstance(held, str) else held) + items
+        current = None
+        if adds:
+            current = scope.variables.get(name)
+        if isinstance(items, list) and isinstance(current, (list, str)):
+            if isinstance(current, str):
+                current = [current]
+            items = current + items
         scope.variables[name] = items
         return
     text = value(walk, scope, to.value)
-    held = scope.variable(name) if adds else None
-    if isinstance(held, list):
-        scope.variables[name] = [*held[:-1], held[-1] + text] if held else [text]
+    current = None
+    if adds:
+        current = scope.variable(name)
+    if isinstance(current, list):
+        scope.variables[name] = [*current[:-1], "".join(current[-1:]) + text]
     else:
-        scope.variables[name] = (held or "") + text if adds and not isinstance(held, dict) else text
+        if adds and not isinstance(current, dict):
+            text = (current or "") + text
+        scope.variables[name] = text
 
 
-def _assign_element(walk, scope, name, index, text, adds) -> None:
-    held = scope.variables.get(name)
-    if isinstance(held, dict):
+def _assign_element(walk: Walk, scope: Scope, name: str, index: Word, text: str, adds: bool) -> None:
+    current = scope.variables.get(name)
+    if isinstance(current, dict):
         key = value(walk, scope, index)
-        scope.variables[name] = {**held, key: held.get(key, "") + text if adds else text}
+        if adds:
+            text = current.get(key, "") + text
+        scope.variables[name] = {**current, key: text}
         return
     number = number_of(walk, scope, index)
-    listed = list(held) if isinstance(held, list) else [] if held is None else [held]
+    if isinstance(current, list):
+        listed = list(current)
+    elif current is None:
+        listed = []
+    else:
+        listed = [current]
     if not is_known(number) or not -len(listed) <= int(number) <= 1000:
         scope.variables[name] = [*listed, UNKNOWN]
         return
     place = int(number)
     listed += [""] * (place + 1 - len(listed))
-    listed[place] = listed[place] + text if adds else text
+    if adds:
+        text = listed[place] + text
+    listed[place] = text
     scope.variables[name] = listed
 
 
-def _items(walk, scope, words: "list[Word]", held):
+def _items(walk: Walk, scope: Scope, words: list[Word], current: Variable) -> list[str] | dict[str, str]:
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
-    named: dict = dict(held) if isinstance(held, dict) else {}
+    named: dict[str, Any] = {}
+    if isinstance(current, dict):
+        named = dict(current)
     listed: list[str] = []
     for word in words:
         walk.spend()
@@ -87,12 +116,14 @@ def _items(walk, scope, words: "list[Word]", held):
             continue
         text = value(walk, scope, word_of(right))
         listed.append(text)
-        if isinstance(held, dict):
+        if isinstance(current, dict):
             named[value(walk, scope, word_of(key[1:]))] = text
-    return named if isinstance(held, dict) else listed
+    if isinstance(current, dict):
+        return named
+    return listed
 
 
-def declare(walk, scope, words: "list[Word]") -> None:
+def declare(walk: Walk, scope: Scope, words: list[Word]) -> None:
     """export, local, declare, typeset, readonly."""
     name, local = words[0].raw, words[0].raw in ("local", "declare", "typeset") and scope.locals is not None
     associative = refers = False
@@ -103,11 +134,14 @@ def declare(walk, scope, words: "list[Word]") -> None:
             local = local and "g" not in word.raw
             continue
         to = assignment(word)
-        variable = to.name if to else word.raw
+        if to:
+            variable = to.name
+        else:
+            variable = word.raw
         if not variable.isidentifier():
             value(walk, scope, word)
             continue
-        if local and variable not in scope.locals:
+        if local and scope.locals is not None and variable not in scope.locals:
             scope.locals[variable] = scope.variables.get(variable)
         if associative and not isinstance(scope.variables.get(variable), dict):
             scope.variables[variable] = {}
@@ -120,13 +154,13 @@ def declare(walk, scope, words: "list[Word]") -> None:
     scope.status = True
 
 
-def declare_texts(walk, scope, words: list[str]):
+def declare_texts(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """The same where the command itself was computed: `command export x=1`."""
     declare(walk, scope, [Word(word, [word]) for word in words])
     return Stream("")
 
 
-def unset(walk, scope, words):
+def unset(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     functions = "-f" in words[1:]
     for word in words[1:]:
         if word.startswith("-"):
@@ -144,7 +178,7 @@ def unset(walk, scope, words):
     return Stream("")
 
 
-def read(walk, scope, words):
+def read(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     given = split(words[1:], short="adinNptu")
     names = [name for name in given.operands if is_known(name)]
     if given.value("-u") not in (None, "0"):
@@ -153,8 +187,9 @@ def read(walk, scope, words):
         end = given.value("-d")
         line, status = scope.stdin.line(walk, "\n" if end is None else end[:1])
     scope.status = status
-    if given.has("-a"):
-        scope.variables[given.value("-a")] = line.split() if is_known(line) else [line]
+    array = given.value("-a")
+    if array is not None:
+        scope.variables[array] = line.split()
         return Stream("")
     if not names:
         scope.variables["REPLY"] = line
@@ -167,7 +202,8 @@ def read(walk, scope, words):
         return Stream("")
     rest = line
     for place, name in enumerate(names):
-        rest = rest.lstrip(" \t") if " " in separators else rest
+        if " " in separators:
+            rest = rest.lstrip(" \t")
         cut = min((rest.find(one) for one in separators if one in rest), default=-1)
         if place == len(names) - 1 or cut < 0:
             scope.variables[name], rest = rest.rstrip(" \t\n"), ""
@@ -176,17 +212,19 @@ def read(walk, scope, words):
     return Stream("")
 
 
-def map_file(walk, scope, words):
+def map_file(walk: Walk, scope: Scope, words: list[str]) -> Stream:
     """mapfile, readarray."""
     given = split(words[1:], short="dnOsuCc")
-    name = given.operands[0] if given.operands else "MAPFILE"
+    name = "MAPFILE"
+    if given.operands:
+        name = given.operands[0]
     stream = scope.stdin.rest()
     if stream is not None and stream.found is not None:
         text_of(stream)
     if stream is None or (stream.text is None and stream.found is None):
         scope.variables[name] = [UNKNOWN]
     elif stream.text is None:
-        scope.variables[name] = [walk.mark(stream.found)]
+        scope.variables[name] = [walk.mark(stream.found or [])]
     else:
         scope.variables[name] = stream.text.removesuffix("\n").split("\n") if stream.text else []
     scope.status = True

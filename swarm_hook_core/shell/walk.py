@@ -1,14 +1,16 @@
 """Goes through a script as a shell would, without running any of it.
 
-A branch that may be taken is walked like one that is; what the branches leave behind is merged. Loops over names
-that are known go round for each. Time and steps are bounded: what is left then becomes a guess.
+A branch that may be taken is walked like one that is; the resulting states are merged. Loops over known names go round
+for each of them. Time and steps are bounded: the rest of the script then becomes a guess.
 """
+
+from __future__ import annotations
 
 import os
 import sys
 import time
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core import wildcards
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.files import Files
 from swarm_hook_core.shell.model import MOST_TEXT, UNKNOWN, Effects, Found, Guess, Input, Tree, absolute, text_of
@@ -21,9 +23,19 @@ from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from swarm_hook_core.shell.model import Admits, Stream
+
+    T = TypeVar("T")
+
+
 SECONDS = 0.008  # of the check's Budget
-SECONDS_TO_PARSE = 0.005  # of those, for a script as a whole: what was read of it in that time is gone through
-SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
+SECONDS_TO_PARSE = 0.005  # of those, for a whole script; the part that was read in this time is walked
+SECONDS_TO_LIST = 0.012  # besides those, for listing the results of searches
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
 
@@ -31,30 +43,30 @@ STEPS_A_LOOK = 4  # at the clock
 class Walk(Unknowns):
     """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
 
-    effects      what was found so far
+    effects      the Effects found so far
     files        the files as the script has left them so far
     scope        the Scope of the command that is being run
-    budget       that of the effects; the walk itself has until `end` of it
+    budget       the Budget of the effects; the walk may use it until `end`
     """
 
-    def __init__(self, effects: Effects, folder: "str | None", environment):
+    def __init__(self, effects: Effects, folder: str | None, environment: Mapping[str, str]) -> None:
         super().__init__()
         self.effects = effects
         self.budget = effects.budget
         self.files = Files(effects, self)
         effects.texts = self.files.contents
-        # A folder of None: nobody knows where it runs.
+        # A folder of None is unknown.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.depth = 0
-        self.doubts = 0  # how many times over it is in a part of which nothing is certain
+        self.doubts = 0  # nesting depth of parts without certain effects
         self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
-        self.met: set = set()  # programs met so far
+        self.met: set[str] = set()  # programs met so far
         self.end = self.budget.part(SECONDS)
         self.seconds_to_list = SECONDS_TO_LIST
 
-    # What programs use
+    # Methods for programs
 
     def script(self, text: str) -> None:
         """Walk a whole script. Never raises."""
@@ -65,10 +77,17 @@ class Walk(Unknowns):
         except Exception as error:
             self.not_understood(self.scope, error, "")
 
-    def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
-        """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None.
+    def nested(
+        self,
+        text: str,
+        folder: str | None = None,
+        words: Sequence[str] = (),
+        stdin: Stream | None = None,
+        shell: str = "",
+    ) -> Stream | None:
+        """Walk script `text` in a shell of its own (``bash -c``). Return the Stream it prints, or None.
 
-        `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
+        `shell`: its name, if it is a different shell than that of the script around it, without functions and aliases.
         """
         scope = self._inside(folder, stdin)
         scope.shown = scope.shown and not scope.spans  # it may print more than one file
@@ -78,33 +97,39 @@ class Walk(Unknowns):
             scope.words = list(words)
         return self.evaluated(scope, text)
 
-    def found(self, word: str, folder=None):
-        """As `Unknowns.found`, seen from where the command runs."""
-        return super().found(word, self.scope.folder if folder is None else folder)
+    def found(self, word: str, folder: str | None = None) -> list[Found] | None:
+        """Call `Unknowns.found`, seen from the command's folder."""
+        if folder is None:
+            folder = self.scope.folder
+        return super().found(word, folder)
 
-    def run(self, words: list[str], stdin=None, folder=None):
-        """Run the simple command `words`, already expanded, and give the Stream it prints, or None."""
-        return self.simple(self._inside(folder, stdin), words) if words else None
+    def run(self, words: list[str], stdin: Stream | None = None, folder: str | None = None) -> Stream | None:
+        """Run the simple command `words`, already expanded. Return the Stream it prints, or None."""
+        if words:
+            return self.simple(self._inside(folder, stdin), words)
+        return None
 
-    def _inside(self, folder, stdin):
-        """A shell in `folder` that reads `stdin` (None: what this one reads)."""
+    def _inside(self, folder: str | None, stdin: Stream | None) -> Scope:
+        """Return a shell in `folder` that reads `stdin` (None: this one's)."""
         scope = self.scope.fork()
         scope.folder = folder
         if stdin is not None:
             scope.stdin = Input(stdin)
         return scope
 
-    def only_reads(self, words) -> bool:
-        """As `running.only_reads`, for programs."""
+    def only_reads(self, words: list[str]) -> bool:
+        """Call `running.only_reads`, for programs."""
         return only_reads(self, words)
 
-    def simple(self, scope, words: list[str]):
+    def simple(self, scope: Scope, words: list[str]) -> Stream | None:
         """Run `words` in `scope`: a function, a builtin of the shell, or a program."""
         self.spend()
         return self.within(scope, DEEPEST_STATEMENT, run, words)
 
-    def within(self, scope, deepest: int, work, given):
-        """What ``work(self, scope, given)`` gives, a level deeper. Raises TooLong below level `deepest`."""
+    def within(
+        self, scope: Scope, deepest: int, work: Callable[[Walk, Scope, T], Stream | None], given: Any
+    ) -> Stream | None:
+        """Return ``work(self, scope, given)``, run a level deeper. Raises TooLong below level `deepest`."""
         before, self.scope = self.scope, scope
         self.depth += 1
         try:
@@ -125,8 +150,8 @@ class Walk(Unknowns):
             if time.thread_time() > self.end:
                 raise TooLong
 
-    def untimed(self, load):
-        """What ``load()`` gives. Where it imports, the time that it takes is not held against the script."""
+    def untimed(self, load: Callable[[], T]) -> T:
+        """Return ``load()``. If it imports modules, its time is not held against the script."""
         before, modules = time.thread_time(), len(sys.modules)
         try:
             return load()
@@ -135,14 +160,14 @@ class Walk(Unknowns):
                 self.forgive_import(time.thread_time() - before)
 
     def forgive_import(self, seconds: float) -> None:
-        """So much of the time went into loading what knows a program, and into nothing else."""
+        """Give back time that went only into importing."""
         self.end += self.budget.forgive_import(seconds)
 
     def forgive(self, seconds: float) -> None:
-        """In so much of the time what knows a program was loaded, too; there is a limit to that."""
+        """Give back time that went partly into importing, up to a limit."""
         self.end += self.budget.forgive(seconds)
 
-    def in_doubt(self, work, *given) -> None:
+    def in_doubt(self, work: Callable[..., Any], *given: Any) -> None:
         """Do ``work(self, *given)``: all that it finds is only possible."""
         effects = self.effects
         writes, trees, git = len(effects.writes), len(effects.trees), len(effects.git)
@@ -151,55 +176,66 @@ class Walk(Unknowns):
             work(self, *given)
         finally:
             self.doubts -= 1
-            found = [(absolute(one.folder, one.path), one) for one in effects.writes[writes:]]
-            known = {absolute(one.folder, one.path) for one in effects.writes[:writes]} if found else ()
             doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
-            doubted += [Tree(path, one.by, _possible_at(path), one.how) for path, one in found if path not in known]
+            if writes < len(effects.writes):
+                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
+                for write in effects.writes[writes:]:
+                    path = absolute(write.folder, write.path)
+                    if path is not None and path not in known:
+                        doubted.append(Tree(path, write.by, _possible_at(path), write.how))
             del effects.writes[writes:], effects.trees[trees:]
-            for one in doubted:
-                effects.add(one)
-            for one in effects.git[git:]:
-                one.in_doubt = True
+            for tree in doubted:
+                effects.add(tree)
+            for call in effects.git[git:]:
+                call.in_doubt = True
 
     # State that words need
 
-    def guess(self, scope, why: str, by: str) -> None:
+    def guess(self, scope: Scope, why: str, by: str) -> None:
         self.effects.add(Guess(why, scope.folder or "", by[:LONGEST_BY]))
 
-    def not_understood(self, scope, error: BaseException, by: str) -> None:
+    def not_understood(self, scope: Scope, error: BaseException, by: str) -> None:
         """A mistake of ours: a guess for the call, a fault for `doctor`."""
         from swarm_hook_core import faults
 
         faults.record("shell", "pre_tool_use", f"`{by[:LONGEST_BY]}`: {faults.describe(error)}")
         self.guess(scope, f"not understood ({type(error).__name__})", by)
 
-    def listed(self, scope, wanted: str) -> list[str]:
+    def listed(self, scope: Scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
+        from swarm_hook_core.shell import globs
+
         self.spend(2)
         names = globs.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
-            return names + self._made(wanted, scope, names) if self.files.contents else names
+            if self.files.contents:
+                return names + self._made(wanted, scope, names)
+            return names
         if scope.folder is None and not wanted.startswith("/"):
             return [UNKNOWN]
         parts = wanted.split("/")
         fixed = 0
-        while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
+        while fixed < len(parts) - 1 and not wildcards.is_magic(parts[fixed], True):
             fixed += 1
-        root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
-        return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
+        root = absolute(scope.folder, wildcards.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
+        return [self.mark(Found(root or "/", globs.admits(wanted, scope.folder or "/", scope.options)))]
 
-    def _made(self, wanted: str, scope, names) -> list[str]:
+    def _made(self, wanted: str, scope: Scope, names: list[str]) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
         self.spend(1 + len(self.files.contents) // 8)
+        from swarm_hook_core.shell import globs
+
         admits = globs.admits(wanted, scope.folder, scope.options)
         made = [path for path in self.files.contents if admits(path)]
-        start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
+        start = ""
+        if wanted[0] != "/":
+            start = scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
-    def substituted(self, scope, script: Script) -> str:
-        """What ``$(script)`` stands for; its effects count."""
+    def substituted(self, scope: Scope, script: Script) -> str:
+        """Return the text of ``$(script)``; its effects count."""
         inside = scope.fork()
         inside.heard, inside.shown = True, False
         stream = self.nested_in(inside, script)
@@ -208,10 +244,14 @@ class Walk(Unknowns):
         if stream.found is not None:
             text_of(stream)
         if stream.text is not None:
-            return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN
-        return UNKNOWN if stream.found is None else self.mark(stream.found)
+            if len(stream.text) <= MOST_TEXT:
+                return stream.text.rstrip("\n")
+            return UNKNOWN
+        if stream.found is None:
+            return UNKNOWN
+        return self.mark(stream.found)
 
-    def process(self, scope, script: Script, writes: bool) -> str:
+    def process(self, scope: Scope, script: Script, writes: bool) -> str:
         """A path that stands for ``<(script)`` or ``>(script)``."""
         inside = scope.fork()
         inside.heard, inside.shown = not writes, False
@@ -222,19 +262,19 @@ class Walk(Unknowns):
             self.files.contents[path] = stream
         return path
 
-    def computed(self, scope, text: str) -> str:
+    def computed(self, scope: Scope, text: str) -> str:
         """The number that arithmetic `text` (expanded) amounts to, or UNKNOWN."""
         from swarm_hook_core.shell.arithmetic import computed
 
         return computed(self, scope, text)
 
-    def evaluated(self, scope, text: str):
-        """Walk the script `text` in `scope`, and give the Stream it prints, or None."""
+    def evaluated(self, scope: Scope, text: str) -> Stream | None:
+        """Walk the script `text` in `scope`. Return the Stream it prints, or None."""
         end = min(self.end, time.thread_time() + SECONDS_TO_PARSE)
         return self.nested_in(scope, script_of(text, end))
 
-    def nested_in(self, scope, script: Script):
-        """Walk `script` in `scope`, and give the Stream it prints, or None."""
+    def nested_in(self, scope: Scope, script: Script) -> Stream | None:
+        """Walk `script` in `scope`. Return the Stream it prints, or None."""
         self.spend(3)
         if script.broken:
             self.guess(scope, "not understood as shell", " ".join(script.text.split()))
@@ -244,10 +284,10 @@ class Walk(Unknowns):
         return stream
 
 
-def _possible_at(file: str):
+def _possible_at(file: str) -> Admits:
     """The predicate of a file that may be written."""
     return lambda path: None if path == file else False
 
 
-def _at_most_possible(admits):
+def _at_most_possible(admits: Admits) -> Admits:
     return lambda path: False if admits(path) is False else None

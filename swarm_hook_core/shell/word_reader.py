@@ -38,7 +38,7 @@ class TooLong(Exception):
 
 
 class Allowance:
-    """How much may be read: so many steps, until this thread's processor time is `end` (None: whenever)."""
+    """The steps of reading that are left, until this thread's processor time is `end` (None: no limit)."""
 
     __slots__ = ("left", "look", "end")
 
@@ -60,9 +60,9 @@ class Allowance:
 
 
 class WordReader:
-    """A position (`at`) in shell text. Each method reads what it is named for, and goes behind it.
+    """A position (`at`) in shell text. Each method reads the construct it is named for, and goes behind it.
 
-    What is never closed ends with the text, and makes it `broken`.
+    A construct that is never closed ends with the text, and sets `broken`.
     """
 
     def __init__(
@@ -70,12 +70,20 @@ class WordReader:
     ) -> None:
         self.text = text
         self.at = at
-        self.depth: int = around.depth if around else -1
+        if around:
+            self.depth: int = around.depth
+        else:
+            self.depth = -1
         self.broken = False
-        self.allowance: Allowance = around.allowance if around else allowance or Allowance()
+        if around:
+            self.allowance: Allowance = around.allowance
+        else:
+            self.allowance = allowance or Allowance()
         self.spend = self.allowance.spend
         # character -> (searched from, found at)
-        self.places: dict[str, tuple[int, int]] = around.places if around and around.text is text else {}
+        self.places: dict[str, tuple[int, int]] = {}
+        if around and around.text is text:
+            self.places = around.places
         self.deepen()
 
     def deepen(self) -> None:
@@ -84,7 +92,7 @@ class WordReader:
             raise TooLong
 
     def next_of(self, characters: str, at: int) -> int:
-        """Where the first of `characters` stands from `at` on, or the end of the text."""
+        """Return the place of the first of `characters` from `at` on, or the end of the text."""
         places, text = self.places, self.text
         first = len(text)
         for character in characters:
@@ -119,7 +127,7 @@ class WordReader:
         return Word(self.text[start : self.at], parts)
 
     def unquoted(self, ends: frozenset[str]) -> "list[str | Node]":
-        """What stands here outside of quotes, up to one of the characters `ends`."""
+        """Return the parts of the unquoted text here, up to one of the characters `ends`."""
         text, end, first = self.text, len(self.text), self.at
         parts: list[str | Node] = []
         at = plain = first  # from `plain` on there is nothing but text
@@ -167,7 +175,7 @@ class WordReader:
         return parts
 
     def quoted(self, ends: str) -> "list[str | Node]":
-        """What stands here in double quotes, up to one of `ends`; all that there is where `ends` is empty."""
+        """Return the parts of the text here as in double quotes, up to one of `ends`; all of it if `ends` is empty."""
         text, end = self.text, len(self.text)
         stops = ends + ("\\$`" if not ends or '"' in ends else '\\$`"')
         escapes = "$`\\" + (ends + '"' if ends else "")
@@ -186,7 +194,9 @@ class WordReader:
                 parts.append(part)
 
     def part(self, escapes: str = "") -> "str | Node | None":
-        r"""What starts here with one of ``\ ' " $ ` ``. `escapes`: what a backslash escapes in the quotes around it."""
+        r"""Return the part that starts here with one of ``\ ' " $ ` ``. `escapes`: letters that a backslash escapes
+        here.
+        """
         text, at = self.text, self.at
         character, following = text[at], text[at + 1 : at + 2]
         self.spend(12)
@@ -196,7 +206,9 @@ class WordReader:
                 return None
             if not escapes:
                 return Literal(following)
-            return following if following and following in escapes else "\\" + following
+            if following and following in escapes:
+                return following
+            return "\\" + following
         if character == "'":
             close = text.find("'", at + 1)
             self.at = close + 1 or len(text)
@@ -225,7 +237,9 @@ class WordReader:
         if following == '"' and not escapes:
             return None
         name = self.name()
-        return Parameter("$", name, None, "", _NO_WORD, None) if name else "$"
+        if name:
+            return Parameter("$", name, None, "", _NO_WORD, None)
+        return "$"
 
     def double(self) -> "Double":
         self.at += 1
@@ -234,7 +248,7 @@ class WordReader:
         return Double(parts)
 
     def escaped(self, mark: str) -> str:
-        """The text up to `mark`, which a backslash escapes, too."""
+        """Return the text up to `mark`; a backslash escapes it."""
         first = at = self.at
         while (at := self.next_of(mark + "\\", at)) < len(self.text):
             self.spend(4)
@@ -252,7 +266,7 @@ class WordReader:
         return Substitution("$", self.script_in(text.replace("\0", "\\")))
 
     def parenthesised(self) -> "Node":
-        """Of ``$((`` or ``$(``, whichever it turns out to be."""
+        """Read ``$((`` or ``$(``, depending on the end."""
         if self.text.startswith("(", self.at):
             start, self.at = self.at, self.at + 1
             word = self.arithmetic()
@@ -262,7 +276,7 @@ class WordReader:
         return self.substitution("$")
 
     def arithmetic(self) -> "Word | None":
-        """What stands before ``))``; None, and nothing is read, where this is a subshell in a subshell."""
+        """Return the word before ``))``; None, with nothing read, for a subshell in a subshell."""
         text, start, broken, depth = self.text, self.at, self.broken, self.depth
         parts: list[str | Node] = []
         deep, limit = 0, min(len(text), start + LONGEST_ARITHMETIC)
@@ -273,7 +287,10 @@ class WordReader:
             if self.at >= limit:
                 break
             first, mark = self.at, text[self.at]
-            self.at = first + 1 if mark != "'" else text.find("'", first + 1) + 1 or len(text)
+            if mark != "'":
+                self.at = first + 1
+            else:
+                self.at = text.find("'", first + 1) + 1 or len(text)
             deep += {"(": 1, ")": -1}.get(mark, 0)
             if deep < 0:
                 if text.startswith("))", first):
@@ -297,7 +314,7 @@ class WordReader:
         return text[start:end]
 
     def parameter(self, quoted: bool) -> "Node":
-        """What stands behind ``${``."""
+        """Read the rest of ``${``."""
         text, flag = self.text, self.text[self.at : self.at + 1]
         following = text[self.at + 1 : self.at + 2]
         if flag == "=" or (flag == "!" and following != "}") or (flag == "#" and following in _HAS_LENGTH):
@@ -332,11 +349,14 @@ class WordReader:
     def inside(self, ends: str, quoted: bool = False) -> "Word":
         """The word up to one of `ends`, blanks in it included."""
         start = self.at
-        parts = self.quoted(ends) if quoted else self.unquoted(frozenset(ends))
+        if quoted:
+            parts = self.quoted(ends)
+        else:
+            parts = self.unquoted(frozenset(ends))
         return Word(self.text[start : self.at], parts)
 
     def halves(self, mark: str, leads: bool) -> "tuple[Word, Word | None]":
-        """What stands before `mark` and behind it, up to ``}``. `leads`: the `mark` that stands here is a letter."""
+        """Return the words before and after `mark`, up to ``}``. `leads`: the `mark` that stands here is a letter."""
         start = self.at
         self.at += leads
         first = self.inside(mark + "}")
@@ -359,11 +379,11 @@ class WordReader:
         raise NotImplementedError
 
     def substitution(self, kind: str) -> "Node":
-        """What stands behind ``$(`` and ``<(``: only who reads commands can tell."""
+        """Read the script of ``$(`` or ``<(``; the parser of commands does it."""
         raise NotImplementedError
 
     def script_in(self, text: str) -> "Script":
-        """The script `text`, which stands in this one: only who reads commands can tell."""
+        """Read the script `text` of a substitution; the parser of commands does it."""
         raise NotImplementedError
 
 
@@ -372,12 +392,12 @@ def is_name(text: str) -> bool:
 
 
 def _assigns(text: str) -> bool:
-    """Whether `text` is ``name=`` or ``name+=``."""
+    """Return True if `text` is ``name=`` or ``name+=``."""
     return text[-1:] == "=" and is_name(text[: -2 if text[-2:-1] == "+" else -1])
 
 
 def ansi(text: str) -> str:
-    """What ``$'text'`` stands for."""
+    """Return the text of ``$'text'``."""
     if "\\" not in text:
         return text
     out, at, end, bytewise = [], 0, len(text), False
@@ -391,29 +411,37 @@ def ansi(text: str) -> str:
         if letter in _ESCAPES:
             out.append(_ESCAPES[letter])
             continue
-        digits, base, most = ("x", 16, 2) if letter == "x" else ("u", 16, 4) if letter == "u" else ("U", 16, 8)
+        base, most = 16, {"x": 2, "u": 4}.get(letter, 8)
         if letter in "01234567":
             at, base, most = at - 1, 8, 3
         elif letter not in "xuU":
-            out.append(letter if letter in "\\'\"?" else "\\" + letter)
+            if letter not in "\\'\"?":
+                out.append("\\")
+            out.append(letter)
             continue
         close = at
         while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
             close += 1
-        number = int(text[at:close], base) if close > at else 0
+        number = 0
+        if close > at:
+            number = int(text[at:close], base)
         at = close
         if base == 8 or letter == "x":
             number &= 0xFF
             bytewise = bytewise or number > 0x7F
-            out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
+            if number >= 0x80:
+                number += 0xDC00
+            out.append(chr(number) * (number > 0))
         elif 0 < number < 0x110000:
             out.append(chr(number))
-    return _decoded("".join(out)) if bytewise else "".join(out)
+    if bytewise:
+        return _decoded("".join(out))
+    return "".join(out)
 
 
 def _decoded(text: str) -> str:
     """`text` with the bytes that stand in it as surrogates read as UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-    except UnicodeError:
+    except UnicodeError:  # not UTF-8: left as it is
         return text

@@ -1,37 +1,48 @@
-"""The claims around one call: those that it makes itself, and those of others as locks that a check can meet.
+"""Claims for one call: it makes its own, and finds those of others as locks.
 
 claimed = Claimed(runtime, call, reader, now_ns)
-claimed.claim([(key, file), ...])     first: from now on nobody else passes
+claimed.claim([(key, file), ...])     first: from then on other sessions are kept out
 claimed.on(keys), claimed.under(...)  then, beside the store's locks
-claimed.take_back()                   where the call is denied
+claimed.take_back()                   after a denial
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core.traces import claims
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Any
+
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.traces.claims import Claim
+
 NOTE = "editing it in this turn"
 
 
 class Claimed:
-    """The claims that concern `call`, a ToolCall of the runtime with this name; `reader`: the LockReader it asks."""
+    """The claims around `call`, a ToolCall of the runtime with this name; `reader`: the store's LockReader."""
 
-    def __init__(self, runtime: str, call, reader, now_ns: int):
+    def __init__(self, runtime: str, call: ToolCall, reader: LockReader, now_ns: int):
         self.runtime = runtime
         self.call = call
         self.reader = reader
         self.now_ns = now_ns
-        self.own: list = []
-        self._met: list = []
-        self._others: list | None = None  # all claims of others, once somebody asked; made before it looks at the store
-        self._holders: dict = {}
+        self.own: list[Claim] = []
+        self._met: list[Claim] = []
+        self._others: list[Claim] | None = None  # all claims of others, read once and before the store
+        self._holders: dict[tuple[str, str], tuple[str, str, Any] | None] = {}
 
-    def claim(self, targets) -> None:
+    def claim(self, targets: list[tuple[str, str]]) -> None:
         """Claim these files, pairs of key and absolute path, for the session of this call. Raises OSError.
 
-        One that somebody else has claimed stays theirs: `on` finds it, also where it has ended since. A folder is not
-        claimed: whoever makes one, or removes it, is not at work on all that is in it.
+        A file that another session has claimed stays theirs; `on` reports it even if that claim ends meanwhile. Folders
+        are not claimed: to create or remove one is no work on all files in it.
         """
         call = self.call
         for key, file in targets:
@@ -46,44 +57,44 @@ class Claimed:
                 self._met.append(made)
 
     def take_back(self) -> None:
-        """Remove what `claim` has newly made. Raises OSError."""
+        """Remove the claims that `claim` has newly made. Raises OSError."""
         made, self.own = self.own, []
         for one in made:
             claims.take_back(one)
 
     def any(self) -> bool:
-        """Whether anybody else has claimed anything; those of sessions that have gone still count."""
-        return bool(self._all())
+        """Return True if another session has any claim; those of departed sessions count."""
+        return bool(self._met or self._all())  # a claim that was met counts, though it may have ended since
 
-    def on(self, keys) -> list:
-        """The Held of each claim of others on a file with one of these keys; void ones too, as ``Peers`` has them."""
+    def on(self, keys: Collection[str]) -> list[Held]:
+        """Return a Held for each claim of others on a file with one of these keys, void ones too."""
         met = {one.key: one for one in self._met if one.key in keys}
         met.update((one.key, one) for one in claims.others(*self._who(), keys, self.now_ns))
         return self._as_locks(met.values())
 
-    def under(self, folders) -> list:
-        """The same of files below folders with these keys."""
+    def under(self, folders: Iterable[str]) -> list[Held]:
+        """Return a Held for each claim of others on files below the folders with these keys."""
         return self._as_locks(claims.below(self._all(), folders))
 
-    def _all(self) -> list:
+    def _all(self) -> list[Claim]:
         if self._others is None:
             self._others = claims.all_of_others(*self._who(), self.now_ns)
         return self._others
 
-    def _who(self) -> "tuple[str, str, str]":
+    def _who(self) -> tuple[str, str, str]:
         return self.runtime, self.call.session_id, self.call.agent
 
-    def _as_locks(self, found) -> list:
+    def _as_locks(self, found: Iterable[Claim]) -> list[Held]:
         return [held for claim in found if (held := held_of(claim, self._holder(claim)))]
 
-    def _holder(self, claim):
+    def _holder(self, claim: Claim) -> tuple[str, str, Any] | None:
         who = claim.runtime, claim.session_id
         if who not in self._holders:
             self._holders[who] = self.reader.holder(*who)
         return self._holders[who]
 
-    def _is_void(self, claim) -> bool:
-        """Whether the session that claims has gone, or was never in the store."""
+    def _is_void(self, claim: Claim) -> bool:
+        """Return True if the claim's session has departed, or was never in the store."""
         found = self._holder(claim)
         if found is None:
             return True
@@ -93,8 +104,8 @@ class Claimed:
         return departed(found[2], self.now_ns / 10**9, host_id())
 
 
-def held_of(claim, holder):
-    """A claim as a lock; None where its holder, what ``LockReader.holder`` says of it, is not in the store."""
+def held_of(claim: Claim, holder: tuple[str, str, Any] | None) -> Held | None:
+    """Return the claim as a lock. None if `holder`, the result of ``LockReader.holder``, is None."""
     if holder is None:
         return None
     instance_id, label, evidence = holder

@@ -1,15 +1,17 @@
-"""Claims: at level ``turn`` the first write to a file keeps it from all others until the turn ends.
+"""Claims: locks that a write takes automatically for one turn, at the level ``turn``.
 
-    <state>/claims/<digest of the file's key>   a claim, as JSON; its mtime is its holder's last write to that file
-    <state>/claims/.<random>.tmp                one that is being written
+    <state>/claims/<digest of the file's key>   a claim, as JSON; its mtime is the time of its holder's last write
+    <state>/claims/.<random>.tmp                a claim being written
 
-A claim is put in its place whole and at once (``os.link``): of two hooks one gets it, and nobody reads half of one.
-A hook makes its own claim first and then looks at those of others and at the store; the coordinator, which turns claims
-into locks of its store, removes one after the lock is there. So nobody misses both.
+A claim is put in its place complete and atomically (``os.link``): one of two hooks gets it, and readers never see half
+of one. A hook first makes its own claim and then reads the others' claims and the store; the coordinator turns claims
+into locks of the store and removes a claim after its lock exists. So no reader misses both.
 
-What stands is removed or replaced under a lock on the state folder, where it is read again. The times are those of the
-holders' clocks: a claim is void once nobody has written for `HOLD_SECONDS`.
+Existing claims are removed or replaced under a file lock on the state folder, after reading them again. Times are those
+of the holders' clocks. A claim is void `HOLD_SECONDS` after its last write.
 """
+
+from __future__ import annotations
 
 import os
 import time
@@ -26,9 +28,13 @@ from swarm_hook_core.state import (
     write_all,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 HOLD_SECONDS = 600  # after the last write to the file
-_NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from here on others may be about to replace it
-_PATIENCE, _PAUSE = 0.5, 0.002  # seconds to wait for whoever changes claims just now
+_NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from this age on others may be about to replace the claim
+_PATIENCE, _PAUSE = 0.5, 0.002  # seconds to wait for another process that changes claims
 _LEFTOVER_SECONDS = 60
 _LONGEST = 65536
 _TRIES = 5
@@ -38,17 +44,29 @@ _WORDS = ("key", "file", "runtime", "session_id", "agent", "tool")
 class Claim:
     """One claim on a file.
 
-    key, file   the key that the file is locked under, and its absolute path
-    runtime, session_id, agent   whose it is: the client's session, and which of its agents (empty for the session)
-    tool        what it was first written with
-    at, written the first write and the last one (ns)
-    path        where the claim itself is
-    is_new      whether this very process has just made it
+    - key, file: the key of the lock, and the file's absolute path
+    - runtime, session_id, agent: the holder: the client's session, and its sub-agent (empty for the session itself)
+    - tool: the tool of the first write
+    - at, written: times of the first and the last write (ns)
+    - path: the claim's own file
+    - is_new: True if this process has just made it
     """
 
     __slots__ = (*_WORDS, "at", "written", "path", "is_new")
 
-    def __init__(self, key, file, runtime, session_id, agent="", tool="", at=0, written=0, path="", is_new=False):
+    def __init__(
+        self,
+        key: str,
+        file: str,
+        runtime: str,
+        session_id: str,
+        agent: str = "",
+        tool: str = "",
+        at: int = 0,
+        written: int = 0,
+        path: str = "",
+        is_new: bool = False,
+    ):
         self.key = key
         self.file = file
         self.runtime = runtime
@@ -61,19 +79,28 @@ class Claim:
         self.is_new = is_new
 
     def is_of(self, runtime: str, session_id: str, agent: str = "") -> bool:
-        """Whether it does not keep this agent out: what a session has claimed, its agents may write."""
+        """Return True if the claim lets this agent write: agents may write their session's claims."""
         return (self.runtime, self.session_id) == (runtime, session_id) and self.agent in ("", agent)
 
     def is_over(self, now_ns: int) -> bool:
-        """Whether nobody has written for so long that it is void, or it is none of ours."""
+        """Return True if the claim is void: too old, or not a valid claim."""
         return not self.session_id or abs(now_ns - self.written) > HOLD_SECONDS * 10**9
 
 
-def make(key, file, runtime, session_id, agent, tool, now_ns, is_void=None):
-    """The Claim that stands on the file with `key` from now on: the caller's own, or somebody else's that did before.
+def make(
+    key: str,
+    file: str,
+    runtime: str,
+    session_id: str,
+    agent: str,
+    tool: str,
+    now_ns: int,
+    is_void: Callable[[Claim], bool] | None = None,
+) -> Claim:
+    """Make or renew the caller's claim on the file with `key`; return the claim that is in force afterwards.
 
-    The caller's is renewed where it stands already. `is_void`: whether a Claim of somebody else counts no more, though
-    it `is_over` not. Raises OSError.
+    That is another session's claim if it was first. `is_void(claim)`: True if another's claim no longer counts although
+    it is not too old. Raises OSError.
     """
     path = _path_of(key)
     own = Claim(key, file, runtime, session_id, agent, tool, now_ns, path=path, is_new=True)
@@ -99,17 +126,17 @@ def make(key, file, runtime, session_id, agent, tool, now_ns, is_void=None):
     raise OSError(f"the claim on {file} changed all the time")
 
 
-def take_back(claim) -> None:
-    """Remove a claim that the caller has just made, since the call was denied. Raises OSError.
+def take_back(claim: Claim) -> None:
+    """Remove a claim that the caller has just made, after its call was denied. Raises OSError.
 
-    It stays where it is another's, was there before, or was renewed by another call of the session meanwhile.
+    A claim that was there before, or that another call of the session has renewed meanwhile, stays.
     """
     if claim.is_new:
         drop([claim])
 
 
-def drop(gone) -> list:
-    """Remove these claims where they still stand as they were read; those that did not. Raises OSError."""
+def drop(gone: list[Claim]) -> list[Claim]:
+    """Remove those of the claims `gone` that are unchanged on disk; return the others. Raises OSError."""
     left = []
     with _Alone():
         for claim in gone:
@@ -121,9 +148,8 @@ def drop(gone) -> list:
     return left
 
 
-def others(runtime, session_id, agent, keys, now_ns) -> list:
-    """The claims on files with any of `keys` that keep this agent of a session out. Those of sessions that have gone
-    are among them."""
+def others(runtime: str, session_id: str, agent: str, keys: Iterable[str], now_ns: int) -> list[Claim]:
+    """Return the claims on files with any of `keys` that keep this agent out, also those of departed sessions."""
     names = set(_names())
     if not names:
         return []
@@ -131,57 +157,58 @@ def others(runtime, session_id, agent, keys, now_ns) -> list:
     return _keeping_out(filter(None, found), runtime, session_id, agent, now_ns)
 
 
-def all_of_others(runtime, session_id, agent, now_ns) -> list:
-    """The same of all files. Reads every claim there is."""
+def all_of_others(runtime: str, session_id: str, agent: str, now_ns: int) -> list[Claim]:
+    """Return the claims on any file that keep this agent out. Reads every claim."""
     return _keeping_out(standing(), runtime, session_id, agent, now_ns)
 
 
-def below(found, folders) -> list:
-    """Those of the claims `found` that are on files below folders with these keys."""
+def below(found: Iterable[Claim], folders: Iterable[str]) -> list[Claim]:
+    """Return those of the claims `found` on files below the folders with these keys."""
     starts = tuple(folder.rstrip("/") + "/" for folder in folders)
     return [one for one in found if one.key.startswith(starts)]
 
 
-def _keeping_out(found, runtime, session_id, agent, now_ns) -> list:
+def _keeping_out(found: Iterable[Claim], runtime: str, session_id: str, agent: str, now_ns: int) -> list[Claim]:
     return [one for one in found if not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent)]
 
 
-def standing() -> list:
-    """Every claim there is, void ones too."""
+def standing() -> list[Claim]:
+    """Return all claims, void ones too."""
     found = []
     for name in _names():
         try:
             found.append(_read(os.path.join(claims_dir(), name)))
         except OSError:
-            continue  # no claim of ours: a folder of that name, somebody's link
+            continue  # not a claim: a folder or link of that name
     return [one for one in found if one is not None]
 
 
-def end(runtime, session_id, agent=None, before_ns=None) -> list:
-    """A turn is over: remove the claims of this `agent` (None: of the session and all its agents); those removed.
+def end(runtime: str, session_id: str, agent: str | None = None, before_ns: int | None = None) -> list[Claim]:
+    """End a turn: remove the claims of this `agent` (None: of the session and all its agents); return those removed.
 
-    `before_ns`: when it ended; what was written since is of the next turn. Raises OSError.
+    `before_ns`: the turn's end; later writes belong to the next turn. Raises OSError.
     """
     if not has_claims():
         return []
     mine = [one for one in standing() if is_ended(one, runtime, session_id, agent, before_ns)]
-    left = drop(mine) if mine else []
+    left = []
+    if mine:
+        left = drop(mine)
     sweep()
     return [one for one in mine if one not in left]
 
 
-def is_ended(claim, runtime, session_id, agent=None, before_ns=None) -> bool:
-    """Whether a turn's end, as in `end`, ends this claim."""
+def is_ended(
+    claim: Claim, runtime: str, session_id: str, agent: str | None = None, before_ns: int | None = None
+) -> bool:
+    """Return True if the end of a turn, with the arguments of `end`, ends this claim."""
     if (claim.runtime, claim.session_id) != (runtime, session_id) or agent not in (None, claim.agent):
         return False
     return before_ns is None or claim.written <= before_ns
 
 
 def sweep() -> None:
-    """Remove claims that are void for their age, and what processes left that were killed while they wrote.
-
-    Raises OSError.
-    """
+    """Remove void claims, and leftovers of processes that were killed while writing. Raises OSError."""
     now_ns = time.time_ns()
     old = [one for one in standing() if one.is_over(now_ns)]
     if old:
@@ -193,7 +220,7 @@ def sweep() -> None:
                 if abs(now_ns / 10**9 - os.lstat(path).st_mtime) > _LEFTOVER_SECONDS:
                     os.remove(path)
             except OSError:
-                continue  # its maker has just removed it
+                continue  # another process has just removed it
 
 
 # --------------------------------------------------------------------------------------------------- the files
@@ -209,49 +236,50 @@ def _path_of(key: str) -> str:
     return os.path.join(claims_dir(), _name_of(key))
 
 
-def _entries() -> list:
+def _entries() -> list[str]:
     try:
         return os.listdir(claims_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return []  # no claims yet
 
 
-def _names() -> list:
+def _names() -> list[str]:
     return [name for name in _entries() if not name.startswith(".")]
 
 
-def _read(path: str):
-    """The Claim in this place, None where there is none; one of nobody where what is there is no claim."""
+def _read(path: str) -> Claim | None:
+    """Return the claim on `path`, or None. A file that is not a valid claim counts as unowned."""
     try:
         handle = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
-        return None
+        return None  # no claim on that file
     try:
         text = os.read(handle, _LONGEST).decode("utf-8", "replace")
         written = os.fstat(handle).st_mtime_ns
     finally:
         os.close(handle)
     try:
-        told = loads(text)
+        content = loads(text)
     except (ValueError, RecursionError):
-        told = None
-    facts = {name: told.get(name) for name in (*_WORDS, "at")} if isinstance(told, dict) else {}
-    at = facts.pop("at", None)
-    if isinstance(at, int) and all(isinstance(word, str) for word in facts.values()):
-        return Claim(**facts, at=at, written=written, path=path)
+        content = None
+    facts = content if isinstance(content, dict) else {}
+    words, at = [word for name in _WORDS if isinstance(word := facts.get(name), str)], facts.get("at")
+    if isinstance(at, int) and len(words) == len(_WORDS):
+        key, file, runtime, session_id, agent, tool = words
+        return Claim(key, file, runtime, session_id, agent, tool, at, written, path)
     return Claim("", "", "", "", written=written, path=path)
 
 
-def _claim_at(path: str):
-    """As `_read`; what is no ordinary file is a claim of nobody, which the next one takes the place of."""
+def _claim_at(path: str) -> Claim | None:
+    """Return the claim on `path`, or None. A folder or link there counts as unowned: the next claim replaces it."""
     try:
         return _read(path)
     except NotOrdinary:
-        return Claim("", "", "", "", path=path)
+        return Claim("", "", "", "", path=path)  # counts as unowned
 
 
-def _put(claim) -> bool:
-    """Put a claim in its place; whether nobody's was there."""
+def _put(claim: Claim) -> bool:
+    """Put a claim in its place; return False if another one is there."""
     scratch = os.path.join(claims_dir(), f".{os.urandom(8).hex()}.tmp")
     facts = {name: getattr(claim, name) for name in (*_WORDS, "at")}
     handle = open_in_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -263,18 +291,18 @@ def _put(claim) -> bool:
         os.utime(scratch, ns=(claim.at, claim.at))
         os.link(scratch, claim.path)
     except FileExistsError:
-        return False
+        return False  # another session was first
     finally:
         _remove(scratch)
     return True
 
 
-def _renew(standing, own) -> bool:
-    """Note one more write by the holder of `standing`; whether that still stands."""
+def _renew(standing: Claim, own: Claim) -> bool:
+    """Set the time of the holder's last write; return True if the claim still exists after that."""
     try:
         os.utime(standing.path, ns=(own.at, own.at))
     except FileNotFoundError:
-        return False
+        return False  # removed by another process just now
     standing.written = own.at
     again = _read(standing.path)
     return again is not None and _is_own(again, own)
@@ -285,31 +313,31 @@ def _remove(path: str) -> None:
         clear_place(path)
         os.remove(path)
     except FileNotFoundError:
-        return  # somebody else did, or it was no file
+        return  # removed by another process, or a folder that was moved away
 
 
-def _same(one, other) -> bool:
+def _same(one: Claim, other: Claim) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in (*_WORDS, "at", "written"))
 
 
-def _is_own(claim, own) -> bool:
+def _is_own(claim: Claim, own: Claim) -> bool:
     return claim.is_of(own.runtime, own.session_id, own.agent)
 
 
-def _gives_way(claim, own, is_void) -> bool:
-    """Whether `own` may take the place of `claim`: void, or the caller's and nearly so."""
+def _gives_way(claim: Claim, own: Claim, is_void: Callable[[Claim], bool] | None) -> bool:
+    """Return True if `own` may replace `claim`: the caller's own, void, or rejected by `is_void`."""
     return _is_own(claim, own) or claim.is_over(own.at) or bool(is_void and is_void(claim))
 
 
 class _Alone:
-    """Nobody else changes claims that stand meanwhile. Raises OSError where that cannot be had in time."""
+    """Exclusive access to existing claims, by a file lock. Raises OSError if it cannot be had in time."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._handle = -1
         try:
             import fcntl
         except ImportError:
-            return
+            return  # Windows: without file locks
         end = time.monotonic() + _PATIENCE
         self._handle = os.open(state_dir(), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         while True:
@@ -322,6 +350,6 @@ class _Alone:
                     raise
             time.sleep(_PAUSE)
 
-    def __exit__(self, *_exception):
+    def __exit__(self, *_exception: object) -> None:
         if self._handle >= 0:
             os.close(self._handle)

@@ -1,28 +1,40 @@
-"""What a call clears: files and folders that it removes with all in them, or in which git throws changes away.
+"""Calls that clear a folder: they remove it with everything in it, or git discards all changes in it.
 
-Two writes of one file meet by its name, whichever comes first (``verdict``). Here the name of the file is not known
-beforehand, so what is cleared is noted as a whole, before the call looks at what others do (``clears`` in its journal;
-``spares`` where it is denied). Whoever writes a file in there meets that note. The other way round the call meets
-writes in there that are being checked, or were let pass and are not made yet.
+Writes of one file by two sessions meet by the file's name (``verdict``). Here the names are not known beforehand, so
+the folder is noted as a whole before the call looks at others' traces (``clears`` in its journal, ``spares`` after a
+denial). A write of a file in the folder meets that entry. In the other direction, the call meets pending writes in the
+folder.
 
-Only what is bounded is noted: not what a predicate picks out of a folder (``find -delete``), nor what git does by an
-alias, or where it puts changes aside and brings them back (``--autostash``).
+Not noted, as their extent is unknown: files that a predicate selects (``find -delete``), git aliases, and git commands
+that bring the changes back (``--autostash``).
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.traces import keys_of
 
-MOST = 50  # folders, and git commands, of one call that are looked at
-_VERBS = ("checkout", "clean", "reset", "restore", "stash", "switch")  # of git: those that lose what is changed
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.shell.model import Effects, GitCall
+    from swarm_hook_core.shell.options import Options
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.verdict import Met
+
+MOST = 50  # folders, and git commands, of one call
+_VERBS = ("checkout", "clean", "reset", "restore", "stash", "switch")  # git commands that can discard changes
 
 
-def places_of(effects) -> dict:
-    """``{absolute path without links: what happens to all that is in it, as a verb}`` of a call with these Effects."""
+def places_of(effects: Effects | None) -> dict[str, str]:
+    """Return ``{resolved path: verb}`` of the folders and files that a call with these Effects clears."""
     if effects is None or not (effects.trees or effects.git):
         return {}
-    found: dict = {}
+    found: dict[str, str] = {}
     for tree in effects.trees[:MOST]:
         if tree.how == REMOVE and tree.is_whole and os.path.exists(tree.root) and not os.path.islink(tree.root):
             found[os.path.realpath(tree.root)] = REMOVE
@@ -33,17 +45,17 @@ def places_of(effects) -> dict:
     return found
 
 
-def note(trail, kind: str, places, at_ns: int = 0) -> None:
-    """Add to `trail` that the call ``clears``, or ``spares``, these `places`, as `places_of` has them."""
+def note(trail: Trail, kind: str, places: dict[str, str], at_ns: int = 0) -> None:
+    """Add to `trail` that the call clears (`kind` ``clears``) or spares these `places`, a result of `places_of`."""
     for path, deed in places.items():
-        inside = trail.places_with(path) if deed == REMOVE else ()  # git leaves other repositories alone
+        inside = trail.places_with(path) if deed == REMOVE else ()  # git commands leave nested repositories alone
         for place in {trail.place_of(path), *inside}:
             for key in keys_of(path):
                 trail.note_at(key, kind, deed, at_ns, place)
 
 
-def endangered(effects, meetings) -> list:
-    """``(Trace, how, by)`` of others' writes that are still to come where git commands of the call lose them."""
+def endangered(effects: Effects, meetings: Meetings) -> list[Met]:
+    """Return ``[(Trace, how, by)]`` of others' pending writes that git commands of the call would discard."""
     found = []
     for git_call in effects.git[:MOST]:
         clearing = GitClearing.of(git_call)
@@ -54,13 +66,13 @@ def endangered(effects, meetings) -> list:
 
 
 class GitClearing:
-    """A git command that loses what is changed: in `places` (without links), `deed` says how."""
+    """A git command that discards changes in `places` (resolved paths); `deed` is its verb."""
 
     __slots__ = ("places", "deed", "_call", "_top", "_options", "_specs")
 
     @classmethod
-    def of(cls, git_call):
-        """That of a GitCall; None for one that loses nothing, or may not run where it seems to."""
+    def of(cls, git_call: GitCall) -> GitClearing | None:
+        """Return the GitClearing of a GitCall; None if it discards nothing, or may run in another place."""
         if git_call.words[0] not in _VERBS or git_call.in_doubt:
             return None
         from swarm_hook_core.shell.programs.git import by_words
@@ -71,14 +83,17 @@ class GitClearing:
         if top is None or not asks(git_call.words) or options.has("-p", "--patch"):
             return None
         named = by_words.losing(git_call, git_call.words)
-        return None if named is None else cls(git_call, top, options, named)
+        if named is None:
+            return None
+        return cls(git_call, top, options, named)
 
-    def __init__(self, git_call, top: str, options, named):
+    def __init__(self, git_call: GitCall, top: str, options: Options, named: list[str]):
         from swarm_hook_core.shell.programs.git.pathspec import Pathspec
         from swarm_hook_core.traces.sweeps import deed_of
 
         prefix = os.path.relpath(os.path.realpath(git_call.folder), top)
-        prefix = "" if prefix == "." or prefix.startswith("..") else prefix
+        if prefix == "." or prefix.startswith(".."):
+            prefix = ""
         self._call = git_call
         self._top = top
         self._options = options
@@ -86,8 +101,8 @@ class GitClearing:
         self.deed = deed_of(git_call.words)
         self.places = [os.path.join(top, path) if path else top for path in self._specs.plain_paths()] or [top]
 
-    def would_lose(self, files) -> list:
-        """Those of `files`, absolute paths without links, that it may lose once they are changed."""
+    def would_lose(self, files: Iterable[str]) -> list[str]:
+        """Return those of `files` (resolved paths) with changes that it may discard."""
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
         from swarm_hook_core.traces.sweeps import SECONDS
 
@@ -96,12 +111,13 @@ class GitClearing:
         repository = Repository(self._top, SECONDS, self._call.top, self._call.environment)
         try:
             tracked = set(repository.tracked(names))
+            if self._call.words[0] == "stash" and self._options.has(*_WITH_UNTRACKED):
+                return list(names.values())
             if self._call.words[0] != "clean":
-                both = self._call.words[0] == "stash" and self._options.has(*_WITH_UNTRACKED)
-                return list(names.values()) if both else [names[name] for name in names if name in tracked]
+                return [names[name] for name in names if name in tracked]
             cleaned = set(repository.untracked(names, with_ignored=self._options.has("-x", "-X")))
         except (NoAnswer, Refused):
-            return list(names.values())
+            return list(names.values())  # git does not answer: it may lose each of them
         new = [name for name in names if name in cleaned or not os.path.lexists(names[name])]
         return [names[name] for name in new if name not in tracked]
 

@@ -1,32 +1,42 @@
-"""What git says of files that sessions have written: which of them are committed, or as they were before."""
+"""Questions to git: is a file committed, or unchanged since the last commit?"""
+
+from __future__ import annotations
 
 import os
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.traces.others import Trace
+
 SECONDS = 0.5  # for each question
-MOST_QUESTIONS = 3  # for which git may take that long, in all of a call: a client waits for the check
+MOST_QUESTIONS = 3  # Slow questions per call: a client waits for the check.
 
 
 class Committed:
-    """What git has said so far, for one call: it is asked about each path, and each folder, once."""
+    """Git's answers for one call; each path and each folder is asked about once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.left = SECONDS * MOST_QUESTIONS
-        self._paths: dict = {}  # path -> whether git has it as it is
-        self._changed: dict = {}  # folder -> what is not committed below it
+        self._paths: dict[str, bool] = {}  # path -> True if it is as committed
+        self._changed: dict[
+            str, list[str] | None
+        ] = {}  # folder -> uncommitted paths below it, None if git was too slow
 
-    def left_of(self, traces) -> list:
-        """Those of `traces` in whose files there is something to lose: git says nothing else of them."""
+    def left_of(self, traces: list[Trace]) -> list[Trace]:
+        """Return the traces on files with uncommitted changes, as far as git can say."""
         self._ask([trace.path for trace in traces])
         return [trace for trace in traces if not self._paths[trace.path]]
 
-    def left_of_paths(self, paths) -> list:
-        """The same of `paths`."""
+    def left_of_paths(self, paths: list[str]) -> list[str]:
+        """Return those of `paths` that have uncommitted changes, as far as git can say."""
         self._ask(paths)
         return [path for path in paths if not self._paths[path]]
 
-    def changed_below(self, root: str):
-        """The paths at and below `root` that git says are not committed, not the ignored ones; None: not in time."""
+    def changed_below(self, root: str) -> list[str] | None:
+        """Return the uncommitted paths at and below `root`, without ignored ones. None if git was too slow."""
         if root not in self._changed:
             self._changed[root] = []
             top = _top_of(os.path.join(root, "x"))
@@ -37,17 +47,17 @@ class Committed:
                     self._changed[root] = changed_in(top, root, seconds)
         return self._changed[root]
 
-    def without_committed_since(self, traces) -> list:
-        """Those of `traces` whose files have not been committed since.
+    def without_committed_since(self, traces: list[Trace]) -> list[Trace]:
+        """Return the traces without a later commit of their files.
 
-        If they have, what is not committed now came later.
+        A later commit contains the trace's change, so the present uncommitted change came after it.
         """
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
-        tops: dict = {}
+        tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
-        committed: set = set()
+        committed: set[str] = set()
         for top, some in tops.items():
             if not top:
                 continue
@@ -57,8 +67,8 @@ class Committed:
                 with _Asking(self) as seconds:
                     authored = Repository(top, seconds).authored(list(inside), oldest)
             except (NoAnswer, Refused):
-                continue  # or there is no commit yet
-            # In the same second nobody knows which came first.
+                continue  # git did not answer, or there is no commit yet
+            # Within one second the order is unknown.
             committed.update(
                 inside[name].path
                 for name, at in authored.items()
@@ -66,13 +76,16 @@ class Committed:
             )
         return [trace for trace in traces if trace.path not in committed]
 
-    def unpushed_of(self, traces) -> list:
-        """Those of `traces` whose changes are not committed, or in commits that no remote has; not of ignored files."""
+    def unpushed_of(self, traces: list[Trace]) -> list[Trace]:
+        """Return the traces with changes that are uncommitted, or in commits that no remote has.
+
+        Ignored files are left out.
+        """
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
-        found: list = []
-        tops: dict = {}
+        found: list[Trace] = []
+        tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
         for top, some in tops.items():
@@ -87,13 +100,13 @@ class Committed:
                 if any(id(trace) not in open_ for trace in some):
                     ahead = set(repository.unpushed(paths, oldest))
             except (NoAnswer, Refused):
-                continue  # said to others is only what is certain
+                continue  # other machines are told only of certain changes
             found += [one for one in some if names[id(one)] in known and (id(one) in open_ or names[id(one)] in ahead)]
         return found
 
-    def _ask(self, paths) -> None:
-        """Learn which of `paths` git has as they are; what it cannot say counts as not committed."""
-        asked: dict = {}
+    def _ask(self, paths: Iterable[str]) -> None:
+        """Ask git about `paths`: are they as committed? Without an answer they count as uncommitted."""
+        asked: dict[str, list[str]] = {}
         for path in paths:
             if path not in self._paths:
                 self._paths[path] = False
@@ -105,7 +118,7 @@ class Committed:
 
 
 class _Asking:
-    """The seconds that git may take for one question, in a ``with``; what it took is taken off what is left."""
+    """The seconds for one question to git, as a ``with``; the time used is deducted from `Committed.left`."""
 
     def __init__(self, committed: Committed):
         self._committed = committed
@@ -115,20 +128,21 @@ class _Asking:
         self._began = time.monotonic()
         return max(0.0, min(SECONDS, self._committed.left))
 
-    def __exit__(self, *_failed) -> None:
+    def __exit__(self, *_failed: object) -> None:
         self._committed.left -= time.monotonic() - self._began
 
 
 def _top_of(path: str) -> str:
-    """The work tree that the file at absolute `path` is in, empty where it is in none."""
+    """Return the work tree around the file at absolute `path`, or ""."""
     from swarm_hook_core.repository import tree_over
 
     tree = tree_over(os.path.dirname(path))
-    return tree.top if tree is not None else ""
+    top: str = tree.top if tree is not None else ""
+    return top
 
 
-def _as_committed(top: str, paths, seconds: float) -> list:
-    """Those of `paths`, in work tree `top`, that are as the last commit has them. Those ignored are in none."""
+def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:
+    """Return those of `paths`, in work tree `top`, that are tracked and as in the last commit."""
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
     repository = Repository(top, seconds)
@@ -137,5 +151,5 @@ def _as_committed(top: str, paths, seconds: float) -> list:
         changed = set(repository.against("HEAD", list(inside)))
         tracked = set(repository.tracked(list(inside)))
     except (NoAnswer, Refused):
-        return []
+        return []  # no answer, or no commit yet: counts as uncommitted
     return [path for name, path in inside.items() if name in tracked and name not in changed]

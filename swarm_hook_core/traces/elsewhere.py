@@ -1,33 +1,42 @@
-"""Other repositories in which other sessions have left something, and whether a command could lead there.
+"""Other repositories with journals of other sessions, and commands that may reach into them.
 
-A command that is made where nobody else has left anything is not read: that takes longer than all else in a check. But
-it may reach into a place where somebody has. Its text is looked at for that, in a way that rather says yes too often:
-for the last name of a folder there, for whatever only a run can tell, for ways out of the folder, and for patterns.
+A command in a place without other sessions is not parsed, as parsing takes longer than the rest of a check. But it may
+write in another repository where a session has traces. So its text is searched, with a bias towards yes, for folder
+names of those repositories, for variables and other things known only at run time, for ways out of the folder, and for
+patterns.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.traces import journal, others_in, traces_dir
 
-MARKS = ("..", "~", "$", "`")  # of names that do not stand in the text as they are, or lead out of a folder
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from swarm_hook_core.hooks import ToolCall
+
+MARKS = ("..", "~", "$", "`")  # parts of names that are not literal, or that lead out of the folder
 PATTERN = "*?[{"
 HARMLESS = "/dev/null"
-_NO_FOLDER = ";&|)}<>#\n-0123456789"  # what may stand behind a ``cd`` that has no operand
+_NO_FOLDER = ";&|)}<>#\n-0123456789"  # characters after a ``cd`` without operand
 _QUOTES = str.maketrans("", "", "\\\"'")
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-/")
 
 
-def places_of_others(own_name: str) -> dict:
-    """``{place: the folders that it is about}`` of the places with journals of others than that of this name.
+def places_of_others(own_name: str) -> dict[str, list[str]]:
+    """Return ``{place: top folders of its work trees}`` of all places with journals of others than `own_name`.
 
-    The tops of all its work trees; empty where no journal says where they are.
+    The list is empty if no journal names a folder.
     """
-    found: dict = {}
+    found: dict[str, list[str]] = {}
     try:
         names = os.listdir(traces_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return found  # no session has a journal yet
     for name in names:
         place = os.path.join(traces_dir(), name)
         others = others_in(place, own_name)
@@ -37,8 +46,8 @@ def places_of_others(own_name: str) -> dict:
     return found
 
 
-def could_lead(call, places) -> bool:
-    """Whether `call`, which does not say its files, could reach one of `places`, as ``places_of_others`` has them."""
+def could_lead(call: ToolCall, places: dict[str, list[str]]) -> bool:
+    """Return True if `call`, which names no files, may reach one of `places`, a result of `places_of_others`."""
     if not places:
         return False
     if call.tool not in SHELL_TOOLS or not all(places.values()):
@@ -52,15 +61,15 @@ def could_lead(call, places) -> bool:
     return _names_one(shell_text(call.tool, call.input).translate(_QUOTES).lower(), own, folders)
 
 
-def below(places, root: str) -> dict:
-    """Those of `places`, as ``places_of_others`` has them, with folders below absolute `root`, and these alone."""
+def below(places: dict[str, list[str]], root: str) -> dict[str, list[str]]:
+    """Return those of `places` with folders below absolute `root`, and only these folders."""
     root = os.path.realpath(root)
     inside = {place: [top for top in tops if top != root and _is_in(top, root)] for place, tops in places.items()}
     return {place: tops for place, tops in inside.items() if tops}
 
 
-def _names_one(text: str, own, folders) -> bool:
-    """Whether `text`, in small letters and without quotes, could name one of absolute `folders`, seen from `own`."""
+def _names_one(text: str, own: Collection[str], folders: list[str]) -> bool:
+    """Return True if `text`, in lower case without quotes, may name one of `folders`, seen from `own`."""
     if any(mark in text for mark in MARKS) or _goes_home(text):
         return True
     if any(os.path.basename(folder).lower() in text for folder in folders):
@@ -77,12 +86,12 @@ def _names_one(text: str, own, folders) -> bool:
 
 
 def _goes_home(text: str) -> bool:
-    """Whether there is a ``cd`` in `text` that does not say where to, or has options."""
+    """Return True if `text` has a ``cd`` without operand, or with options."""
     return any((part.lstrip(" \t") or ";")[0] in _NO_FOLDER for part in text.split("cd")[1:])
 
 
 def _has_ended(text: str, path: str) -> bool:
-    """Whether the end of a path in `text` is `path`, with a slash or without."""
+    """Return True if a path in `text` ends with `path`, with or without a slash."""
     at = text.find(path)
     while at >= 0:
         end = at + len(path)
@@ -93,12 +102,14 @@ def _has_ended(text: str, path: str) -> bool:
     return False
 
 
-def _trees_of(folder: str) -> list:
-    """The tops of the work trees of the clone that one with this top is of; of a folder that is none itself."""
+def _trees_of(folder: str) -> list[str]:
+    """Return the tops of all work trees of the clone around `folder`, or the folder itself outside of any."""
     from swarm_hook_core.repository import tree_at, trees_beside
 
     tree = tree_at(folder)
-    return trees_beside(tree) if tree is not None else [folder]
+    if tree is not None:
+        return trees_beside(tree)
+    return [folder]
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -1,89 +1,90 @@
-"""Calls that are over: what they have not written by then they will not write, and nobody is kept from it any more.
+"""Ends of calls and turns: a write that was let pass but not made by then is no longer pending.
 
-A session's next call says so of the ones before it (``seen.note_what_was_left``); here are the end of a turn, and the
-end of a call where another session was denied for a write of it that was still to come. Such an end is *awaited*: a
-file says so, in a folder that is there only while one is, so that the ends of most calls start nothing.
+A session's next call notes the end of its earlier calls (``seen.note_what_was_left``). This module notes the end of a
+turn, and the end of a call for which another session was denied. Such a call is *awaited*: a file in the awaited folder
+says so. The folder exists only while a call is awaited, so most calls load nothing at their end.
 """
+
+from __future__ import annotations
 
 import os
 import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
-from swarm_hook_core.traces import journal_name, seen, traces_dir
-from swarm_hook_core.traces import line as entry_line
+from swarm_hook_core.traces import entry as new_entry
+from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of
 
-TAIL = 8192  # bytes at the end of a journal in which calls are looked for
-AGE_SECONDS = 3600  # a meeting that is older is awaited by nobody
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
+
+TAIL = 8192  # bytes at a journal's end that are searched for open calls
+AGE_SECONDS = 3600  # age at which an awaited end is given up
 
 
 def await_end(name: str) -> None:
-    """Have the end of calls told of the session whose journal has this `name`. Raises OSError."""
+    """Have the ends of calls noted for the session with the journal `name`. Raises OSError."""
     make_private(awaited_dir())
     os.close(open_private(os.path.join(awaited_dir(), name), os.O_WRONLY | os.O_CREAT))
 
 
-def call_is_over(core, call) -> None:
-    """Note what a call that has ended has left of the files that it was let write, where others await that."""
+def call_is_over(core: HookCore, call: ToolCall) -> None:
+    """Note the files of a call that has ended as it left them, if another session awaits its end."""
     if not call.session_id or call.goes_on:
         return
     awaited = os.path.join(awaited_dir(), journal_name(core.config.runtime_name, call.session_id))
     if not os.path.lexists(awaited):
         _forget_old(time.time())
         return
-    trail = core.trail_of(call)
+    trail = trail_of(core.config, call)
     if trail is None:
         return
     from swarm_hook_core.opaque_calls import effects_of
     from swarm_hook_core.traces import journal
 
-    effects = None if call.tool in core.config.write_tools else effects_of(call)
+    if call.tool in core.config.write_tools:
+        effects = None
+    else:
+        effects = effects_of(call)
     paths = {target[1] for target in trail.targets_of(effects)}
     places = {trail.place_of(os.path.dirname(path)) for path in paths}
     noted = [
         seen.note_what_was_left(journal.read(os.path.join(place, trail.own_name)), trail, paths) for place in places
     ]
     if effects is not None and not any(noted):
-        trail.note_at(call.folder, "over")  # nobody had read it: its files are not noted one by one
+        trail.note_at(call.folder, "over")  # the command was never parsed: end it as a whole
     trail.leave()
     _forget(awaited)
 
 
-def turn_is_over(core, event) -> None:
-    """Note that all calls of a session, or of its subagent, are over, where one has been let write lately."""
+def turn_is_over(core: HookCore, event: SessionEvent) -> None:
+    """Note the end of all calls of a session, or of its sub-agent, if one was let pass lately."""
     if not event.session_id:
         return
     name, at_ns = journal_name(core.config.runtime_name, event.session_id), time.time_ns()
     try:
         places = os.listdir(traces_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return  # no session has a journal yet
     for place in places:
         path = os.path.join(traces_dir(), place, name)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
         except (FileNotFoundError, NotADirectoryError):
-            continue
+            continue  # the session has no journal there
         try:
             size = os.fstat(handle).st_size
             os.lseek(handle, max(size - TAIL, 0), os.SEEK_SET)
             if _has_open_calls(os.read(handle, TAIL), event.agent, at_ns):
-                os.write(handle, b"\n" + entry_line("over", event.cwd or "/", _Ending(event.agent)))
+                os.write(handle, b"\n" + new_entry(at_ns, "over", event.agent, "", event.cwd or "/"))
         finally:
             os.close(handle)
     _forget(os.path.join(awaited_dir(), name))
 
 
-class _Ending:
-    """What an entry about the end of a turn says of the call that it is about."""
-
-    tool = ""
-
-    def __init__(self, agent: str):
-        self.agent = agent
-
-
 def _has_open_calls(data: bytes, agent: str, at_ns: int) -> bool:
-    """Whether the agent has begun a call in the last minutes, and nothing has said since that all are over."""
+    """Return True if the agent has begun a call within the last minutes, with no later entry that all are over."""
     from swarm_hook_core.traces.others import OVERDUE_SECONDS
 
     for raw in reversed(data.split(b"\n")):
@@ -102,18 +103,18 @@ def _forget(path: str) -> None:
         os.remove(path)
         os.rmdir(awaited_dir())
     except OSError:
-        return  # it is not there, or others are awaited
+        return  # missing, or others are still awaited
 
 
 def _forget_old(now: float) -> None:
     try:
         names = os.listdir(awaited_dir())
     except OSError:
-        return
+        return  # no end is awaited
     for name in names:
         path = os.path.join(awaited_dir(), name)
         try:
             if os.lstat(path).st_mtime < now - AGE_SECONDS:
                 _forget(path)
         except OSError:
-            continue
+            continue  # removed by another hook just now

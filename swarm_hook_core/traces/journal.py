@@ -1,106 +1,129 @@
-"""Reading what sessions have done in a repository: their *journals*, which a ``Trail`` writes.
+"""Journals: each session's notes of its writes and looks. A ``Trail`` writes them, this module reads them.
 
-    <state folder>/traces/<place>/<runtime>.<session>      and the part before it, ``.1`` appended
+    <state folder>/traces/<place>/<runtime>.<session>      and its older part, ``.1`` appended
 
-A *place* is a repository with all its work trees, or a folder that is in none. One line an entry, in bytes:
+A *place* is a repository with all its work trees, or a folder outside of any. One line per entry, in bytes:
 
     <ns> <kind> <agent> <tool>\\0<key>[\\0<text>]\\n
 
-`ns` is the time in nanoseconds, `key` the resolved path. Kinds, with what `text` holds:
+`ns` is the time in nanoseconds, `key` the resolved path of the file unless said otherwise. Kinds, with their `text`:
 
-    session  the first line: `key` is the client's id of the session, `tool` its runtime, `text` a folder of the place
-    wrote    a write that was let pass: a *trace*; `text`: the state of the file before it (``state_of``)
-    saw      a command has shown the file to the session, or what has changed in it; `text`: its state
-    part     a command has shown some of its lines; `text`: its state, then the first and the last of them
-    met      the session was denied a call for another's change of the file, or told of it; `text`: the client's id of
-             the call
-    told     it was told that the file was changed, among others; `text`: its state
-    is       the file as it was after the session's own write, which is over: see ``seen``
-    over     all calls of this agent of the session before it are over; `key` is a folder
-    will     a write beside others that is being checked; `text`: the state of the file. ``wrote`` follows, or
+    session  first line: `key` is the client's session id, `tool` its runtime, `text` a folder of the place
+    wrote    a write that was let pass: a *trace*; `text`: the file's state before it (``state_of``)
+    saw      a command showed the file, or its whole diff; `text`: the file's state
+    part     a command showed some lines; `text`: the file's state, first and last line
+    met      a call was denied, or told, for another's change of the file; `text`: the call's id
+    told     the session was told of the change, in a list; `text`: the file's state
+    is       the file after the session's own write, which is over: see ``seen``
+    over     all earlier calls of this agent are over; `key` is a folder
+    will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
     wont     it was denied
-    clears   a call beside others that takes away all that is at and in `key`, or changes there: it is being checked, or
-             was let pass; `text`: the verb for it. See ``clearing``
+    clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
+             See ``clearing``
     spares   it was denied
-    aside    a call was let pass during which a hook puts changes aside in the work tree with the top `key`; `text`: the
-             name of what does so. See ``asides``
+    aside    a commit that was let pass, during which a hook puts changes aside; `key` is the top of the work tree,
+             `text` the hook manager's name. See ``asides``
     back     it is over
-    ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
-    stash    it put changes aside with ``git stash``; `key` is the work tree
-    far      a session on another machine of a team wrote the file that is called `key` here, and that is not pushed; a
-             journal of such, of the runtime ``team``, is made by the team agent, and has nothing else
-    heard    the session was told of the ``far`` of another, whose id is in `text`
+    ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
+    stash    changes were put aside with ``git stash``; `key` is the work tree
+    far      an unpushed write on another machine of a team. The team agent keeps these, in journals of the runtime
+             ``team`` with no other kinds
+    heard    the session was told of a ``far`` write; `text`: the id of the session that made it
 
-Entries are looked up by their key in the bytes, so that what does not concern a call is never parsed.
+Entries are searched for by their key in the raw bytes. Entries about other files are never parsed.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import escaped
 
-DAY_SECONDS = 86400  # a trace means nothing after that
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+DAY_SECONDS = 86400  # traces older than that are ignored
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
-HEAD = 16 * 1024  # bytes at the beginning, in which the first line is
-LARGEST = 16 << 20  # bytes of one file that are read, its newest; one that a session has written has much less
-TAIL = 64 * 1024  # bytes at the end of a journal in which the newest are looked for
+HEAD = 16 * 1024  # bytes at the beginning that hold the first line
+LARGEST = 16 << 20  # bytes read of one file, its newest; sessions' own journals are much smaller
+TAIL = 64 * 1024  # bytes at the end of a journal that `newest_below` searches
 
 
 class Entry:
-    """One line of a journal, see above; `at_ns` is its time."""
+    """One line of a journal; `at_ns` is its time."""
 
     __slots__ = ("at_ns", "kind", "agent", "tool", "key", "text")
 
     def __init__(self, line: bytes):
-        """Raises ValueError where `line` is none, as a full disk may leave it."""
+        """Parse `line`. Raises ValueError if it is torn, as after a full disk."""
         head, key, *rest = line.split(b"\0", 2)
         at_ns, kind, agent, tool = head.decode("ascii", "replace").split(" ")
         self.at_ns = int(at_ns)
         self.kind = kind
-        self.agent = "" if agent == "-" else agent
+        self.agent = agent if agent != "-" else ""
         self.tool = tool
         self.key = _unescaped(key)
         self.text = _unescaped(rest[0]) if rest else ""
 
 
 def read(path: str) -> bytes:
-    """All entries of the journal at `path`, what was rotated away first.
+    """Return all entries of the journal at `path`, the older part first.
 
-    It is read the other way round, so that what is rotated meanwhile is met twice rather than not at all. Raises
-    NotOrdinary for a folder, a link or a pipe in its place.
+    The newer part is read first: entries that are rotated meanwhile appear twice rather than not at all. Raises
+    NotOrdinary for a folder, a link or a pipe.
     """
     parts = []
     for file in (path, path + ".1"):
         try:
             parts.append(_read(file, LARGEST))
         except FileNotFoundError:
-            continue
-    return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining one would copy it
+            continue  # never rotated, or removed just now
+    return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining a single part would copy it
 
 
-def owner_of(data: bytes) -> tuple:
-    """``(runtime, session id)`` of the session whose journal holds `data`; empty ones where it does not say."""
+def rotate(path: str, handle: int) -> None:
+    """Rename the journal at `path`, open as `handle`, to ``.1``, unless another call of the session did so just now."""
+    try:
+        import fcntl
+    except ImportError:
+        pass  # Windows: two calls at once may rename it twice
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # until the file is closed
+    try:
+        is_there = os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return  # renamed just now, or removed
+    if is_there:
+        os.replace(path, path + ".1")
+
+
+def owner_of(data: bytes) -> tuple[str, str]:
+    """Return ``(runtime, session id)`` of the journal's session, empty strings if the first line is missing."""
     first = _first(data)
-    return (first.tool, first.key) if first is not None else ("", "")
+    if first is not None:
+        return (first.tool, first.key)
+    return ("", "")
 
 
 def folder_of(path: str) -> str:
-    """The folder in the place of the journal at `path`, as it stood when that began; empty where it does not say.
+    """Return a folder of the place of the journal at `path`, as of the journal's beginning, or "".
 
-    It is the top of a work tree, or of a place that is in none the folder itself.
+    It is the top of a work tree; outside of any, the folder itself.
     """
     for file in (path, path + ".1"):
         try:
             first = _first(_read(file, HEAD))
         except (FileNotFoundError, NotOrdinary):
-            continue
+            continue  # missing, or not a file
         if first is not None:
             return first.text
     return ""
 
 
 def _read(file: str, limit: int) -> bytes:
-    """Return what is in a file; of one that is too large its first line, and the newest that `limit` bytes hold."""
+    """Return the bytes of a file. Of a file over `limit` bytes: its first line and its newest `limit` bytes."""
     handle = open_private(file, os.O_RDONLY)
     try:
         size = os.fstat(handle).st_size
@@ -114,9 +137,9 @@ def _read(file: str, limit: int) -> bytes:
 
 
 def as_seen_in(top: str, data: bytes) -> bytes:
-    """Return the entries `data` with paths as they are in the folder `top`, where they name that folder otherwise.
+    """Return the entries `data` with paths below `top`, where the journal names that same folder by another path.
 
-    A folder that is mounted twice has two paths. It is the same by its device and inode, and so are the files in it.
+    A folder may be mounted twice. Equal device and inode identify it, and the files in it.
     """
     first = _first(data)
     if first is None or not top or first.text in ("", top):
@@ -125,30 +148,32 @@ def as_seen_in(top: str, data: bytes) -> bytes:
         if not os.path.samestat(os.stat(first.text), os.stat(top)):
             return data
     except (OSError, ValueError):
-        return data
+        return data  # one of the folders is gone
     theirs, ours = b"\0" + escaped(first.text), b"\0" + escaped(top)
     for end in (b"/", b"\0", b"\n"):
         data = data.replace(theirs + end, ours + end)
     return data
 
 
-def _first(data: bytes):
-    """The Entry that says whose journal holds `data`, or None."""
+def _first(data: bytes) -> Entry | None:
+    """Return the Entry of the first line, or None."""
     start = data.find(b" session ")
-    return _entry_around(data, start) if start >= 0 else None
+    if start >= 0:
+        return _entry_around(data, start)
+    return None
 
 
-def _entry_around(data: bytes, place: int):
-    """The Entry in whose line `place` is, None where that is none: torn, or cut off."""
+def _entry_around(data: bytes, place: int) -> Entry | None:
+    """Return the Entry of the line around index `place`, or None for a torn line."""
     begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
     try:
         return Entry(data[begin : close if close >= 0 else len(data)])
     except ValueError:
-        return None
+        return None  # torn, or cut off
 
 
-def newest_lines(data: bytes, kinds) -> dict:
-    """``{key: line}`` of the newest entry of one of `kinds` about each path in `data`, all as they stand there."""
+def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:
+    """Return ``{key: line}`` with the newest entry of `kinds` for each path in `data`, both as raw bytes."""
     found, starts = {}, tuple(f"{kind} ".encode() for kind in kinds)
     for raw in data.split(b"\n"):
         head, _, rest = raw.partition(b"\0")
@@ -157,13 +182,13 @@ def newest_lines(data: bytes, kinds) -> dict:
     return found
 
 
-def newest(data: bytes, key: str, kinds):
-    """The newest Entry of one of `kinds` about the path with this key in `data`, or None."""
+def newest(data: bytes, key: str, kinds: Collection[str]) -> Entry | None:
+    """Return the newest Entry of `kinds` about the path with this key, or None."""
     return next(newest_first(data, key, kinds), None)
 
 
-def newest_first(data: bytes, key: str, kinds):
-    """All of them, one after the other."""
+def newest_first(data: bytes, key: str, kinds: Collection[str]) -> Iterator[Entry]:
+    """Yield the entries of `kinds` about the path with this key, the newest first."""
     wanted, end = b"\0" + escaped(key), len(data)
     while True:
         found = data.rfind(wanted, 0, end)
@@ -177,8 +202,8 @@ def newest_first(data: bytes, key: str, kinds):
         end = found
 
 
-def newest_of(data: bytes, kind: str):
-    """All entries of this kind, the newest first."""
+def newest_of(data: bytes, kind: str) -> Iterator[Entry]:
+    """Yield all entries of this kind, the newest first."""
     mark, end = f" {kind} ".encode(), len(data)
     while (found := data.rfind(mark, 0, end)) >= 0:
         entry = _entry_around(data, found)
@@ -187,8 +212,8 @@ def newest_of(data: bytes, kind: str):
         end = data.rfind(b"\n", 0, found) + 1
 
 
-def entries_below(data: bytes, folder: str, kinds) -> list:
-    """The entries of `kinds` about paths below the folder with this key, the newest of each path, newest first."""
+def entries_below(data: bytes, folder: str, kinds: Collection[str]) -> list[Entry]:
+    """Return the newest entry of `kinds` for each path below the folder with this key, sorted newest first."""
     wanted, found = b"\0" + escaped(folder.rstrip("/")) + b"/", {}
     place = data.find(wanted)
     while place >= 0:
@@ -196,14 +221,16 @@ def entries_below(data: bytes, folder: str, kinds) -> list:
         if entry is not None and entry.kind in kinds:
             found[entry.key] = entry
         close = data.find(b"\n", place)
-        place = data.find(wanted, close) if close >= 0 else -1
+        place = -1
+        if close >= 0:
+            place = data.find(wanted, close)
     return sorted(found.values(), key=lambda entry: -entry.at_ns)
 
 
-def newest_below(data: bytes, folder: str, kinds, most: int) -> list:
-    """The newest entries of `kinds`, one for each path at or below the folder with this key, at most so many.
+def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) -> list[Entry]:
+    """Return the newest entry of `kinds` for each path at or below a folder, at most `most`, newest first.
 
-    They are read from the end on, however many there are; the newest first.
+    `folder`: its key. Only the journal's end (`TAIL`) is searched.
     """
     begin, found = b"\0" + escaped(folder.rstrip("/")), {}
     marks = [f" {kind} ".encode() for kind in kinds]
@@ -214,7 +241,7 @@ def newest_below(data: bytes, folder: str, kinds, most: int) -> list:
         try:
             entry = Entry(raw)
         except ValueError:
-            continue  # torn, or cut off
+            continue  # torn
         same = (entry.key, entry.text if entry.kind == "ran" else "")
         if same not in found and (entry.key + "/").startswith(folder.rstrip("/") + "/"):
             found[same] = entry

@@ -1,28 +1,39 @@
-"""Which of the files that a command shows its session has seen by that: whole, or all that has changed in it.
+"""Looks by shell commands: files that a command has shown whole, or as a complete diff.
 
-A part of a file is no look, nor is a search in it; the parts that several commands show make one where nothing is
-missing between them.
+Showing a part of a file, or searching in it, is no look. Parts shown by several commands together are one if they leave
+no gap.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.traces import journal, state_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Read
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.meetings import Meetings
+
 LONGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
-MOST_PARTS = 40  # of one file that are put together
+MOST_PARTS = 40  # parts of one file that are combined
 SECONDS = 0.5  # for git's answers
 
 
-def note(trail, meetings, reads, written) -> None:
-    """Add to `trail` which of the files of these Reads the session has seen then; not those that it has `written`.
+def note(trail: Trail, meetings: Meetings, reads: list[Read], written: Collection[str]) -> None:
+    """Add to `trail` the files that these Reads have shown to the session, except those in `written`.
 
     `meetings`: the Meetings of the call.
     """
-    parts: dict = {}  # path -> (first, last) of what this call shows of it
+    parts: dict[str, list[tuple[int, int]]] = {}  # path -> [(first, last)] lines shown by this call
     for read in reads:
         for path in trail.looked_at(read.folder, read.path):
             if path in written:
-                continue  # before or after that, nobody knows
+                continue  # read before or after the write: unknown
             if read.since:
                 if _shows_changes(meetings, path, read.since):
                     trail.note("saw", path)
@@ -32,16 +43,16 @@ def note(trail, meetings, reads, written) -> None:
                 _note_part(trail, meetings, path, read.spans, parts.setdefault(path, []))
 
 
-def _note_part(trail, meetings, path: str, spans, parts: list) -> None:
-    """Note a look at some lines of the file at `path`: as one at the whole, where that is all of them.
+def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any], parts: list[tuple[int, int]]) -> None:
+    """Note that some lines of the file at `path` were shown; as a look at the file if they are all of it.
 
-    `parts`: those that the same call has shown before, which it adds to.
+    `parts`: the parts shown before by the same call; this adds to them.
     """
     from swarm_hook_core.shell.spans import are_whole, joined_lines
 
     state = state_of(path)
     lines, size = _measured(path)
-    if lines is None:
+    if lines is None or size is None:
         return
     if are_whole(spans, lines, size):
         trail.note("saw", path, state)
@@ -51,14 +62,14 @@ def _note_part(trail, meetings, path: str, spans, parts: list) -> None:
     first, last = spans[0][1:] if spans[0][0] == "lines" else (lines - spans[0][1] + 1, None)
     parts.append((max(first, 1), lines if last is None else last))
     trail.note("part", path, f"{state} {parts[-1][0]} {parts[-1][1]}")
-    earlier = _earlier_parts(meetings.own_entries(os.path.dirname(path)), path, state)
+    earlier = _earlier_parts(meetings.journals.own(os.path.dirname(path)), path, state)
     if any(are_whole([("lines", *one)], lines, size) for one in joined_lines([*earlier, *parts])):
         trail.note("saw", path, state)
 
 
-def _earlier_parts(own: bytes, path: str, state: str) -> list:
-    """``(first, last)`` of the lines that were shown of the file while it was in this `state`."""
-    found: list = []
+def _earlier_parts(own: bytes, path: str, state: str) -> list[tuple[int, int]]:
+    """Return ``[(first, last)]`` of lines shown while the file was in this `state`."""
+    found: list[tuple[int, int]] = []
     for entry in journal.newest_first(own, path, ("part",)):
         words = entry.text.rsplit(" ", 2)
         if words[0] != state or len(words) != 3 or len(found) == MOST_PARTS:
@@ -67,24 +78,24 @@ def _earlier_parts(own: bytes, path: str, state: str) -> list:
     return found
 
 
-def _measured(path: str) -> tuple:
-    """``(lines, bytes)`` of a plain file that is not too large; ``(None, None)`` of any other."""
+def _measured(path: str) -> tuple[int, int] | tuple[None, None]:
+    """Return ``(lines, bytes)`` of a plain file, ``(None, None)`` for a large file or any other."""
     from swarm_hook_core.watching.snapshot import read
 
     try:
         data = read(path, LONGEST)[1]
     except (OSError, ValueError):
-        return None, None
+        return None, None  # gone, too large, or not a plain file
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), len(data)
 
 
-def _shows_changes(meetings, path: str, since: str) -> bool:
-    """Whether ``git diff`` of the file shows all that is not committed in it: where some is staged, HEAD is named."""
+def _shows_changes(meetings: Meetings, path: str, since: str) -> bool:
+    """Return True if ``git diff`` of the file shows all uncommitted changes: if some are staged, it must name HEAD."""
     from swarm_hook_core.repository import tree_over
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
     if meetings.unseen(path, path) is None:
-        return False  # there is nothing to be seen: most looks cost no question
+        return False  # no unseen change: most looks cost no question to git
     tree = tree_over(os.path.dirname(path))
     if tree is None:
         return False
@@ -92,4 +103,4 @@ def _shows_changes(meetings, path: str, since: str) -> bool:
     try:
         return name in repository.tracked([name]) and (since == "HEAD" or name not in repository.staged([name]))
     except (NoAnswer, Refused):
-        return False
+        return False  # no answer: it does not count as a look

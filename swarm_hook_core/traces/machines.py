@@ -1,30 +1,41 @@
-"""What sessions on other machines of a team have written and not pushed, where a call is to write the same file.
+"""Unpushed writes by sessions on other machines of a team, to files that a call is about to write.
 
-Nothing of theirs can be lost here: the call goes ahead, and its session hears of it once. The team agent keeps their
-journals (``swarm_mcp.team.traces``), in which these writes are entries of the kind ``far``.
+Their work is not endangered here: the call goes ahead, and its session is told once. The team agent keeps these writes
+in journals of their own, as entries of the kind ``far`` (``swarm_mcp.team.traces``).
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.traces import journal
 
-AGAIN_SECONDS = 600  # until a session is told anew of somebody who goes on writing the same file
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Session
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.others import Trace
+
+AGAIN_SECONDS = 600  # after this time a session is told again of the same other session and file
 
 
-def words(traces, session, meetings, trail, now: float) -> str:
-    """What the model of `session` is told of these Traces, of files that its call writes; each is noted in `trail`."""
+def words(traces: list[Trace], session: Session, meetings: Meetings, trail: Trail, now: float) -> str:
+    """Return the notice for the model of `session` about these Traces; each is noted in `trail` as told."""
     from swarm_hook_core.traces.wording import were_written_elsewhere
 
     untold = [trace for trace in traces if _is_untold(trace, meetings, now)]
     for trace in untold:
         trail.note("heard", trace.path, trace.held.instance_id)
-    return were_written_elsewhere(untold, token(session.label, "identity"), now) if untold else ""
+    if untold:
+        return were_written_elsewhere(untold, token(session.label, "identity"), now)
+    return ""
 
 
-def _is_untold(trace, meetings, now: float) -> bool:
-    """Whether this session was not told lately that this one of another machine writes the file."""
-    own = meetings.own_entries(os.path.dirname(trace.path))
+def _is_untold(trace: Trace, meetings: Meetings, now: float) -> bool:
+    """Return True if this session was not told lately of the same session's writes to the file."""
+    own = meetings.journals.own(os.path.dirname(trace.path))
     heard = journal.newest_first(own, trace.path, ("heard",))
     last = next((entry for entry in heard if entry.text == trace.held.instance_id), None)
     return last is None or (trace.at_ns > last.at_ns and now - last.at_ns / 1e9 > AGAIN_SECONDS)

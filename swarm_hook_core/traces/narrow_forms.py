@@ -1,14 +1,16 @@
-"""The narrow form of a git command that would sweep up others' uncommitted changes: the same for one's own files."""
+"""Narrower forms of git commands that would affect others' uncommitted changes: the same for one's own files."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.table import options_of
 
-MOST_NAMED = 8  # files of one's own that a command names
+MOST_NAMED = 8  # files that a command names
 
-# What the names of one's own files stand behind.
-# verb -> (for what git knows, where some is new to it; None: it does not touch such files)
+# Forms in which the session's own files are named. verb -> (for tracked files, if some file is untracked); None: the
+# verb does not touch such files.
 _FORMS = {
     "add": ("git add {files}", "git add {files}"),
     "stage": ("git add {files}", "git add {files}"),
@@ -24,11 +26,11 @@ _FORMS = {
 }
 
 
-def way(words, changed, new, folder: str) -> str:
-    """A sentence that says what to run in the place of ``git <words>``; empty where there is nothing to say.
+def way(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
+    """Return a sentence with the command to run instead of ``git <words>``, or "".
 
-    `changed`, `new`: the session's own files that it means, absolute, which git knows and does not know. They are named
-    as seen from `folder`, absolute where that is empty.
+    `changed`, `new`: the session's own files in question (absolute), tracked and untracked. They are named relative to
+    `folder`, or absolute if that is empty.
     """
     refusing = _refusing(words)
     if refusing:
@@ -45,17 +47,21 @@ def way(words, changed, new, folder: str) -> str:
     return ""
 
 
-def _narrow(words, changed, new, folder: str) -> str:
+def _narrow(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
     form, form_for_new = _FORMS.get(words[0], (None, None))
     files = [*(changed if form else ()), *(new if form_for_new else ())]
     chosen = (form_for_new if new and form_for_new else form) or ""
-    return chosen.format(files=_named(files, folder)) if files else ""
+    if files:
+        return chosen.format(files=_named(files, folder))
+    return ""
 
 
-def _refusing(words) -> str:
-    """The command that gets the same done where git itself refuses to touch what is not committed; or empty."""
+def _refusing(words: list[str]) -> str:
+    """Return a command of the same purpose with which git itself refuses to touch uncommitted changes, or ""."""
     options = options_of(words)
-    target = options.operands[0] if options.operands and is_known(options.operands[0]) else ""
+    target = ""
+    if options.operands and is_known(options.operands[0]):
+        target = options.operands[0]
     if not target or "--" in words:
         return ""
     from shlex import quote
@@ -67,7 +73,7 @@ def _refusing(words) -> str:
     return ""
 
 
-def _named(files, folder: str) -> str:
+def _named(files: list[str], folder: str) -> str:
     from shlex import quote
 
     from swarm_hook_core.untrusted_text import cut

@@ -1,8 +1,10 @@
-"""What a session is told, when it starts and at each turn's beginning, of what others have changed and not committed.
+"""News for a session, at its start and at the beginning of each turn: files that others have changed and not committed.
 
-At most five lines, and nothing twice: what it has been told stands in its own journal. It reads, asks git about some
-files at most, and never keeps a turn from beginning.
+At most five lines, and each change once: the session's own journal has what it was told. This only reads, asks git
+about a few files, and never keeps a turn from beginning.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -10,32 +12,36 @@ from swarm_hook_core.budget import Budget
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root
 
-MOST = 50  # files that are looked at, the newest
-FILES = 8  # that one line names
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.others import Trace
+
+MOST = 50  # files, the newest
+FILES = 8  # files named in one line
 LINES = 5
-SECONDS = 0.1  # of processor time, for commands of others that nobody has read
+SECONDS = 0.1  # of processor time, for parsing others' commands
 
 
 class News:
-    """The changes of others around the session of `trail`, in `words` for its model, which may be none.
+    """Others' changes around the session of `trail`, as `words` for its model; empty if there are no changes."""
 
-    `told` notes that it has read them.
-    """
-
-    def __init__(self, trail, driver, now: float):
+    def __init__(self, trail: Trail, driver: Any, now: float):
         self.words = ""
         self._trail = trail
-        self._paths: list = []
+        self._paths: list[str] = []
         self._find(trail, driver, now)
 
     def told(self) -> None:
-        """Note that, so that it is not said again. Raises OSError."""
+        """Note that the session was told, so that it is not repeated. Raises OSError."""
         for path in self._paths:
             self._trail.note("told", path)
         if self._paths:
             self._trail.leave()
 
-    def _find(self, trail, driver, now: float) -> None:
+    def _find(self, trail: Trail, driver: Any, now: float) -> None:
         from swarm_hook_core.lookup.sqlite import StoreReader
         from swarm_hook_core.state import local_store
         from swarm_hook_core.traces.meetings import Meetings
@@ -43,31 +49,33 @@ class News:
         root, reader = git_root(trail.call.folder), StoreReader(local_store(), driver)
         session = reader.session(trail.config.runtime_name, trail.call.session_id)
         if session is None:
-            return  # whoever is not known leaves no traces, so that it could not be noted either
+            return  # an unknown session has no journal to note this in
         found, committed = Meetings(trail, reader, now, Budget(SECONDS)).untold_below(root, MOST)
         if found:
             self._say(found, os.path.realpath(root), token(session.label, "identity"), now)
-        self._paths += committed  # there is nothing to be said of these any more
+        self._paths += committed  # committed meanwhile: no need to mention them later
 
-    def _say(self, found: list, root: str, identity: str, now: float) -> None:
-        """Put the Traces `found`, the newest first, into words: a line for each session, its files by their names."""
-        from swarm_hook_core.traces.wording import changed_by
+    def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
+        """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
+        from swarm_hook_core.traces.wording import and_more, changed_by
         from swarm_hook_core.untrusted_text import NOTE, named
         from swarm_hook_core.wording import holder
 
-        by_whom: dict = {}
+        by_whom: dict[str, list[Trace]] = {}
         for trace in found:
             by_whom.setdefault(holder(trace.held, identity)[0], []).append(trace)
         groups = list(by_whom.values())
-        shown = groups if len(groups) < LINES else groups[: LINES - 2]
+        if len(groups) < LINES:
+            shown = groups
+        else:
+            shown = groups[: LINES - 2]
         lines = [
             "swarm: changed by others and not committed. Read such a file again before you change it, keep theirs:"
         ]
         for group in shown:
             some = group[:FILES]
             names = ", ".join(named(os.path.relpath(trace.path, root), NOTE) for trace in some)
-            more = f" and {len(group) - len(some)} more" if len(group) > len(some) else ""
-            lines.append(f"- {names}{more}: by {changed_by(some[0], identity, now)}")
+            lines.append(f"- {names}{and_more(len(group) - len(some))}: by {changed_by(some[0], identity, now)}")
             self._paths += [trace.path for trace in some]
         left = groups[len(shown) :]
         if left:

@@ -1,7 +1,9 @@
-"""The Trail of a look at what sessions have changed, which is no call of a client: a commit's, the page's, a team's.
+"""A Trail for readers of the traces that are no calls of a client: commits, the page, the team agent.
 
 Only the coordinator loads this.
 """
+
+from __future__ import annotations
 
 from types import SimpleNamespace
 
@@ -9,20 +11,25 @@ from swarm_hook_core import faults
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import Trail
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class OnlookersTrail(Trail):
-    """A Trail in `folder` of a look by the part `part` of `reader`; a fault is recorded under these two names.
+    """A Trail in `folder` for the part `part` of `reader`; faults are recorded under these two names.
 
-    `runtime` and `session_id` are those of the session for which it looks, if any: that one's changes are its own.
+    `runtime` and `session_id`: the session for which it reads, if any. That session's changes count as its own.
     """
 
     __slots__ = ("_reader", "_part")
 
     def __init__(self, reader: str, part: str, folder: str, level: str, runtime: str = "", session_id: str = ""):
-        Trail.__init__(self, SimpleNamespace(runtime_name=runtime), ToolCall(part, {}, session_id, folder), level)
+        config: Any = SimpleNamespace(runtime_name=runtime)  # the only field that a Trail without a client needs
+        Trail.__init__(self, config, ToolCall(part, {}, session_id, folder), level)
         self._reader = reader
         self._part = part
 
     def pass_over(self, error: OSError) -> None:
-        """Record that a journal cannot be read: nothing is denied for that, as nothing is written."""
+        """Record that a journal cannot be read. Nothing is denied, as nothing is written."""
         faults.record_hourly(self._reader, self._part, faults.describe(error))

@@ -1,27 +1,51 @@
-"""What the journal of another session says of files, and what the store says of that session."""
+"""The journals that one call reads: its session's own, and those of other sessions in the same place.
+
+``meetings`` asks them. An OthersJournal also knows what the store says about its session.
+"""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE
-from swarm_hook_core.traces import NO_FILE, escaped, journal, seen, state_of
+from swarm_hook_core.state import NotOrdinary
+from swarm_hook_core.traces import NO_FILE, escaped, journal, others_in, seen, state_of
 
-PENDING_SECONDS = 5  # for so long a call may be checked; a hook that was killed says no more of it
-OVERDUE_SECONDS = 120  # for so long a write that was let pass may still be to come, where nothing says that it is over
-FEW_FILES = 16  # that are searched for one by one; for more, the journal's writes are listed once
-WRITES = ("wrote", "will", "wont")  # kinds of entries that say whether a file was written
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.unread import Reading, UnreadCommands
+
+PENDING_SECONDS = 5  # longest check of a call; a hook that was killed adds no further entry
+OVERDUE_SECONDS = 120  # longest time from a check to the write, if no entry tells the end of the call
+FEW_FILES = 16  # files searched for one by one; for more, the journal's writes are listed once
+WRITES = ("wrote", "will", "wont")  # kinds of entries about the writing of a file
 
 
 class Trace:
-    """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's.
+    """A fresh trace on the file at `path`. `held`: its session, time and purpose, as ``wording`` takes them.
 
-    `is_pending`: whether the write may still be to come, so that git knows nothing of it; `is_checked`: whether it is
-    being checked still. `journal`: the name of the journal that it stands in.
+    `is_pending`: the write may not have reached the disk, so git does not know it. `is_checked`: the call is still
+    being checked. `journal`: the file name of the journal.
     """
 
     __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
 
-    def __init__(self, path, held, at_ns, tool, is_pending=False, is_checked=False, journal=""):
+    def __init__(
+        self,
+        path: str,
+        held: Held,
+        at_ns: int,
+        tool: str,
+        is_pending: bool = False,
+        is_checked: bool = False,
+        journal: str = "",
+    ):
         self.is_checked = is_checked
         self.journal = journal
         self.path = path
@@ -32,33 +56,33 @@ class Trace:
 
 
 class OthersJournal:
-    """The journal with the entries `data`, for one call. `reader`: the store's LockReader; `name`: that of its file.
+    """Another session's journal with the entries `data`, for one call.
 
-    `reading()`: the Reading by which commands are read that nobody has read.
+    `reading()`: the Reading that parses commands; `reader`: the store's LockReader; `name`: the journal's file name.
     """
 
     __slots__ = ("data", "name", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
                  "_clearings")  # fmt: skip
 
-    def __init__(self, data: bytes, reading, reader, now: float, name: str = ""):
+    def __init__(self, data: bytes, reading: Callable[[], Reading], reader: LockReader, now: float, name: str = ""):
         self.data = data
         self.name = name
         self._reading = reading
-        self._commands: object = None  # not asked yet
+        self._commands: UnreadCommands | None = None
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
-        self._lines: dict | None = None  # the newest write of each key in it, once they have been listed
-        self._writer: tuple | None = ()  # not asked yet
-        self._purpose = None
-        self._clearings: list | None = None  # as `_cleared_since` has them
+        self._lines: dict[bytes, bytes] | None = None  # each key's newest write, once they were listed
+        self._writer: tuple[str, str] | tuple[()] | None = ()  # (): not asked yet
+        self._purpose: str | None = None
+        self._clearings: list[tuple[Entry, str, str]] | None = None  # result of `_cleared_since`
 
-    def writes_on(self, keys) -> list:
-        """The newest entry of a write for each of these keys of one file, and those of commands that wrote it."""
+    def writes_on(self, keys: Collection[str]) -> list[Entry]:
+        """Return the newest writes of one file with these `keys`, including those by unparsed commands."""
         self._asked += 1
         if self._asked <= FEW_FILES:
             names = {escaped(os.path.basename(key)) for key in keys}
-            named = keys if any(name in self.data for name in names) else ()  # in most journals it is in none
+            named = keys if any(name in self.data for name in names) else ()  # most journals do not name the file
             entries = [entry for key in named for entry in self._writes_of(key)]
         else:
             if self._lines is None:
@@ -67,40 +91,46 @@ class OthersJournal:
             entries = [entry for key, line in lines for entry in self._writes_at(key, line)]
         return entries + self.commands_that_wrote(keys)
 
-    def _writes_at(self, key: str, line: bytes) -> list:
-        """As `_writes_of`, where the newest entry about the path stands in `line`."""
+    def _writes_at(self, key: str, line: bytes) -> list[Entry]:
+        """Return the same as `_writes_of`, where `line` holds the newest entry about the path."""
         try:
             newest = journal.Entry(line)
         except ValueError:
             return self._writes_of(key)  # torn
-        return [newest] if newest.kind == "wrote" else self._writes_of(key)
+        if newest.kind == "wrote":
+            return [newest]
+        return self._writes_of(key)
 
-    def _writes_of(self, key: str) -> list:
-        """The newest write of the path with this key, and one that is being checked right now."""
+    def _writes_of(self, key: str) -> list[Entry]:
+        """Return the newest write of the path with this key, and the one that is being checked."""
         newest = journal.newest(self.data, key, WRITES)
         if newest is None or newest.kind == "wrote":
-            return [newest] if newest else []
+            if newest:
+                return [newest]
+            return []
         before = journal.newest(self.data, key, ("wrote",))
         return [entry for entry in (newest, before) if entry and entry.kind != "wont"]
 
-    def commands_that_wrote(self, keys) -> list:
-        """The entries of the newest commands that nobody had read and that wrote the file with one of these keys."""
+    def commands_that_wrote(self, keys: Collection[str]) -> list[Entry]:
+        """Return the entries of the newest unparsed commands that wrote a file with one of these keys."""
         commands = self._unread()
-        return commands.that_wrote(keys) if commands is not None else []
+        if commands is not None:
+            return commands.that_wrote(keys)
+        return []
 
     @property
     def has_commands(self) -> bool:
-        """Whether there are commands in it that nobody had read."""
+        """Return True if the journal holds unparsed commands."""
         return self._unread() is not None
 
-    def writes_below(self, root: str) -> list:
-        """The newest entry of a write for each path at and below absolute `root`; not those of commands."""
+    def writes_below(self, root: str) -> list[Entry]:
+        """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
         own = journal.newest(self.data, root, ("wrote",))
         entries = journal.entries_below(self.data, root, ("wrote",))
         return [entry for entry in ([own, *entries] if own else entries) if entry.key.startswith("/")]
 
-    def lately_below(self, root: str, most: int):
-        """``(path, entry)`` of the newest writes at and below `root`, by commands that nobody read too."""
+    def lately_below(self, root: str, most: int) -> Iterator[tuple[str, Entry]]:
+        """Yield ``(path, entry)`` of the newest writes at and below `root`, including those by unparsed commands."""
         for entry in journal.newest_below(self.data, root, ("wrote",), most):
             if entry.key.startswith("/"):
                 yield entry.key, entry
@@ -108,13 +138,15 @@ class OthersJournal:
         if commands is not None:
             yield from commands.lately_below(root)
 
-    def commands_lately_below(self, root: str) -> list:
-        """``(path, entry)`` of the files at and below `root` that the newest commands name and wrote, a day at most."""
+    def commands_lately_below(self, root: str) -> list[tuple[str, Entry]]:
+        """Return ``[(path, entry)]`` of files below `root` that unparsed commands of the last day wrote."""
         commands, since = self._unread(), self._now - journal.DAY_SECONDS
-        return list(commands.written_below(root, int(since * 1e9))) if commands is not None else []
+        if commands is not None:
+            return list(commands.written_below(root, int(since * 1e9)))
+        return []
 
-    def pending_below(self, root: str) -> list:
-        """The entries of writes at and below absolute `root` that are checked, or were let pass, just now."""
+    def pending_below(self, root: str) -> list[tuple[str, Entry]]:
+        """Return ``[(path, entry)]`` of pending writes at and below absolute `root`."""
         own = journal.newest(self.data, root, WRITES)
         entries = [*journal.entries_below(self.data, root, WRITES), *([own] if own else ())]
         pending = [(entry.key, entry) for entry in entries if entry.kind != "wont" and entry.key.startswith("/")]
@@ -123,10 +155,10 @@ class OthersJournal:
             pending += commands.written_below(root, int((self._now - PENDING_SECONDS) * 1e9))
         return [(path, entry) for path, entry in pending if self.is_pending(path, entry)]
 
-    def clearing_of(self, keys, since_ns: int):
-        """``(entry, deed, place)`` of a call since then that clears a place with the file of these keys in it, or None.
+    def clearing_of(self, keys: Collection[str], since_ns: int) -> tuple[Entry, str, str] | None:
+        """Return ``(entry, deed, place)`` of a call after `since_ns` that clears the folder of a file, or None.
 
-        Of a place that has gone it is over.
+        `keys`: those of the file. None also if the folder is gone already: then the call is over.
         """
         if self._clearings is None:
             self._clearings = self._cleared_since(since_ns)  # once for all files of the call
@@ -135,7 +167,7 @@ class OthersJournal:
                 return entry, deed, place.removeprefix(NO_CASE)
         return None
 
-    def _cleared_since(self, since_ns: int) -> list:
+    def _cleared_since(self, since_ns: int) -> list[tuple[Entry, str, str]]:
         found = []
         for entry in journal.newest_of(self.data, "clears"):
             if entry.at_ns < since_ns:
@@ -146,47 +178,51 @@ class OthersJournal:
         commands = self._unread()
         return found + (commands.cleared_since(since_ns) if commands is not None else [])
 
-    def made(self, path: str, newest):
-        """`newest`, an entry about the file at `path`, or the last one before it whose write was made; None for none.
+    def made(self, path: str, newest: Entry) -> Entry | None:
+        """Return `newest`, or the last entry before it whose write was really made; None if there is none.
 
-        One that was let pass may have failed, or been refused by a person: the file is in the state of before it.
+        A write that was let pass may have failed, or a person may have refused it: then the file's state is unchanged.
         """
         state = state_of(path)
         if state == NO_FILE:
-            return None  # nothing is there that could be lost
+            return None  # a missing file: nothing can be lost
         if newest.kind == "will":
             return None
-        if newest.kind != "wrote":  # a command that nobody read, nor looked at the files that it wrote
-            return newest if _is_since(state, newest) else None
+        if newest.kind != "wrote":  # an unparsed command, noted without the files' states
+            if _is_since(state, newest):
+                return newest
+            return None
         if newest.text != state:
             return newest
         earlier = journal.newest_first(self.data, newest.key, ("wrote",))
         return next((entry for entry in earlier if entry.text != state), None)
 
-    def far_on(self, keys):
-        """The Trace of a write, on another machine, of the file with these keys, None for none."""
+    def far_on(self, keys: list[str]) -> Trace | None:
+        """Return the Trace of a write of the file with these keys on another machine, or None."""
         if b" far " not in self.data:
             return None
         found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
-        return self.trace(keys[0], found[0]) if found else None
+        if found:
+            return self.trace(keys[0], found[0])
+        return None
 
-    def far_below(self, root: str) -> list:
-        """The Traces of writes, on another machine, of files at and below absolute `root`."""
+    def far_below(self, root: str) -> list[Trace]:
+        """Return the Traces of writes on other machines at and below absolute `root`."""
         if b" far " not in self.data:
             return []
         entries = journal.entries_below(self.data, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
-    def is_pending(self, path: str, newest, alike=None) -> bool:
-        """Whether `newest`, a write of the file at `path`, is being checked, or was let pass and is not made yet.
+    def is_pending(self, path: str, newest: Entry, alike: Callable[[Entry], bool] | None = None) -> bool:
+        """Return True if `newest`, a write of the file at `path`, is being checked, or was let pass but not made yet.
 
-        `alike(entry)`: whether the change of the file since may be that of another write.
+        `alike(entry)`: True if the file's change since may come from another write.
         """
         age = self._now - newest.at_ns / 1e9
         if age >= (PENDING_SECONDS if newest.kind == "will" else OVERDUE_SECONDS):
             return False
         if newest.kind == "will":
-            return True  # whatever others do with the file meanwhile
+            return True  # other changes of the file do not end the check
         state = state_of(path)
         if newest.kind == "ran":
             is_made = state != NO_FILE and _is_since(state, newest)
@@ -194,14 +230,14 @@ class OthersJournal:
             is_made = newest.text != state and not (alike is not None and alike(newest))
         return not is_made and not self.ended_ns(newest)
 
-    def ended_ns(self, entry) -> int:
-        """When the call that this entry is of is known to have ended, as ``seen.ended_ns`` has it."""
+    def ended_ns(self, entry: Entry) -> int:
+        """Return the end of the entry's call; see ``seen.ended_ns``."""
         return seen.ended_ns(self.data, entry)
 
-    def trace(self, path: str, entry, is_pending: bool = False):
-        """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.
+    def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
+        """Return the Trace of `entry`, a write of the file at `path`.
 
-        Git is asked later.
+        None if it is older than a day, or its session is gone. Git is asked later.
         """
         if entry.at_ns / 1e9 < self._now - journal.DAY_SECONDS:
             return None
@@ -215,13 +251,13 @@ class OthersJournal:
         return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will", self.name)
 
     @property
-    def writer(self):
-        """``(instance id, label)`` of the session that writes it, None where that has gone."""
+    def writer(self) -> tuple[str, str] | None:
+        """``(instance id, label)`` of the journal's session, None if that has ended."""
         if self._writer == ():
             self._writer = self._living()
-        return self._writer
+        return self._writer or None
 
-    def _living(self):
+    def _living(self) -> tuple[str, str] | None:
         found = self._reader.holder(*journal.owner_of(self.data))
         if found is None:
             return None
@@ -229,25 +265,102 @@ class OthersJournal:
         from swarm_hook_core.process import host_id
 
         instance_id, label, evidence = found
-        return None if departed(evidence, self._now, host_id()) else (instance_id, label)
+        if departed(evidence, self._now, host_id()):
+            return None
+        return (instance_id, label)
 
-    def _unread(self):
-        """The UnreadCommands in it, None where there are none."""
-        if self._commands is None:
-            self._commands = False
-            if b" ran " in self.data:
-                from swarm_hook_core.traces.unread import UnreadCommands
+    def _unread(self) -> UnreadCommands | None:
+        """Return the UnreadCommands of the journal, or None."""
+        if self._commands is None and b" ran " in self.data:
+            from swarm_hook_core.traces.unread import UnreadCommands
 
-                self._commands = UnreadCommands(self.data, self._reading())
-        return self._commands or None
+            self._commands = UnreadCommands(self.data, self._reading())
+        return self._commands
 
 
-def is_in(keys, place: str) -> bool:
-    """Whether the file with these keys is at or in the place with this key."""
+class Journals:
+    """The journals around the call of `trail`, each read once until `forget`.
+
+    `reader`: the store's LockReader; `reading()`: the Reading that parses commands.
+    """
+
+    def __init__(self, trail: Trail, reader: LockReader, now: float, reading: Callable[[], Reading]):
+        self._trail = trail
+        self._reader = reader
+        self._now = now
+        self._reading = reading
+        self._own: dict[str, bytes] = {}  # place -> the session's own entries
+        self._others: dict[str, list[OthersJournal]] = {}  # place -> the other sessions' journals
+        self._quiet: dict[str, bool] = {}  # place -> True if no write there can be pending
+
+    def own(self, folder: str) -> bytes:
+        """Return the session's own journal in the place of absolute `folder`."""
+        place = self._trail.place_of(folder)
+        if place not in self._own:
+            own = self._entries_of(os.path.join(place, self._trail.own_name))
+            self._own[place] = journal.as_seen_in(self._trail.top_of(place), own)
+        return self._own[place]
+
+    def of_others(self, place: str) -> list[OthersJournal]:
+        """Return the journal of each other session in `place`."""
+        if place not in self._others:
+            top = self._trail.top_of(place)
+            self._others[place] = [
+                OthersJournal(
+                    journal.as_seen_in(top, data), self._reading, self._reader, self._now, os.path.basename(path)
+                )
+                for path in others_in(place, self._trail.own_name)
+                if (data := self._entries_of(path))
+            ]
+        return self._others[place]
+
+    def forget(self, place: str) -> None:
+        """Have the other sessions' journals in `place` read again."""
+        self._others.pop(place, None)
+
+    def stamps(self, place: str, file: str = "") -> list[str]:
+        """Return a list that changes when another session adds an entry in `place`, or changes `file`."""
+        files = others_in(place, self._trail.own_name)
+        if file:
+            files.append(file)
+        return [state_of(path) for path in files]
+
+    def is_quiet(self, place: str) -> bool:
+        """Return True if no other session has added an entry in `place` lately: no write there is pending."""
+        if place not in self._quiet:
+            self._quiet[place] = not self.has_changed_within(place, OVERDUE_SECONDS)
+        return self._quiet[place]
+
+    def has_changed_within(self, place: str, seconds: float) -> bool:
+        """Return True if another session has added an entry in `place` within the last `seconds`."""
+        return any(_age(path, self._now) < seconds for path in others_in(place, self._trail.own_name))
+
+    def _entries_of(self, path: str) -> bytes:
+        """Return the journal at `path`, b"" for a folder, link or pipe there: one bad file must not hide the others.
+
+        Raises NotChecked, see ``Trail.pass_over``.
+        """
+        try:
+            return journal.read(path)
+        except NotOrdinary as error:
+            self._trail.pass_over(error)
+            return b""
+
+
+def _age(path: str, now: float) -> float:
+    """Return the seconds since the file at `path` was changed, infinity for a missing file."""
+    try:
+        return now - os.stat(path).st_mtime
+    except OSError:
+        return float("inf")  # removed just now
+
+
+def is_in(keys: Collection[str], place: str) -> bool:
+    """Return True if the file with these keys is at or in the place with this key."""
     start = place.rstrip("/") + "/"
     return any((key + "/").startswith(start) for key in keys)
 
 
-def _is_since(state: str, entry) -> bool:
-    """Whether a file in that `state` was changed since the `entry` was noted."""
+def _is_since(state: str, entry: Entry) -> bool:
+    """Return True if a file in that `state` was changed after `entry` was noted."""
     return int(state.partition(" ")[0]) >= entry.at_ns - journal.SLACK_NS

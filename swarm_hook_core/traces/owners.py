@@ -1,10 +1,20 @@
-"""Telling sessions what becomes of the changes that they have not committed, by a command that nobody waits for."""
+"""Notices to sessions about their overwritten changes, sent by a detached command."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.traces import Owner
 
 MOST = 20  # files of one call
 
 
-def tell(config, call, owners, coordinator=None) -> None:
-    """Have the owner of each of these files told, as ``Trail.owners`` has them. Raises OSError."""
+def tell(config: RuntimeConfig, call: ToolCall, owners: list[Owner], coordinator: Sequence[str] | None = None) -> None:
+    """Start the command that tells each owner in `owners` (see ``Trail.owners``). Raises OSError."""
     from swarm_hook_core.coordinator import command
     from swarm_hook_core.spawn import start_detached
 

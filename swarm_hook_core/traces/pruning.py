@@ -1,11 +1,17 @@
-"""Journals that mean nothing any more, and how they go."""
+"""Removal of journals: of sessions that have ended, and old ones."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.state import NotOrdinary, clear_place
 from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
 
-UNKNOWN_SECONDS = 600  # after its last entry the journal of a session that this store does not know goes
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
 
 
 def forget(runtime: str, session_id: str) -> None:
@@ -16,10 +22,10 @@ def forget(runtime: str, session_id: str) -> None:
         _close(place)
 
 
-def prune(is_known, now: float) -> int:
-    """Remove the journals that nothing was added to for a day, and those of unknown sessions; how many went.
+def prune(is_known: Callable[[str, str], bool], now: float) -> int:
+    """Remove journals without a new entry for a day, and those of unknown sessions; return their number.
 
-    `is_known(runtime, session id)`: whether the store has that session. `now` in Unix seconds. Raises OSError.
+    `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError.
     """
     gone = 0
     for place in _places():
@@ -34,18 +40,18 @@ def prune(is_known, now: float) -> int:
     return gone
 
 
-def _places() -> list:
+def _places() -> list[str]:
     try:
         return [os.path.join(traces_dir(), name) for name in os.listdir(traces_dir())]
     except FileNotFoundError:
-        return []
+        return []  # no session has a journal yet
 
 
 def _entries_of(path: str) -> bytes:
     try:
         return journal.read(path)
     except NotOrdinary:
-        return b""
+        return b""  # not a journal: it has no owner
 
 
 def _changed_at(path: str) -> float:
@@ -54,7 +60,7 @@ def _changed_at(path: str) -> float:
         try:
             found = max(found, os.lstat(file).st_mtime)
         except FileNotFoundError:
-            continue
+            continue  # this part is missing
     return found
 
 
@@ -64,11 +70,11 @@ def _remove(path: str) -> None:
             clear_place(file)
             os.remove(file)
         except OSError:
-            continue  # there is none, or another has been faster
+            continue  # missing, or removed by another process
 
 
 def _close(place: str) -> None:
     try:
         os.rmdir(place)
     except OSError:
-        return  # others have journals there
+        return  # it has other journals

@@ -1,26 +1,39 @@
-"""What the session of a call knows of a file by its own journal: whether it has seen what somebody else wrote.
+"""The session's own knowledge of a file: by its journal, has it seen another session's change?
 
-It saw what it read and what it wrote itself. That it was denied a call, or told of a change, is no look (``met``). With
-what it saw stands the state that the file had then: one that is in that state still was seen, whatever the clocks say.
-One that is not is unseen, even where the trace is older: a write may come long after its note, when a person was asked,
-say. Unless that was the session's own write: what it left is noted at its next call (``is``).
+A session has seen the changes in a file that it read or wrote. A denial, or a notice about a change, is no look
+(``met``). Each look is noted with the file's state. A file still in that state was seen, whatever the clocks say. A
+file in another state is unseen, even if the trace is older than the look: a write may come long after its entry, for
+example when a person was asked. The exception is the session's own write: the state that it left is noted at the
+session's next call (``is``).
 """
+
+from __future__ import annotations
 
 import time
 
 from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.others import Trace
+
 KNOWN = ("wrote", "saw")
-NO_ID = "-"  # of a call whose client has no ids
-APART_NS = 10**9  # calls of one agent that are noted within that time may be made side by side
-_CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds that a call leaves as it begins
-OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
+NO_ID = "-"  # for a call whose client gives no ids
+APART_NS = 10**9  # calls of one agent closer than this may run side by side
+_CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds of entries that a call makes as it begins
+OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
 
 
-def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
-    """Return True if the session with the entries `own` has seen what another's write, `entry`, made of the file.
+def has_seen(
+    own: bytes, path: str, keys: Collection[str], entry: Entry, ended_ns: Callable[[], int] | None = None
+) -> bool:
+    """Return True if the session with the journal `own` has seen the change that another's write, `entry`, made.
 
-    `keys`: those of the file's path; `ended_ns()`: when the call of that write was over, 0 where nobody knows.
+    `keys`: keys of the file's path. `ended_ns()`: the end of that write's call, 0 if unknown.
     """
     state = state_of(path)
     known = [found for key in keys if (found := _last_known(own, key, state))]
@@ -30,17 +43,20 @@ def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
     if last.kind == "wrote":
         if entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last):
             return False
-        # Where both began from one state, the other's may have come after the session's own, or before its end.
+        # Both calls found the file in the same state: the other's write may have come after the session's own, or
+        # before it ended.
         return not _is_alike(entry, last) or (ended_ns is not None and 0 < ended_ns() < last.at_ns)
     if last.text != state:
         return state == NO_FILE
-    # A file's times do not change within a tick: what was written just before a look may have been written again.
-    age_ns = last.at_ns - int(state.partition(" ")[0]) if state != NO_FILE else -1
+    # A file's times do not change within a tick: a write after the look may have left the same state.
+    age_ns = -1
+    if state != NO_FILE:
+        age_ns = last.at_ns - int(state.partition(" ")[0])
     return entry.at_ns <= last.at_ns or not 0 <= age_ns < journal.SLACK_NS
 
 
-def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
-    """Return True if the session itself has written the file since then, and left it as it is."""
+def is_own(own: bytes, path: str, keys: Collection[str], since_ns: int) -> bool:
+    """Return True if the session itself has written the file after `since_ns`, and the file is as it left it."""
     last = _newest(own, keys, ("wrote",))
     return (
         last is not None
@@ -50,27 +66,27 @@ def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
     )
 
 
-def has_met(own: bytes, keys, entry) -> bool:
-    """Return True if the session was told of `entry` itself, or has written the file with these `keys` since."""
+def has_met(own: bytes, keys: Collection[str], entry: Entry) -> bool:
+    """Return True if the session was told of `entry`, or has written the file with these `keys` since."""
     last = _newest(own, keys, ("wrote", "met"))
     return last is not None and last.at_ns >= entry.at_ns
 
 
-def wrote_alike(own: bytes, keys, entry) -> bool:
-    """Return True if the session was let write the file in the very state that the file had when `entry` was noted.
+def wrote_alike(own: bytes, keys: Collection[str], entry: Entry) -> bool:
+    """Return True if the session was let write the file while it was in the same state as noted in `entry`.
 
-    Nobody knows then which of the two has changed it since, unless the session's own call was over before.
+    Then either of the two writes may have changed the file, unless the session's own call was over before.
     """
     wrote = (one for key in keys for one in journal.newest_first(own, key, ("wrote",)))
     return any(_is_alike(entry, one) and not 0 < ended_ns(own, one) < entry.at_ns for one in wrote)
 
 
-def ended_ns(data: bytes, entry) -> int:
-    """Return when the call that `entry` of the journal `data` is of has ended, by what is noted since; 0: nobody knows.
+def ended_ns(data: bytes, entry: Entry) -> int:
+    """Return the time at which the call of `entry` had ended, by later entries of the journal `data`; 0 if unknown.
 
-    It has by the session's next call (``is``, ``over``), by the end of its turn (``over``), and, where the session is
-    alone and notes no more than each call, by what the same agent has been let write since, but for what may have been
-    side by side with it.
+    Its end is certain after the session's next call (``is``, ``over``) and after the end of its turn (``over``). A
+    session that is alone notes only the beginning of calls; there a later call of the same agent ends it, unless the
+    two may have run side by side.
     """
     found, later = 0, entry.at_ns + APART_NS
     about, agent = escaped(entry.key), (entry.agent or "-").encode()
@@ -91,11 +107,11 @@ def ended_ns(data: bytes, entry) -> int:
 
 
 def times_denied(own: bytes, key: str, call_id: str, since_ns: int) -> int:
-    """Return how many calls were denied for the file with this key since then, or since it was last seen or written.
+    """Return the number of calls denied for the file after `since_ns`, and after its last look or write.
 
-    That with the id `call_id` is not counted: two processes may answer one call.
+    The call with the id `call_id` is not counted: two processes may answer one call.
     """
-    ids: set = set()
+    ids: set[str] = set()
     for number, entry in enumerate(journal.newest_first(own, key, ("met", *KNOWN))):
         if entry.kind != "met" or entry.at_ns < since_ns:
             break
@@ -104,21 +120,21 @@ def times_denied(own: bytes, key: str, call_id: str, since_ns: int) -> int:
     return len(ids)
 
 
-def _is_alike(entry, own) -> bool:
+def _is_alike(entry: Entry, own: Entry) -> bool:
     return entry.kind == own.kind == "wrote" and entry.text == own.text
 
 
-def is_untold(own: bytes, path: str, trace) -> bool:
-    """Whether it was not told of that write either, among others."""
+def is_untold(own: bytes, path: str, trace: Trace) -> bool:
+    """Return True if the session was not told of that write in a list either."""
     told = journal.newest(own, path, ("told",))
     return told is None or told.at_ns < trace.at_ns
 
 
-def note_what_was_left(own: bytes, trail, only=None) -> bool:
-    """Note in `trail` what the session's own last writes have left, where that was not noted yet: they are over.
+def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = None) -> bool:
+    """Note in `trail` the states that the session's last writes have left, if not noted before: their calls are over.
 
-    One that has not changed its file is over only where it is of the same agent, and no call that was made beside this
-    one. `only`: the paths that are looked at, of a call that has ended. Return True if there was anything to note.
+    A write that has not changed its file is over only if it belongs to the same agent and to no parallel call. `only`:
+    restrict to these paths, of a call that has ended. Return True if anything was noted.
     """
     has_noted, last_ns = False, time.time_ns() - (APART_NS if only is None else 0)
     for entry in open_writes(own):
@@ -134,7 +150,7 @@ def note_what_was_left(own: bytes, trail, only=None) -> bool:
 
 
 def has_open_command(own: bytes, agent: str) -> bool:
-    """Return True if the agent's newest entry is a command that nobody had read, and was not made beside this call."""
+    """Return True if the agent's newest entry is an unparsed command of an earlier call."""
     name, last_ns = (agent or "-").encode(), time.time_ns() - APART_NS
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
@@ -143,8 +159,8 @@ def has_open_command(own: bytes, agent: str) -> bool:
     return False
 
 
-def open_writes(own: bytes) -> list:
-    """Return the entries of the session's own last writes of which it is not noted what they have left."""
+def open_writes(own: bytes) -> list[Entry]:
+    """Return the session's last writes whose result is not noted yet."""
     found, noted = [], set()
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         if b" wrote " not in raw and b" is " not in raw:
@@ -162,22 +178,22 @@ def open_writes(own: bytes) -> list:
     return found
 
 
-def _is_as_left(own: bytes, path: str, keys, last) -> bool:
-    """Whether the file is as this session's own write, the entry `last`, has left it."""
+def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bool:
+    """Return True if the file is as this session's own write, the entry `last`, has left it."""
     left = _newest(own, keys, ("is",))
     if left is None or left.at_ns < last.at_ns:
-        return True  # that has not been looked at: nobody else is known to have written
+        return True  # the result was not noted: no other write is known
     from swarm_hook_core.watching.snapshot import difference, parse
 
     return not difference(parse(left.text), path)[0]
 
 
-def _last_known(own: bytes, key: str, state: str):
-    """Its newest entry of KNOWN; what it knew before a write that was never made, it knows after it as well."""
+def _last_known(own: bytes, key: str, state: str) -> Entry | None:
+    """Return the newest entry of KNOWN, skipping writes that were never made: they change no knowledge."""
     entries = journal.newest_first(own, key, KNOWN)
     return next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None)
 
 
-def _newest(own: bytes, keys, kinds):
+def _newest(own: bytes, keys: Collection[str], kinds: Collection[str]) -> Entry | None:
     found = [entry for key in keys if (entry := journal.newest(own, key, kinds))]
     return max(found, key=lambda entry: entry.at_ns, default=None)

@@ -1,11 +1,13 @@
-"""Entries of the stash, which all work trees of a repository share: whose each of them is.
+"""Owners of stash entries. All work trees of a repository share one stash.
 
-Git does not say who has made an entry, only when. A session's journal has when it was about to make one (``stash``, and
-the text of commands that nobody read): an entry belongs to whoever said so last before it was made, if that was not
-long before. Where two may have made it, or nobody is known to have, nothing is said.
+Git records the time of an entry, but not its session. Each session's journal has the times of its stash commands
+(``stash``, and the texts of unparsed commands). An entry belongs to the session with the last such command before it,
+if that was shortly before. Where two sessions come into question, or no session does, the entry has no known owner.
 """
 
-from swarm_hook_core.decision import Denial, Loss
+from __future__ import annotations
+
+from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
@@ -13,16 +15,26 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.journal import Entry
 
-WITHIN_SECONDS = 600  # from the note to the entry: a person may have been asked first
-TOGETHER_SECONDS = 3  # two that noted so close to one another may each have made what came then
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.shell.model import GitCall
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.sweeps import Sweeps
+    from swarm_hook_core.traces.unread import Reading
+
+WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
+TOGETHER_SECONDS = 3  # commands closer than this may each have made the same entry
 MOST_ENTRIES = 200
-MOST_COMMANDS = 20  # of one journal that are read to see whether they put something aside
+MOST_COMMANDS = 20  # commands of one journal that are parsed for stashes
 
 _TAKES_OUT = ("pop", "drop", "clear", "branch")
 
 
 class Note:
-    """When a session was about to put something aside; `instance_id` is empty for the session itself."""
+    """The time of a session's stash command; `instance_id` is empty for the call's own session."""
 
     __slots__ = ("at", "instance_id", "label")
 
@@ -32,51 +44,61 @@ class Note:
         self.label = label
 
 
-def verb_of(words) -> str:
-    """The verb of ``git stash <words>``: push where there is none."""
-    return words[1] if len(words) > 1 and words[1][:1] != "-" else "push"
+def verb_of(words: list[str]) -> str:
+    """Return the verb of ``git stash <words>``; the default is push."""
+    if len(words) > 1 and words[1][:1] != "-":
+        return words[1]
+    return "push"
 
 
-def puts_aside(git_call, words, seconds: float, is_first: bool) -> bool:
-    """Whether ``git <words>`` makes an entry. `is_first`: nothing of its call can have changed a file before it."""
+def puts_aside(git_call: GitCall, words: list[str], seconds: float, is_first: bool) -> bool:
+    """Return True if ``git <words>`` makes a stash entry.
+
+    `is_first`: no earlier part of the call can have changed files.
+    """
     if words[0] != "stash" or verb_of(words) not in ("push", "save"):
         return False
     options = split(words[1:], "m", ("--message", "--pathspec-from-file"))
     top = tree_of(git_call)
     if top is None or not is_first or options.has("-u", "--include-untracked", "-a", "--all"):
         return top is not None
-    try:  # where nothing is to be put aside git makes no entry
+    try:  # git makes no entry if there is nothing to put aside
         return bool(Repository(top, seconds, git_call.top, git_call.environment).against("HEAD", [""]))
     except (NoAnswer, Refused):
-        return True
+        return True  # no answer: an entry is likely
 
 
-def note(git_calls, trail) -> None:
-    """Note in `trail` which of a call's git commands put something aside, where nobody else is there to be met."""
+def note(git_calls: Iterable[GitCall], trail: Trail) -> None:
+    """Note in `trail` the stash commands of a call whose session is alone."""
     for one in git_calls:
         if one.words[0] == "stash" and verb_of(one.words) in ("push", "save") and not one.aside:
             trail.note_at(one.folder, "stash")
 
 
-def judge(git_call, words, sweeps):
-    """``(Denial or None, line)`` of a command that takes an entry of another living session; None for other commands.
+def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial | None, str] | None:
+    """Judge a command that takes another living session's entry: ``(Denial or None, line)``; None for other commands.
 
-    `sweeps`: the ``sweeps.Sweeps`` that it is one of; the entries that those before it make are this session's own.
+    `sweeps`: the ``sweeps.Sweeps`` of the call. Entries made by its earlier commands are this session's own.
     """
     verb = verb_of(words)
     if words[0] != "stash" or verb not in (*_TAKES_OUT, "apply"):
         return None
     times = _times(git_call, sweeps.left())
-    notes = _notes(git_call.folder, sweeps.meetings) if times else []
+    notes = []
+    if times:
+        notes = _notes(git_call.folder, sweeps.meetings)
     makers = [_maker(made, times, notes) for made in times]
-    meant = range(len(times)) if verb == "clear" else _meant(words, verb, len(sweeps.stashed_in))
-    theirs = [at for at in meant if at < len(times) and (maker := makers[at]) is not None and maker.instance_id]
+    meant = list(range(len(times)))
+    if verb != "clear":
+        meant = _meant(words, verb, len(sweeps.stashed_in))
+    meant_makers = [(at, maker) for at in meant if at < len(times) and (maker := makers[at]) is not None]
+    theirs = [(at, maker) for at, maker in meant_makers if maker.instance_id]
     if not theirs:
         return None, ""
     own = [at for at, maker in enumerate(makers) if maker is not None and not maker.instance_id]
-    maker, made = makers[theirs[0]], times[theirs[0]]
-    held = Held("", maker.instance_id, maker.label)
-    first, more = (theirs[0], held, made), len(theirs) - 1
+    at, maker = theirs[0]
+    made, held = times[at], Held("", maker.instance_id, maker.label)
+    first, more = (at, held, made), len(theirs) - 1
     from swarm_hook_core.traces import sweep_wording
 
     if sweeps.level != NOTICE and verb != "apply" and not git_call.in_doubt:
@@ -88,29 +110,36 @@ def judge(git_call, words, sweeps):
     return None, sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
 
 
-def _meant(words, verb: str, made: int) -> list:
-    """Which entry ``git stash <verb>`` is about, as it is numbered now; `made`: entries that will be there by then."""
+def _meant(words: list[str], verb: str, made: int) -> list[int]:
+    """Return the present number of the entry that ``git stash <verb>`` names, in a list.
+
+    `made`: number of entries that earlier commands of the call make.
+    """
     operands = split(words[2:]).operands[1 if verb == "branch" else 0 :]
-    number = operands[0] if operands else "0"
+    number = "0"
+    if operands:
+        number = operands[0]
     number = number.removeprefix("refs/").removeprefix("stash@{").removesuffix("}")
-    return [int(number) - made] if number.isascii() and number.isdigit() and int(number) >= made else []
+    if number.isascii() and number.isdigit() and int(number) >= made:
+        return [int(number) - made]
+    return []
 
 
-def _times(git_call, seconds: float) -> list:
-    """When each entry was made, in Unix seconds, the newest first."""
+def _times(git_call: GitCall, seconds: float) -> list[int]:
+    """Return the times of the entries in Unix seconds, the newest first."""
     top = tree_of(git_call)
     if top is None:
         return []
     repository = Repository(top, seconds, git_call.top, git_call.environment)
     try:
-        told = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
+        listing = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
     except (NoAnswer, Refused):
-        return []
-    return [int(line) for line in told.split("\n") if line.isdigit()]
+        return []  # no answer, or no stash
+    return [int(line) for line in listing.split("\n") if line.isdigit()]
 
 
-def _maker(made: int, times, notes):
-    """The Note of whoever made the entry of this time; None where that cannot be told."""
+def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
+    """Return the Note of the session that made the entry of time `made`, or None if that is not certain."""
     before = [note for note in notes if int(note.at) <= made < note.at + WITHIN_SECONDS]
     if not before:
         return None
@@ -119,19 +148,20 @@ def _maker(made: int, times, notes):
     if any(note.instance_id != last.instance_id for note in close):
         return None
     earlier = sum(1 for other in times if int(last.at) <= other < made)
-    return last if earlier < len(close) else None  # else what it made is another one
+    return last if earlier < len(close) else None  # otherwise its command made another entry
 
 
-def _notes(folder: str, meetings) -> list:
-    """What the journals of this session and of the other living ones say, of the repository around `folder`."""
-    sources = [("", "", meetings.own_entries(folder))]
-    sources += [(*theirs.writer, theirs.data) for theirs in meetings.living_others(folder)]
+def _notes(folder: str, meetings: Meetings) -> list[Note]:
+    """Return the Notes of this session and of the other living ones, for the repository around `folder`."""
+    sources = [("", "", meetings.journals.own(folder))]
+    others = meetings.journals.of_others(meetings.trail.place_of(folder))
+    sources += [(*theirs.writer, theirs.data) for theirs in others if theirs.writer is not None]
     reading = meetings.reading()
     return [Note(at, instance_id, label) for instance_id, label, data in sources for at in _noted(data, reading)]
 
 
-def _noted(data: bytes, reading) -> list:
-    """When, in Unix seconds, the session with these entries was about to put something aside."""
+def _noted(data: bytes, reading: Reading) -> list[float]:
+    """Return the times (Unix seconds) of the stash commands in a journal."""
     found, read = [], 0
     for raw in reversed(data.split(b"\n")) if b"stash" in data else ():
         if b"stash" not in raw:

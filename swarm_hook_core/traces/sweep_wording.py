@@ -1,57 +1,66 @@
-"""The words about git commands that would throw away, or take along, what others have changed and not committed."""
+"""Denials and notices about git commands that would discard or take along others' uncommitted changes."""
+
+from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.traces.wording import changed_by
+from swarm_hook_core.traces.wording import and_more, changed_by
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration, holder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.traces.others import Trace
+
 LATE = (
-    "Git did not say in time which of them are still changed, so what their session has noted decides. Name your own"
+    "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own"
     " files, if there are any."
 )
-NAMED = 3  # files of one session that are named, and sessions
+NAMED = 3  # files of one session, and sessions, that are named
 
 
-def denial(tool: str, by: str, deed: str, traces, way: str, identity: str, now: float) -> str:
-    """Why a call was denied: whose work it would sweep up, how to do the same to one's own, who may do it all the same.
+def denial(tool: str, by: str, deed: str, traces: list[Trace], way: str, identity: str, now: float) -> str:
+    """Return the denial of a command that affects others' work: whose, a narrower command, and the way past it.
 
-    `deed`: what the command does to the files of `traces`, as a verb; `way`: a sentence or nothing.
+    `deed`: the command's effect on the files of `traces`, a verb; `way`: a sentence or "".
     """
     whose = changed(traces, identity, now)
     ask = asked_of(traces[0].held, identity)
     return _joined(
-        f"swarm: {tool} ({command(by)}) would {deed} what others have changed and not committed: {whose}.",
+        f"swarm: {tool} ({command(by)}) would {deed} others' uncommitted changes: {whose}.",
         way,
         f"Leave theirs as it is: go on without this command, or {ask} and try again once they have committed."
         " Past this only a person can go, by running it in a terminal of their own.",
     )
 
 
-def line(by: str, deed: str, traces, way: str, identity: str, now: float, may: bool = False) -> str:
-    """What a model is told of a call that goes ahead; `may`: where it is not certain that it does so."""
+def line(by: str, deed: str, traces: list[Trace], way: str, identity: str, now: float, may: bool = False) -> str:
+    """Return the notice about a call that goes ahead. `may`: the effect is not certain."""
     verb, _, rest = deed.partition(" ")
-    does = f"may {deed}" if may else f"{verb}{'es' if verb.endswith('h') else 's'} {rest}".rstrip()
+    if may:
+        does = f"may {deed}"
+    else:
+        does = f"{verb}{'es' if verb.endswith('h') else 's'} {rest}".rstrip()
     whose = changed(traces, identity, now)
-    return _joined(f"swarm: {command(by)} {does} what others have changed and not committed: {whose}.", way)
+    return _joined(f"swarm: {command(by)} {does} others' uncommitted changes: {whose}.", way)
 
 
-def changed(traces, identity: str, now: float) -> str:
-    """Whose files these are: of each session a few, then how many more."""
-    writers: dict = {}
+def changed(traces: list[Trace], identity: str, now: float) -> str:
+    """Return the files with their sessions: a few of each, then the number of the rest."""
+    writers: dict[tuple[str, str], list[Trace]] = {}
     for trace in traces:
         writers.setdefault((trace.held.instance_id, trace.held.agent), []).append(trace)
     parts = []
     for some in list(writers.values())[:NAMED]:
         files = ", ".join(named(trace.path) for trace in some[:NAMED])
-        more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
         newest = max(some, key=lambda trace: trace.at_ns)
-        parts.append(f"{files}{more} (by {changed_by(newest, identity, now)})")
+        parts.append(f"{files}{and_more(len(some) - NAMED)} (by {changed_by(newest, identity, now)})")
     rest = sum(len(some) for some in list(writers.values())[NAMED:])
     return "; ".join(parts) + (f"; and {rest} more of other sessions" if rest else "")
 
 
-def asked_of(held, identity: str) -> str:
-    """How to reach whoever `held` says."""
+def asked_of(held: Held, identity: str) -> str:
+    """Return how to reach the session that `held` names."""
     if not same_circle(identity, token(held.label, "identity")):
         return "ask the person running theirs"
     return f"message their session (instance {named(held.instance_id)})"
@@ -61,14 +70,16 @@ def _joined(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity: str, now: float) -> str:
-    """Why a call was denied that would take another session's entry out of the stash.
+def stash_denial(
+    tool: str, by: str, verb: str, first: tuple[int, Held, float], more: int, own: list[int], identity: str, now: float
+) -> str:
+    """Return the denial of a command that would take another session's entry out of the stash.
 
-    `first`: its number, a Held that says whose it is, and when it was made; `more`: how many others there are; `own`:
-    the numbers of this session's entries.
+    `first`: its number, a Held of its session, and its time; `more`: number of further such entries; `own`: numbers of
+    this session's own entries.
     """
     return _joined(
-        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} what another session has put into the stash:"
+        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} another session's stash entry:"
         f" {_entries(first, more, identity, now)}. All work trees of a repository share it.",
         _own_entries(own),
         f"Leave theirs where it is, or {asked_of(first[1], identity)}."
@@ -76,22 +87,21 @@ def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity:
     )
 
 
-def stash_line(by: str, first, more: int, own, identity: str, now: float) -> str:
-    """The same for a call that goes ahead."""
+def stash_line(by: str, first: tuple[int, Held, float], more: int, own: list[int], identity: str, now: float) -> str:
+    """Return the notice about a stash command that goes ahead."""
     told = _entries(first, more, identity, now)
-    return _joined(f"swarm: {command(by)} is about another session's entry of the stash: {told}.", _own_entries(own))
+    return _joined(f"swarm: {command(by)} uses another session's stash entry: {told}.", _own_entries(own))
 
 
 TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away"}
 
 
-def _entries(first, more: int, identity: str, now: float) -> str:
+def _entries(first: tuple[int, Held, float], more: int, identity: str, now: float) -> str:
     number, held, made = first
     who = holder(held, identity)[0]
-    rest = f" and {more} more" if more else ""
-    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){rest}"
+    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){and_more(more)}"
 
 
-def _own_entries(own) -> str:
+def _own_entries(own: list[int]) -> str:
     names = ", ".join(f"stash@{{{number}}}" for number in own[:NAMED])
     return f"Yours: {names}, by the numbers of now." if own else ""

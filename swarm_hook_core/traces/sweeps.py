@@ -1,12 +1,14 @@
-"""Git commands that would throw away, or take along, what other sessions have changed and not committed.
+"""Git commands that would discard, stage or commit other sessions' uncommitted changes.
 
-Whether git itself would refuse is known (``shell/programs/git/uncommitted``): where it does, nothing is said.
+Commands that git itself would refuse are let pass (``shell/programs/git/uncommitted``).
 """
+
+from __future__ import annotations
 
 import os
 import time
 
-from swarm_hook_core.decision import Denial, Loss
+from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
@@ -15,12 +17,25 @@ from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
 from swarm_hook_core.wording import way_past_hooks
 
-SECONDS = 0.5  # for all git commands of a call together
-MOST_CALLS = 50  # git commands of one call that are looked at
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import Session
+    from swarm_hook_core.shell.model import Effects, GitCall
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.others import Trace
+
+SECONDS = 0.5  # for all git commands of one call
+MOST_CALLS = 50  # git commands of one call
 
 
-def judge(session, call, effects, meetings, trail, now: float):
-    """``(Denial or None, words for the model)`` of the git commands of a call; what is to be noted goes to `trail`."""
+def judge(
+    session: Session, call: ToolCall, effects: Effects, meetings: Meetings, trail: Trail, now: float
+) -> tuple[Denial | None, str]:
+    """Return ``(Denial or None, words for the model)`` for the git commands of a call; entries go to `trail`."""
     writes_too = bool(effects.writes or effects.trees or effects.guesses)
     sweeps = Sweeps(session, call, meetings, trail, now, writes_too)
     lines = []
@@ -40,30 +55,32 @@ def judge(session, call, effects, meetings, trail, now: float):
 
 
 class Sweeps:
-    """The git commands of one call, in their order, and whether it `writes_too`, beside them.
+    """The git commands of one call, in their order. `writes_too`: the call also writes files by other means.
 
-    `stashed_in`: folders in which those so far put changes aside; `put_aside`: top of a work tree -> what puts changes
-    aside there while one of them runs.
+    `stashed_in`: folders in which earlier commands stash changes; `put_aside`: work tree -> name of the hook manager
+    that puts changes aside there during a command.
     """
 
-    def __init__(self, session, call, meetings, trail, now: float, writes_too: bool):
+    def __init__(
+        self, session: Session, call: ToolCall, meetings: Meetings, trail: Trail, now: float, writes_too: bool
+    ):
         self.call = call
         self.meetings = meetings
         self.level = trail.level
         self.now = now
         self.identity = token(session.label, "identity")
-        self.stashed_in: list = []
-        self.put_aside: dict = {}
-        self._has_begun = writes_too  # whether files may be others by now than they are on the disk
+        self.stashed_in: list[str] = []
+        self.put_aside: dict[str, str] = {}
+        self._has_begun = writes_too  # True if the files may differ by now from those on disk
         self._end = time.monotonic() + SECONDS
-        self._fresh: dict = {}  # file or folder -> the fresh traces of others at and below it
-        self._near: list = []  # the traces that the command at hand may be about
-        self._words: list = []  # of that command, with aliases put in their place
-        self._staged: dict = {}  # paths that an earlier command of the call has staged
-        self._committed: dict = {}  # and those that one has committed
+        self._fresh: dict[str, list[Trace]] = {}  # file or folder -> others' fresh traces at and below it
+        self._near: list[Trace] = []  # traces that the present command may affect
+        self._words: list[str] = []  # the present command, aliases expanded
+        self._staged: dict[str, Trace] = {}  # path -> trace, staged by an earlier command of the call
+        self._committed: dict[str, Trace] = {}  # path -> trace, committed by an earlier one
 
-    def of(self, git_call):
-        """``(Denial or None, line for the model)`` of the next one. Raises NoAnswer where git does not say in time."""
+    def of(self, git_call: GitCall) -> tuple[Denial | None, str]:
+        """Return ``(Denial or None, line for the model)`` for the next command. Raises NoAnswer if git is too slow."""
         self._near, self._words = [], []
         words = touched_files.without_aliases(git_call, self.left())
         if not words or only_reads(words) or not (asks(words) or words[0] == "worktree"):
@@ -76,31 +93,34 @@ class Sweeps:
                 return found
         lost, taken = self._met(git_call)
         if words[0] == "commit":
-            lost = [trace for trace in lost if trace.path not in self._staged]  # those go into the commit
+            # staged by this call: they go into the commit
+            lost = [trace for trace in lost if trace.path not in self._staged]
             git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-commit")
         elif words[0] == "push":
             git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-push")
         if git_call.aside:
-            lost += self.meetings.pending_below(tree_of(git_call))
-        # Asked last, since it goes through the whole work tree: in a large one nothing else would be told in time.
+            lost += self.meetings.pending_below(tree_of(git_call) or git_call.folder)
+        # Checked last: this searches the whole work tree, and in a large one would use up the time of the other
+        # questions.
         elif words[0] == "stash" and not lost and stash_entries.puts_aside(git_call, words, self.left(), is_first):
             self.stashed_in.append(git_call.folder)
-        taken = [trace for trace in taken if trace.path not in self._staged]  # of which was spoken already
+        # those were reported with the command that staged them
+        taken = [trace for trace in taken if trace.path not in self._staged]
         self._go_on(words, taken)
         if git_call.aside and not git_call.in_doubt and (not lost or self.level == NOTICE):
-            self.put_aside[tree_of(git_call)] = git_call.aside
+            self.put_aside[tree_of(git_call) or git_call.folder] = git_call.aside
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
-            return self._said(git_call, words, lost, deed, self.level != NOTICE)
+            return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
         taken = [trace for trace in taken if not went_on_with(self.meetings, trace)]
         if taken:
-            return self._said(git_call, words, taken, deed_of(words), self.level == TURN)
+            return self._outcome(git_call, words, taken, deed_of(words), self.level == TURN)
         return None, ""
 
-    def of_late(self, git_call):
-        """As `of`, where git did not say in time which files the command would change: what others noted decides.
+    def of_late(self, git_call: GitCall) -> tuple[Denial | None, str]:
+        """Return the same as `of`, after git was too slow: decide by the command's words and the others' traces.
 
-        Where the command's words do not say that it means a file of theirs, the model is told that it may.
+        If the words do not say that the command means one of their files, the model is told that it may.
         """
         if not self._near or not self._words:
             return None, ""
@@ -111,18 +131,18 @@ class Sweeps:
         lost, taken = by_words.swept(git_call, self._words, list(near))
         theirs = [near[path] for path in lost]
         if theirs:
-            return self._said(git_call, self._words, theirs, deed, self.level != NOTICE, is_late=True)
+            return self._outcome(git_call, self._words, theirs, deed, self.level != NOTICE, is_late=True)
         theirs = [near[path] for path in taken if not went_on_with(self.meetings, near[path])]
         if theirs and self.level == TURN:
-            return self._said(git_call, self._words, theirs, deed, True, is_late=True)
+            return self._outcome(git_call, self._words, theirs, deed, True, is_late=True)
         return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
 
     def left(self) -> float:
-        """Seconds that are left for questions to git."""
+        """Return the seconds left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
-    def _hooks_of(self, git_call, words, hook: str) -> str:
-        """What puts unstaged changes aside while this `hook` runs; empty for nothing, or where git says nothing."""
+    def _hooks_of(self, git_call: GitCall, words: list[str], hook: str) -> str:
+        """Return the name of the hook manager that puts unstaged changes aside during this `hook`, or ""."""
         from swarm_hook_core.shell.programs.git import commit_hooks
         from swarm_hook_core.shell.programs.git.repository import Repository
         from swarm_hook_core.shell.programs.git.table import options_of
@@ -134,16 +154,16 @@ class Sweeps:
         try:
             return commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
         except NoAnswer:
-            return ""
+            return ""  # too slow: assume none of them
 
-    def _met(self, git_call):
-        """``(lost, taken)``: the fresh traces of others that it meets."""
-        fresh: dict = {}
+    def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
+        """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it takes along."""
+        fresh: dict[str, Trace] = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
                 began = time.monotonic()
                 self._fresh[root] = self.meetings.fresh_below(root)
-                self._end += time.monotonic() - began  # git has time of its own for that
+                self._end += time.monotonic() - began  # these questions have time of their own
             fresh.update((trace.path, trace) for trace in self._fresh[root] if trace.path not in self._committed)
         if not fresh:
             return [], []
@@ -151,21 +171,25 @@ class Sweeps:
         lost, taken = uncommitted.swept(git_call, list(fresh), self.left())
         return [fresh[path] for path in lost], [fresh[path] for path in taken]
 
-    def _go_on(self, words, taken) -> None:
-        """Take it that the command has run, for those that follow it in the same call."""
+    def _go_on(self, words: list[str], taken: list[Trace]) -> None:
+        """Assume that the command has run, for the commands after it."""
         if words[0] in ("add", "stage", "apply"):
             self._staged.update((trace.path, trace) for trace in taken)
         elif words[0] == "commit":
             self._committed.update(self._staged)
             self._committed.update((trace.path, trace) for trace in taken)
 
-    def _said(self, git_call, words, traces, deed: str, denies: bool, is_late: bool = False):
+    def _outcome(
+        self, git_call: GitCall, words: list[str], traces: list[Trace], deed: str, denies: bool, is_late: bool = False
+    ) -> tuple[Denial | None, str]:
         from swarm_hook_core.traces import sweep_wording
 
         if git_call.aside and deed == "put aside":
             way = way_past_hooks(git_call.aside)
+        elif is_late:
+            way = sweep_wording.LATE
         else:
-            way = sweep_wording.LATE if is_late else self._way(git_call, words, {trace.path for trace in traces})
+            way = self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
             first, also = traces[0], [trace.path for trace in traces[1:]]
@@ -174,13 +198,15 @@ class Sweeps:
         may = git_call.in_doubt
         return None, sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)
 
-    def _way(self, git_call, words, theirs) -> str:
-        """What to do in its place, for the model."""
+    def _way(self, git_call: GitCall, words: list[str], theirs: Collection[str]) -> str:
+        """Return the advice for the model: a narrower command."""
         from swarm_hook_core.traces import narrow_forms
 
         top = tree_of(git_call)
-        is_here = top == work_tree(self.call.folder)  # elsewhere the command would not reach them by their names alone
-        own = [path for path in self.meetings.own_below(top) if path not in theirs] if top and is_here else []
+        is_here = top == work_tree(self.call.folder)  # elsewhere the files' relative names would be wrong
+        own = []
+        if top and is_here:
+            own = [path for path in self.meetings.own_below(top) if path not in theirs]
         try:
             lost, taken = uncommitted.swept(git_call, own, self.left()) if own else ([], [])
         except NoAnswer:
@@ -191,15 +217,15 @@ class Sweeps:
         return narrow_forms.way(words, changed, new, folder)
 
 
-def went_on_with(meetings, trace) -> bool:
-    """Whether this session has written the file of `trace` since: it knows what it takes along."""
-    own = meetings.own_entries(os.path.dirname(trace.path))
+def went_on_with(meetings: Meetings, trace: Trace) -> bool:
+    """Return True if this session has written the file of `trace` since: it knows the change."""
+    own = meetings.journals.own(os.path.dirname(trace.path))
     last = journal.newest(own, trace.path, ("wrote",))
     return last is not None and last.at_ns > trace.at_ns
 
 
-def deed_of(words) -> str:
-    """What ``git <words>`` does to changes that nobody has committed, as a verb."""
+def deed_of(words: list[str]) -> str:
+    """Return the verb for the effect of ``git <words>`` on uncommitted changes."""
     verb, goes_on = words[0], any(word in ("--abort", "--skip", "--continue") for word in words)
     if verb == "stash" or (verb in ("rebase", "merge", "pull") and not goes_on):
         return "put aside"
@@ -207,4 +233,6 @@ def deed_of(words) -> str:
         return "stage"
     if verb == "commit" or "--continue" in words:
         return "commit"
-    return "move" if verb == "mv" and not {"-f", "--force"}.intersection(words) else "throw away"
+    if verb == "mv" and not {"-f", "--force"}.intersection(words):
+        return "move"
+    return "throw away"

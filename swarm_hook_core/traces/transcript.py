@@ -1,11 +1,13 @@
-"""Looks of a session at a file that no hook sees: by the transcript that its client writes.
+"""Looks at files that no hook sees, found in the transcript that the client writes.
 
-The client's own reading tool has no hook, and a client refuses to overwrite what its model has not seen in some
-releases, with some models, after some events only. The transcript holds the text that each read has shown. A file has
-been shown if each of its lines, as it is now, stands there at its place: neither clocks nor the client's word count.
+The clients' own reading tools have no hook here, and clients refuse to overwrite unread files only in some releases and
+cases. The transcript has the text that each read has shown. A file counts as shown if each of its present lines is in
+the transcript at its line number.
 
-It is read only where a call meets another session's change, from its end, and no further than `TAILS` say.
+The transcript is read only when a call meets another session's change, from its end, up to the sizes in `TAILS`.
 """
+
+from __future__ import annotations
 
 import os
 import time
@@ -14,28 +16,32 @@ from swarm_hook_core.state import open_private, read_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
 
     Look = tuple[str, object, object, int]
 
-TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at a transcript's end: the second where the first does not say
+TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at the transcript's end; the second if the first has no answer
 LARGEST = 1024 * 1024  # bytes of a file that is compared
-MOST_SECONDS = 1.0  # for all files of one call; those behind that count as not shown
-PATIENCE = 0.3  # seconds for which the result of a read may be missing in the transcript
+MOST_SECONDS = 1.0  # for all files of one call; later ones count as not shown
+PATIENCE = 0.3  # seconds to wait for the missing result of a read
 PAUSE = 0.05
 OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 
 
 class Form:
-    """How one family of clients writes its transcripts.
+    """The transcript format of one family of clients.
 
-    looks     ``entry -> [(call, path, text, first)]``: calls of the reading tool have a `path` and None for `text`;
-              results have the text that was shown, which begins in line `first`, empty where the read has failed. Those
-              that name both need no id of a call. It may raise what it likes for an entry of another shape
-    of_agent  ``(path of the session's, agent) -> path`` of a sub-agent's transcript
+    looks     ``entry -> [(call, path, text, first)]``: a call of the reading tool has a `path` and None for `text`;
+              its result has the shown text, beginning in line `first`, or "" if the read failed. An item with both path
+              and text needs no call id. May raise ValueError, TypeError, AttributeError, KeyError for other entries
+    of_agent  ``(path of the session's transcript, agent) -> path`` of the sub-agent's transcript
     """
 
-    def __init__(self, looks: "Callable[[dict], Iterable[Look]]", of_agent: "Callable[[str, str], str]"):
+    def __init__(self, looks: Callable[[dict[str, Any]], Iterable[Look]], of_agent: Callable[[str, str], str]):
         self.looks = looks
         self.of_agent = of_agent
 
@@ -43,17 +49,20 @@ class Form:
 class Transcript:
     """The transcript of the session, or of the sub-agent, that makes `call`."""
 
-    def __init__(self, config, call):
+    def __init__(self, config: RuntimeConfig, call: ToolCall):
         self._form = FORMS[config.transcript]
         self._folder = call.folder
         self._is_agent = bool(call.agent)
-        self._path = self._form.of_agent(call.transcript, call.agent) if call.agent else call.transcript
+        if call.agent:
+            self._path = self._form.of_agent(call.transcript, call.agent)
+        else:
+            self._path = call.transcript
         self._spent = 0.0
 
     def has_shown(self, path: str, resolved: str) -> bool:
-        """Return True if the model was shown the file at `path`, `resolved` without links, as it is now.
+        """Return True if the model was shown the file at `path` as it is now. `resolved`: the path without links.
 
-        In doubt it was not: the transcript is missing, of another form, or goes back further than is read.
+        False in doubt: a missing transcript, an unknown format, a read further back than `TAILS`.
         """
         if self._spent > MOST_SECONDS:
             return False
@@ -61,12 +70,12 @@ class Transcript:
         try:
             return self._is_shown({os.path.basename(path), os.path.basename(resolved)}, resolved, begun + PATIENCE)
         except (OSError, ValueError):
-            return False
+            return False  # in doubt it was not shown
         finally:
             self._spent += time.monotonic() - begun
 
-    def _is_shown(self, names, resolved: str, end: float) -> bool:
-        """As `has_shown`; a result that is missing is waited for until `end`. Raises OSError, ValueError."""
+    def _is_shown(self, names: Collection[str], resolved: str, end: float) -> bool:
+        """Do the work of `has_shown`; wait until `end` for a missing result. Raises OSError, ValueError."""
         lines = _lines(_regular(resolved, LARGEST))
         while True:
             is_shown, is_awaited = self._search(names, resolved, lines)
@@ -74,8 +83,8 @@ class Transcript:
                 return is_shown
             time.sleep(PAUSE)
 
-    def _search(self, names, resolved: str, lines: list) -> tuple:
-        """``(it was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
+    def _search(self, names: Collection[str], resolved: str, lines: list[str]) -> tuple[bool, bool]:
+        """Return ``(file was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
         is_awaited = False
         for size in TAILS:
             data, is_all = _tail(self._path, size)
@@ -89,7 +98,7 @@ class Transcript:
                 if first > 0 and lines[first - 1 : first - 1 + len(shown)] == shown:
                     left.difference_update(range(first - 1, first - 1 + len(shown)))
             if len(lines) > 1 and not lines[-1]:
-                left.discard(len(lines) - 1)  # behind the end of the last line
+                left.discard(len(lines) - 1)  # the empty line after the last line's end
             if not left:
                 return True, False
             is_awaited = is_awaited or bool(awaited)
@@ -97,12 +106,12 @@ class Transcript:
                 break
         return False, is_awaited
 
-    def _looks(self, data: bytes, names, resolved: str) -> "Iterator[tuple[str, str | None, int]]":
-        """``(call, text, first line)`` of the reads of the file in `data`; None for the text of a call."""
-        found: dict = {}
+    def _looks(self, data: bytes, names: Collection[str], resolved: str) -> Iterator[tuple[str, str | None, int]]:
+        """Yield ``(call, text, first line)`` of the reads of the file in `data`; the text of a call is None."""
+        found: dict[int, bytes] = {}
         for mark in {mark for name in names for mark in _spellings(name)}:
             found.update(_lines_with(mark, data))
-        of_file: dict = {}
+        of_file: dict[str, None] = {}
         for place in sorted(found):
             for call, path, text, first in self._parsed(found[place]):
                 if not (isinstance(path, str) and isinstance(call, str) and self._leads_to(path, resolved)):
@@ -112,40 +121,42 @@ class Transcript:
                     yield call, None, 0
                 elif isinstance(text, str) and isinstance(first, int):
                     yield call, text, first
-        for made in of_file:  # their results need not name the file
+        for made in of_file:  # results need not name the file
             for _place, raw in _lines_with(made.encode("utf-8", "replace"), data):
                 for call, path, text, first in self._parsed(raw):
                     if path is None and call == made and isinstance(text, str):
                         yield call, text, first
 
-    def _parsed(self, raw: bytes) -> list:
+    def _parsed(self, raw: bytes) -> list[Look]:
         from swarm_hook_core.json_text import loads_object
 
         try:
             entry = loads_object(raw.decode("utf-8", "surrogateescape"))
             if not self._is_agent and entry.get("isSidechain") is True:
-                return []  # older clients: of a sub-agent
+                return []  # older clients: an entry of a sub-agent
             return list(self._form.looks(entry))
         except (ValueError, TypeError, AttributeError, KeyError):
-            return []  # cut off, or of another shape
+            return []  # torn, or of another format
 
     def _leads_to(self, path: str, resolved: str) -> bool:
         try:
             return os.path.realpath(os.path.join(self._folder, path)) == resolved
         except ValueError:
-            return False
+            return False  # the text cannot be a path
 
 
-def _of_blocks(entry: dict) -> "Iterator[Look]":
-    """The looks of one entry in which messages consist of blocks, as Anthropic's API has them."""
-    told = entry.get("toolUseResult")
-    attached = entry["attachment"].get("content") if isinstance(entry.get("attachment"), dict) else None
-    for holder in (told, attached):
+def _of_blocks(entry: dict[str, Any]) -> Iterator[Look]:
+    """Yield the looks in one entry of a transcript with content blocks (Anthropic's API)."""
+    attached = entry.get("attachment")
+    if isinstance(attached, dict):
+        attached = attached.get("content")
+    for holder in (entry.get("toolUseResult"), attached):
         if isinstance(holder, dict):
-            file = holder.get("file", holder)  # what was written stands in the result itself
+            file = holder.get("file", holder)  # results of writes have the text at the top
             if "filePath" in file and isinstance(file.get("content"), str):
                 yield "", file["filePath"], file["content"], file.get("startLine", 1)
-    blocks = entry["message"]["content"] if isinstance(entry.get("message"), dict) else ()
+    message = entry.get("message")
+    blocks = message["content"] if isinstance(message, dict) else ()
     for block in blocks if isinstance(blocks, list) else ():
         if block.get("type") == "tool_use" and block.get("name") == "Read":
             yield block["id"], block["input"].get("file_path"), None, 0
@@ -153,8 +164,8 @@ def _of_blocks(entry: dict) -> "Iterator[Look]":
             yield block["tool_use_id"], None, *_numbered("" if block.get("is_error") else block.get("content"))
 
 
-def _numbered(content: object) -> tuple:
-    """``(text, first line)`` of a result whose lines begin with their numbers; empty where they do not."""
+def _numbered(content: object) -> tuple[str, int]:
+    """Return ``(text, first line)`` of a result with numbered lines; ("", 0) without numbers."""
     if isinstance(content, list):
         content = "\n".join(block["text"] for block in content if block.get("type") == "text")
     first = 0
@@ -162,14 +173,14 @@ def _numbered(content: object) -> tuple:
     for line in str(content).split("\n"):
         number, tab, rest = line.partition("\t" if "\t" in line else "→")
         if not tab or not number.strip().isdecimal() or (first and int(number) != first + len(lines)):
-            break  # a word of the client's own behind the text
+            break  # a note of the client after the text
         first = first or int(number)
         lines.append(rest)
     return "\n".join(lines), first
 
 
-def _of_parts(entry: dict) -> "Iterator[Look]":
-    """The looks of one entry in which messages consist of parts, as Google's API has them."""
+def _of_parts(entry: dict[str, Any]) -> Iterator[Look]:
+    """Yield the looks in one entry of a transcript with parts (Google's API)."""
     for part in entry["message"]["parts"] if isinstance(entry.get("message"), dict) else ():
         made, answered = part.get("functionCall"), part.get("functionResponse")
         if isinstance(made, dict) and made.get("name") == "read_file":
@@ -178,8 +189,8 @@ def _of_parts(entry: dict) -> "Iterator[Look]":
             yield answered["id"], None, *_paged(answered["response"].get("output"))
 
 
-def _paged(output: object) -> tuple:
-    """``(text, first line)`` of what a read has shown: the file as it is, or a page of it under a heading."""
+def _paged(output: object) -> tuple[str, int]:
+    """Return ``(text, first line)`` of a shown file: whole, or one page under a heading."""
     if not isinstance(output, str):
         return "", 0
     heading, rule, text = output.partition("\n\n---\n\n")
@@ -201,25 +212,27 @@ def _agent_of_parts(path: str, agent: str) -> str:
 FORMS = {"blocks": Form(_of_blocks, _agent_of_blocks), "parts": Form(_of_parts, _agent_of_parts)}
 
 
-def _lines_with(mark: bytes, data: bytes) -> "Iterator[tuple[int, bytes]]":
-    """``(place, line)`` of each line in which `mark` stands."""
+def _lines_with(mark: bytes, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield ``(index, line)`` of each line that contains `mark`."""
     place = data.find(mark)
     while place >= 0:
         begin, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
         yield begin, data[begin : end if end >= 0 else len(data)]
-        place = data.find(mark, end) if end >= 0 else -1
+        place = -1
+        if end >= 0:
+            place = data.find(mark, end)
 
 
-def _spellings(name: str) -> list:
-    """How a JSON text may spell `name`."""
-    from swarm_hook_core.json_text import quote
+def _spellings(name: str) -> list[bytes]:
+    """Return the spellings of `name` in JSON."""
+    from swarm_hook_core.json_text import dumps
 
     plain = name.replace("\\", "\\\\").replace('"', '\\"')
-    return [plain.encode("utf-8", "surrogatepass"), quote(name)[1:-1].encode()]
+    return [plain.encode("utf-8", "surrogatepass"), dumps(name)[1:-1].encode()]
 
 
-def _lines(data: bytes) -> list:
-    """The lines of a file, as clients show them. Raises ValueError where it is no text."""
+def _lines(data: bytes) -> list[str]:
+    """Return the lines of a file, as clients show them. Raises ValueError for a file that is not text."""
     return _without_returns(data.decode("utf-8-sig")).split("\n")
 
 
@@ -228,15 +241,15 @@ def _without_returns(text: str) -> str:
 
 
 def _regular(path: str, most: int) -> bytes:
-    """What is in the ordinary file at `path`. Raises OSError; ValueError where it is longer than `most` bytes."""
+    """Return the bytes of the ordinary file at `path`. Raises OSError; ValueError if it is longer than `most` bytes."""
     data, is_all = _tail(path, most)
     if not is_all:
         raise ValueError("too long")
     return data
 
 
-def _tail(path: str, size: int) -> tuple:
-    """``(at most size bytes at the end of the ordinary file at path, they are all of it)``. Raises OSError."""
+def _tail(path: str, size: int) -> tuple[bytes, bool]:
+    """Return ``(last size bytes of the ordinary file at path, True if that is all)``. Raises OSError."""
     handle = open_private(path, os.O_RDONLY, follows=True)
     try:
         begin = max(os.fstat(handle).st_size - size, 0)

@@ -1,7 +1,9 @@
-"""Shell commands that nobody had read when they ran, since their session was alone (``ran``): what they wrote.
+"""Unparsed shell commands (``ran``): parsed later, when another session's call may concern the files that they wrote.
 
-Whoever meets them later reads those that may be about its files, in the time that the check of its own call has left.
+A session that is alone notes its commands without parsing them. The parsing takes its time from the later call's check.
 """
+
+from __future__ import annotations
 
 import os
 import time
@@ -10,9 +12,21 @@ from swarm_hook_core.change import REMOVE
 from swarm_hook_core.paths import keys_for
 from swarm_hook_core.traces import journal
 
-MOST_COMMANDS = 40  # of one session that are read to see whether they wrote a file
-MOST_FILES = 40  # of one call that are looked for in them, its first
-MOST_LATELY = 30  # of one session that are read for the files that they wrote
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from swarm_hook_core.budget import Budget
+    from swarm_hook_core.shell.model import Effects, Tree
+    from swarm_hook_core.traces.journal import Entry
+
+    # (entry of a command or None, keys of the files that it wrote, folders that it wrote)
+    Written = tuple[Entry | None, AbstractSet[str], Sequence[Tree]]
+
+MOST_COMMANDS = 40  # commands of one session that are parsed in search of a file
+MOST_FILES = 40  # files of one call that are searched for, its first
+MOST_LATELY = 30  # commands of one session that are parsed for their written files
 
 
 _STAND_FOR_MANY = (
@@ -37,19 +51,17 @@ _GO_ON = (b">", b";", b"|", b"&", b"\\n", b"$", b"`", b"--output")
 
 
 class Reading:
-    """Reading commands of others for one call, in the time of its `budget`; None: a Budget begins with the first.
+    """Parses others' commands for one call, each command once. `budget`: processor time; None: a new Budget."""
 
-    Each is read once, whatever its files are asked about.
-    """
-
-    def __init__(self, budget, real):
+    def __init__(self, budget: Budget | None, real: Callable[[str], str]):
         self._budget = budget
-        self._until = None  # there is some time for it, whatever the call itself took
-        self._read: dict = {}  # (command, its folder) -> its Effects
+        # set at the first command: parsing has a part of its own, whatever the call's own check took
+        self._until: float | None = None
+        self._read: dict[tuple[str, str], Effects] = {}  # (command, its folder) -> its Effects
         self.real = real
 
-    def effects_of(self, entry):
-        """The Effects of the command of an Entry; None where there is no time left."""
+    def effects_of(self, entry: Entry) -> Effects | None:
+        """Return the Effects of an Entry's command; None if no time is left."""
         found = self._read.get((entry.text, entry.key))
         if found is not None:
             return found
@@ -63,11 +75,12 @@ class Reading:
             self._until = self._budget.part()
         elif time.thread_time() > max(self._until, self._budget.end):
             return None
-        self._read[entry.text, entry.key] = found = effects_of(entry.text, entry.key, budget=self._budget)
-        return found
+        made: Effects = effects_of(entry.text, entry.key, budget=self._budget)
+        self._read[entry.text, entry.key] = made
+        return made
 
-    def written_by(self, entry) -> tuple:
-        """``([(folder, path as spelled)], [Tree])`` of the files that this command certainly wrote."""
+    def written_by(self, entry: Entry) -> tuple[list[tuple[str, str]], list[Tree]]:
+        """Return ``([(folder, path as spelled)], [Tree])`` of files and folders that the command certainly wrote."""
         effects = self.effects_of(entry)
         if effects is None:
             return [], []
@@ -82,20 +95,20 @@ class Reading:
 
 
 class UnreadCommands:
-    """Those in the journal with the entries `data`."""
+    """The unparsed commands in the journal with the entries `data`."""
 
     __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_read")
 
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
         self._data = data
-        self._lines: list | None = None  # their entries as they stand there, once somebody asked
-        self._wide: list = []  # those of them in which a word may stand for many names
+        self._lines: list[bytes] | None = None  # raw entries of commands that do more than look, the newest first
+        self._wide: list[bytes] = []  # those with patterns or programs that may write files not named
         self._asked = 0  # files so far
-        self._read: dict = {}  # such a line -> its entry, None for none; the keys of what the command wrote; its Trees
+        self._read: dict[bytes, Written] = {}  # raw entry -> its command's writes
 
-    def that_wrote(self, keys) -> list:
-        """The entries of the newest commands that wrote the file with one of these keys."""
+    def that_wrote(self, keys: Collection[str]) -> list[Entry]:
+        """Return the entries of the newest commands that wrote the file with one of these keys."""
         self._asked += 1
         if self._asked > MOST_FILES:
             return []
@@ -112,24 +125,24 @@ class UnreadCommands:
                 found.append(entry)
         return found
 
-    def lately_below(self, root: str):
-        """``(path, entry)`` of the files at and below `root` that the newest commands run there wrote."""
+    def lately_below(self, root: str) -> Iterator[tuple[str, Entry]]:
+        """Yield ``(path, entry)`` of files at and below `root` written by the newest commands run there."""
         for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
-    def written_below(self, root: str, since_ns: int):
-        """``(path, entry)`` of the files at and below `root` that commands since then certainly write."""
+    def written_below(self, root: str, since_ns: int) -> Iterator[tuple[str, Entry]]:
+        """Yield ``(path, entry)`` of files at and below `root` certainly written by commands after `since_ns`."""
         for entry in self._since(since_ns):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
-    def cleared_since(self, since_ns: int) -> list:
-        """``(entry, deed, place)`` of the places that commands since then clear."""
+    def cleared_since(self, since_ns: int) -> list[tuple[Entry, str, str]]:
+        """Return ``[(entry, deed, place)]`` for the places cleared by commands after `since_ns`."""
         found = []
         for entry in self._since(since_ns):
             from swarm_hook_core.traces import clearing
@@ -138,37 +151,38 @@ class UnreadCommands:
             found += [(entry, deed, place) for place, deed in places.items()]
         return found
 
-    def _since(self, at_ns: int):
-        """The entries since then of commands that do more than look, the newest first."""
+    def _since(self, at_ns: int) -> Iterator[Entry]:
+        """Yield the entries after `at_ns` of commands that do more than look, the newest first."""
         for entry in journal.newest_of(self._data, "ran"):
             if entry.at_ns < at_ns:
                 return
             if not _looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
                 yield entry
 
-    def _of(self, raw: bytes) -> tuple:
-        """``(entry, keys of the files that its command wrote, Trees that it wrote)`` of a line; no entry where torn."""
+    def _of(self, raw: bytes) -> Written:
+        """Return the writes of the command in a raw entry, each entry parsed once."""
         if raw not in self._read:
-            self._read[raw] = None, frozenset(), ()
-            try:
-                entry = journal.Entry(raw)
-            except ValueError:
-                entry = None
-            if entry is not None and entry.kind == "ran":
-                writes, trees = self._reading.written_by(entry)
-                real = self._reading.real
-                keys = {key for folder, path in writes for key in keys_for(path, folder, real)}
-                self._read[raw] = entry, keys, trees
+            self._read[raw] = self._parsed(raw)
         return self._read[raw]
 
+    def _parsed(self, raw: bytes) -> Written:
+        try:
+            entry = journal.Entry(raw)
+        except ValueError:
+            return None, frozenset(), ()  # torn
+        if entry.kind != "ran":
+            return None, frozenset(), ()
+        writes, trees = self._reading.written_by(entry)
+        return entry, {key for folder, path in writes for key in keys_for(path, folder, self._reading.real)}, trees
 
-def _is_in(tree, keys) -> bool:
-    """Whether a file with one of these keys is certainly among those that the Tree stands for."""
+
+def _is_in(tree: Tree, keys: Collection[str]) -> bool:
+    """Return True if the Tree certainly includes a file with one of these keys."""
     return any(key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for key in keys)
 
 
 def _looks_only(raw: bytes) -> bool:
-    """Whether the command in this entry is plainly one that only looks: mostly many of them name a file."""
+    """Return True if the command plainly only looks: most commands that name a file do."""
     text = raw.rpartition(b"\0")[2]
     first, _, rest = text.partition(b" ")
     if first == b"git":

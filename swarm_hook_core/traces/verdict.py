@@ -1,117 +1,317 @@
-"""What a call comes to that meets what others have written and not committed, by the level in force."""
+"""The decision about a call that meets uncommitted changes of other sessions, by the level in force.
+
+``core`` asks `judge` about each call that no lock denies, if another session has a journal in the same place.
+"""
+
+from __future__ import annotations
 
 import os
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.decision import Denial, Loss
+from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 
-MOST_ELSEWHERE = 50  # files of one call of which it is asked whether they were written on other machines
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import LockReader, Session
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.others import Trace
+
+    Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
+
+MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on other machines
 
 
-def judge(config, session, call, targets, effects, trail, reader, now: float):
-    """``(Denial or None, words for the model)`` of a call that no lock denies; its traces are added to `trail`.
+def judge(
+    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
+) -> tuple[Denial | None, str]:
+    """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to its `trail`.
 
-    `targets`: the files that it certainly writes, as ``Trail.targets_of`` has them; `effects`: of a call that does not
-    say its files, else None.
+    `effects`: effects of a shell or MCP call, or None.
     """
-    meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
-    meetings.note_own_files(call.folder)
-    cleared = _cleared_by(effects)
-    own_at_ns = _note_first(trail, targets, cleared)
-    lost: list = []
-    met: list = []
-    loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
-    waits = bool(loses) and not trail.is_asked
-    clearings = [
-        clearing
-        for _path, resolved, how, _by in targets
-        if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits))
-    ]
-    aside = next((found for target in targets if (found := meetings.aside(target[1], waits))), None)
-    if aside is not None and loses:
-        _take_back(trail, targets, cleared)
-        return _during_hooks(session, call, aside), ""
-    for path, resolved, how, by in targets:
-        is_lost = how in loses and not _is_folder(resolved)
-        trace = meetings.unseen(path, resolved, not is_lost)
-        if trace is not None and trace.is_pending and waits and not is_lost:
-            trace = meetings.once_made(trace, own_at_ns, path, resolved)
-        if trace is None or (is_lost and not trace.is_pending and _keeps(trail, effects, path, resolved, how)):
-            continue
-        (lost if is_lost else met).append((trace, how, by))
-    for tree in effects.trees if effects is not None else ():
-        for trace in meetings.unseen_below(tree.root, tree.admits):
-            (lost if tree.how in loses else met).append((trace, tree.how, tree.by))
-    swept = _swept(effects, meetings)
-    if loses:
-        lost += swept
-    unnoted = ""
-    if lost:
-        denial = _denial(session, call, lost, meetings, now)
-        unnoted = _note_denial(trail, lost, targets, cleared)
-        if not unnoted:
-            trail.owners += _storms(denial, lost[0])
-            return denial, ""
-        met += [one for one in lost if one not in swept]
-    if effects is not None and effects.git:
+    return _Check(session, trail, effects, reader, now).verdict()
+
+
+class _Check:
+    """The check of one call; arguments as of `judge`."""
+
+    def __init__(self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float):
+        self.session = session
+        self.trail = trail
+        self.config = trail.config
+        self.call = trail.call
+        self.targets = trail.targets_of(effects)
+        self.effects = effects
+        self.now = now
+        self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
+        self.cleared = _cleared_by(effects)  # folders that the call clears
+        self.denies = trail.level != NOTICE
+        self.waits = self.denies and not trail.is_asked
+        self.own_at_ns = 0  # time of the call's own entries
+
+    @property
+    def identity(self) -> str:
+        """The identity of the call's session, for the words about others."""
+        from swarm_hook_core.labels import token
+
+        return token(self.session.label, "identity")
+
+    def verdict(self) -> tuple[Denial | None, str]:
+        """Look at the others' traces in turn: commits with hooks, files, folders, git commands; note the outcome."""
+        self.meetings.note_own_files(self.call.folder)
+        self._note_first()
+        clearings = [
+            clearing
+            for _path, resolved, how, _by in self.targets
+            if how != REMOVE and (clearing := self.meetings.clearing(resolved, self.own_at_ns, self.waits))
+        ]
+        commit = self._commit_with_hooks()
+        if commit is not None and self.denies:
+            self._take_back()
+            return self._denial_during(*commit), ""
+        lost, met = self._met_changes()
+        swept = self._swept()
+        if self.denies:
+            lost += swept
+        unnoted = ""
+        if lost:
+            denial = self._denial(lost)
+            unnoted = self._note_denial(lost)
+            if not unnoted:
+                self._report_storm(denial, lost[0])
+                return denial, ""
+            met += [one for one in lost if one not in swept]
+        git_denial, git_words = self._git_commands()
+        if git_denial is not None:
+            self._take_back()
+            return git_denial, ""
+        self._note_overwritten()
+        written = self._note_passed(met)
+        elsewhere = self._written_elsewhere(written)
+        words = [
+            *self._met_words([*met, *swept], commit),
+            unnoted,
+            self._cleared_words(clearings),
+            elsewhere,
+            git_words,
+        ]
+        return None, "\n".join(filter(None, words))
+
+    # ------------------------------------------------------------------------------------------- what it meets
+
+    def _loses(self, how: str) -> bool:
+        """Return True if a change of this kind destroys an unseen change, and the level denies that."""
+        return self.denies and how in (REPLACE, REMOVE)
+
+    def _commit_with_hooks(self) -> tuple[Trace, str] | None:
+        """Return another session's commit that puts changes aside around one of the files, or None."""
+        found = (self.meetings.commit_with_hooks(target[1], self.waits) for target in self.targets)
+        return next(filter(None, found), None)
+
+    def _met_changes(self) -> tuple[list[Met], list[Met]]:
+        """Return others' unseen changes: those that the call would destroy, and those that it only meets."""
+        lost: list[Met] = []
+        met: list[Met] = []
+        for path, resolved, how, by in self.targets:
+            is_lost = self._loses(how) and not _is_folder(resolved)
+            trace = self.meetings.unseen(path, resolved, not is_lost)
+            if trace is not None and trace.is_pending and self.waits and not is_lost:
+                trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns)
+            if trace is None or (is_lost and not trace.is_pending and self._keeps(path, resolved, how)):
+                continue
+            (lost if is_lost else met).append((trace, how, by))
+        for tree in self.effects.trees if self.effects is not None else ():
+            for trace in self.meetings.unseen_below(tree.root, tree.admits):
+                (lost if self._loses(tree.how) else met).append((trace, tree.how, tree.by))
+        return lost, met
+
+    def _keeps(self, path: str, resolved: str, how: str) -> bool:
+        """Return True if the new content of the file is known and keeps the other session's changes."""
+        if how != REPLACE:
+            return False
+        from swarm_hook_core.traces import new_text
+
+        return new_text.keeps(self.config, self.call, self.effects, path, resolved)
+
+    def _swept(self) -> list[Met]:
+        """Return others' pending writes that git commands of the call would discard."""
+        if self.effects is None or not self.effects.git:
+            return []
+        from swarm_hook_core.traces import clearing
+
+        return clearing.endangered(self.effects, self.meetings)
+
+    def _git_commands(self) -> tuple[Denial | None, str]:
+        """Return ``(Denial or None, words)`` about changes that git commands of the call would take along."""
+        if self.effects is None or not self.effects.git:
+            return None, ""
         from swarm_hook_core.traces import sweeps
 
-        denial, words = sweeps.judge(session, call, effects, meetings, trail, now)
-        if denial is not None:
-            _take_back(trail, targets, cleared)
-            return denial, ""
-    else:
-        words = ""
-    for path, resolved, how, by in targets:
-        if how in (REPLACE, REMOVE) and not trail.is_asked and (trace := meetings.standing(path, resolved)) is not None:
-            kept = keep_content(resolved, now)
-            if meetings.is_theirs(trace) and not _keeps(trail, effects, path, resolved, how):
-                trail.owners.append((trace, how, by, kept, 0))
-    for trace, _how, _by in met:
-        trail.note("met", trace.path, call.id or seen.NO_ID)
-    written = dict.fromkeys(target[1] for target in targets)
-    trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]))
-    trail.note_unnamed(effects)
-    if effects is not None and effects.reads:
-        from swarm_hook_core.traces import looks
+        return sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
 
-        looks.note(trail, meetings, effects.reads, written)
-    far = [trace for resolved in list(written)[:MOST_ELSEWHERE] for trace in meetings.on_other_machines(resolved)]
-    if far:
-        from swarm_hook_core.traces import machines
+    # ------------------------------------------------------------------------------------------- entries
 
-        words = "\n".join(filter(None, (machines.words(far, session, meetings, trail, now), words)))
-    if met or swept or clearings or aside:
-        from swarm_hook_core.labels import token
+    def _note_first(self) -> None:
+        """Note the intended writes before looking at others' traces.
+
+        So, of two calls checked at the same moment, at least one sees the other's pending write.
+        """
+        self.own_at_ns = time.time_ns()
+        for path in dict.fromkeys(target[1] for target in self.targets):
+            self.trail.note("will", path, at_ns=self.own_at_ns)
+        self._note_cleared("clears", self.own_at_ns)
+        try:
+            self.trail.leave()
+        except OSError as error:  # a full disk: others' traces can be read all the same
+            self._record(error)
+
+    def _take_back(self) -> None:
+        """Note that a denied call will not make its writes, nor clear folders."""
+        for path in dict.fromkeys(target[1] for target in self.targets):
+            self.trail.note("wont", path)
+        self._note_cleared("spares")
+
+    def _note_cleared(self, kind: str, at_ns: int = 0) -> None:
+        if self.cleared:
+            from swarm_hook_core.traces import clearing
+
+            clearing.note(self.trail, kind, self.cleared, at_ns)
+
+    def _note_denial(self, lost: list[Met]) -> str:
+        """Note that the call is denied for the Traces in `lost`. Return a notice if that cannot be noted, else "".
+
+        Without notes a look at the file could not be noted either, and the call would be denied for ever: so it goes
+        ahead. Raises NotChecked if the user's settings deny what cannot be checked.
+        """
+        for trace, _how, _by in lost:
+            self.trail.note("met", trace.path, self.call.id or seen.NO_ID)
+            if trace.is_pending and not trace.is_checked and trace.journal and not self.trail.is_asked:
+                self._await(trace.journal)
+        self._take_back()
+        try:
+            self.trail.leave()
+        except OSError as error:
+            self._record(error)
+            from swarm_hook_core import fail_closed, faults
+            from swarm_hook_core.traces import wording
+
+            fail_closed.demand(self.config, self.call, f"what others have changed: {faults.describe(error)}")
+            self.trail.drop()
+            return wording.cannot_be_noted(error)
+        return ""
+
+    def _await(self, name: str) -> None:
+        """Have the end of the other session's call noted, for its journal with this `name`."""
+        from swarm_hook_core.traces import endings
+
+        try:
+            endings.await_end(name)
+        except OSError as error:  # the other session's next call notes its end anyway
+            self._record(error)
+
+    def _note_overwritten(self) -> None:
+        """Keep copies of files with others' changes that the call destroys knowingly, and have their owners told."""
+        if self.trail.is_asked:
+            return
+        for path, resolved, how, by in self.targets:
+            if how not in (REPLACE, REMOVE):
+                continue
+            trace = self.meetings.newest_write(path, resolved)
+            if trace is None:
+                continue
+            kept = keep_content(resolved, self.now)
+            if self.meetings.is_theirs(trace) and not self._keeps(path, resolved, how):
+                self.trail.owners.append((trace, how, by, kept, 0))
+
+    def _note_passed(self, met: list[Met]) -> list[str]:
+        """Note the writes, notices and looks of a call that goes ahead; return the files that it certainly writes."""
+        for trace, _how, _by in met:
+            self.trail.note("met", trace.path, self.call.id or seen.NO_ID)
+        written = list(dict.fromkeys(target[1] for target in self.targets))
+        self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]))
+        self.trail.note_unnamed(self.effects)
+        if self.effects is not None and self.effects.reads:
+            from swarm_hook_core.traces import looks
+
+            looks.note(self.trail, self.meetings, self.effects.reads, set(written))
+        return written
+
+    def _record(self, error: OSError) -> None:
+        from swarm_hook_core import faults
+
+        faults.record(self.config.runtime_name, "traces", faults.describe(error))
+
+    # ------------------------------------------------------------------------------------------- words
+
+    def _denial(self, lost: list[Met]) -> Denial:
+        """Return the Denial of a call that would destroy others' changes."""
         from swarm_hook_core.traces import wording
 
-        identity = token(session.label, "identity")
-        told = wording.were_changed([trace for trace, _how, _by in met + swept], identity, now)
-        if aside is not None:
-            told = "\n".join(filter(None, (told, "swarm: " + wording.during_hooks(aside[0], aside[1], identity))))
-        words = "\n".join(filter(None, (told, unnoted, wording.are_cleared(clearings, identity), words)))
-    return None, words
+        trace, how, by = lost[0]
+        others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
+        times = self.meetings.times_denied(trace.path, self.call.id) + 1
+        words = wording.would_lose(self.call, trace, how, by, list(others.values()), self.identity, self.now, times)
+        why = "moment" if trace.is_pending else "uncommitted"
+        deed = "remove" if how == REMOVE else "overwrite"
+        denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
+        denial.times = times
+        denial.short = wording.would_lose_shortly(self.call, trace, how, self.identity)
+        return denial
+
+    def _report_storm(self, denial: Denial, first: Met) -> None:
+        """Have the file's owner, and later a person, told of a session that is denied again and again."""
+        from swarm_hook_core.storms import MANY, PERSON
+
+        if denial.times in (MANY, PERSON):
+            self.trail.owners.append((*first, "", denial.times))
+
+    def _denial_during(self, trace: Trace, name: str) -> Denial:
+        """Return the Denial of a write during another session's commit whose hook `name` puts changes aside."""
+        from swarm_hook_core.traces import wording
+
+        words = wording.during_hooks(trace, name, self.identity)
+        again = " Wait until that is over, mostly a few seconds, and try again; until then, files may have older text."
+        loss = Loss("moment", trace.held, "overwrite", at=trace.at_ns / 1e9)
+        return Denial(trace.path, None, f"swarm: {self.call.client_tool} was not run: {words}{again}", loss=loss)
+
+    def _met_words(self, met: list[Met], commit: tuple[Trace, str] | None) -> list[str]:
+        """Return the notices about changes that the call meets but does not destroy, and about a running commit."""
+        if not met and commit is None:
+            return []
+        from swarm_hook_core.traces import wording
+
+        words = [wording.were_changed([trace for trace, _how, _by in met], self.identity, self.now)]
+        if commit is not None:
+            words.append("swarm: " + wording.during_hooks(*commit, self.identity))
+        return words
+
+    def _cleared_words(self, clearings: list[tuple[Trace, str, str]]) -> str:
+        if not clearings:
+            return ""
+        from swarm_hook_core.traces import wording
+
+        return wording.are_cleared(clearings, self.identity)
+
+    def _written_elsewhere(self, written: list[str]) -> str:
+        """Return the notice about unpushed writes of the same files on other machines."""
+        far = [trace for resolved in written[:MOST_ELSEWHERE] for trace in self.meetings.on_other_machines(resolved)]
+        if not far:
+            return ""
+        from swarm_hook_core.traces import machines
+
+        return machines.words(far, self.session, self.meetings, self.trail, self.now)
 
 
 def _is_folder(path: str) -> bool:
-    """Whether a folder is there: to write it, or to remove it while it is empty, loses nothing."""
+    """Return True for a folder: creating it, or removing it while empty, loses nothing."""
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def _keeps(trail, effects, path: str, resolved: str, how: str) -> bool:
-    """Whether what the call puts in the place of the file is known, and has in it what others have changed there."""
-    if how != REPLACE:
-        return False
-    from swarm_hook_core.traces import new_text
-
-    return new_text.keeps(trail.config, trail.call, effects, path, resolved)
-
-
-def _cleared_by(effects) -> dict:
-    """The places that a call with these Effects clears, as ``clearing.places_of`` has them; nearly always none."""
+def _cleared_by(effects: Effects | None) -> dict[str, str]:
+    """Return the result of ``clearing.places_of`` for these Effects; mostly empty."""
     if effects is None or not (effects.trees or effects.git):
         return {}
     from swarm_hook_core.traces import clearing
@@ -119,126 +319,12 @@ def _cleared_by(effects) -> dict:
     return clearing.places_of(effects)
 
 
-def _swept(effects, meetings) -> list:
-    """``(Trace, how, by)`` of others' writes that are still to come where git commands of the call lose them."""
-    if effects is None or not effects.git:
-        return []
-    from swarm_hook_core.traces import clearing
-
-    return clearing.endangered(effects, meetings)
-
-
-def _note_first(trail, targets, cleared) -> int:
-    """Note what the call is about to write before it looks at what others do.
-
-    Of two calls that are checked at the same moment one at least sees the other then, whose write is still to come.
-    Returns the time that stands in the notes (ns).
-    """
-    at_ns = time.time_ns()
-    for path in dict.fromkeys(target[1] for target in targets):
-        trail.note("will", path, at_ns=at_ns)
-    if cleared:
-        from swarm_hook_core.traces import clearing
-
-        clearing.note(trail, "clears", cleared, at_ns)
-    try:
-        trail.leave()
-    except OSError as error:  # a full disk: what others do can be looked at all the same
-        _record(trail, error)
-    return at_ns
-
-
-def _note_denial(trail, lost, targets, cleared) -> str:
-    """Note that the call is denied for the Traces in `lost`: what the model is told where that cannot be noted.
-
-    Then no look at the file could be noted either, and it would be denied for ever. Raises NotChecked where a person
-    wants what cannot be checked to be denied.
-    """
-    for trace, _how, _by in lost:
-        trail.note("met", trace.path, trail.call.id or seen.NO_ID)
-        if trace.is_pending and not trace.is_checked and trace.journal and not trail.is_asked:
-            _await(trail, trace.journal)
-    _take_back(trail, targets, cleared)
-    try:
-        trail.leave()
-    except OSError as error:
-        _record(trail, error)
-        from swarm_hook_core import fail_closed, faults
-        from swarm_hook_core.traces import wording
-
-        fail_closed.demand(trail.config, trail.call, f"what others have changed: {faults.describe(error)}")
-        trail.drop()
-        return wording.cannot_be_noted(error)
-    return ""
-
-
-def _await(trail, name: str) -> None:
-    from swarm_hook_core.traces import endings
-
-    try:
-        endings.await_end(name)
-    except OSError as error:  # the session's next call says it as well
-        _record(trail, error)
-
-
-def _record(trail, error: OSError) -> None:
-    from swarm_hook_core import faults
-
-    faults.record(trail.config.runtime_name, "traces", faults.describe(error))
-
-
-def _take_back(trail, targets, cleared) -> None:
-    """Note that a call that is denied will not write what it was about to, nor clear those places."""
-    for path in dict.fromkeys(target[1] for target in targets):
-        trail.note("wont", path)
-    if cleared:
-        from swarm_hook_core.traces import clearing
-
-        clearing.note(trail, "spares", cleared)
-
-
-def _denial(session, call, lost, meetings, now: float):
-    """The Denial of a call that would lose what others have changed; `lost`: (Trace, how, by) of each file."""
-    from swarm_hook_core.labels import token
-    from swarm_hook_core.traces import wording
-
-    trace, how, by = lost[0]
-    others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
-    identity, times = token(session.label, "identity"), meetings.times_denied(trace.path, call.id) + 1
-    words = wording.would_lose(call, trace, how, by, list(others.values()), identity, now, times)
-    why = "moment" if trace.is_pending else "uncommitted"
-    deed = "remove" if how == REMOVE else "overwrite"
-    denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
-    denial.times = times
-    denial.short = wording.would_lose_shortly(call, trace, how, identity)
-    return denial
-
-
-def _during_hooks(session, call, aside):
-    """The Denial of a call that would write where another session's commit has put changes aside."""
-    from swarm_hook_core.labels import token
-    from swarm_hook_core.traces import wording
-
-    words = wording.during_hooks(aside[0], aside[1], token(session.label, "identity"))
-    again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
-    loss = Loss("moment", aside[0].held, "overwrite", at=aside[0].at_ns / 1e9)
-    return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}", loss=loss)
-
-
-def _storms(denial, first) -> list:
-    """What the owner of the file, and at last a person, is to hear of a session that is denied again and again."""
-    from swarm_hook_core.storms import MANY, PERSON
-
-    trace, how, by = first
-    return [(trace, how, by, "", denial.times)] if denial.times in (MANY, PERSON) else []
-
-
 def keep_content(path: str, now: float) -> str:
-    """Keep what is in the file at `path` for `swarm-mcp restore`; where that is kept, empty where it cannot be."""
+    """Keep a copy of the file at `path` for `swarm-mcp restore`; return the copy's path, or ""."""
     from swarm_hook_core.paths import key_of
     from swarm_hook_core.watching.kept import Kept, NotKept
 
     try:
-        return Kept(now).keep(key_of(path), path).path
+        return str(Kept(now).keep(key_of(path), path).path)
     except (NotKept, OSError, ValueError):
-        return ""  # it is larger than what is kept, or gone
+        return ""  # too large to keep, or gone

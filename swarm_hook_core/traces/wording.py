@@ -1,20 +1,27 @@
-"""The words in which a model is told what other sessions have changed and not committed."""
+"""Denials and notices for a model about other sessions' uncommitted changes."""
+
+from __future__ import annotations
 
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.wording import duration, holder
 
-NAMED = 5  # files that one line names
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.traces.others import Trace
+
+NAMED = 5  # files named in one line
 
 
-def changed_by(trace, identity: str, now: float) -> str:
-    """Who has changed the file of a Trace, when, and what they work on, as far as this identity may know."""
+def changed_by(trace: Trace, identity: str, now: float) -> str:
+    """Return the session that changed the file, when, and its purpose if this identity may know it."""
     who, _note, _ask = holder(trace.held, identity)
     return f"{who} {duration(now - trace.held.since)} ago{purpose(trace, identity)}"
 
 
-def purpose(trace, identity: str) -> str:
-    """What the session that wrote it works on, in brackets after a blank; empty where that is not known or said."""
+def purpose(trace: Trace, identity: str) -> str:
+    """Return the purpose of the session, in brackets after a blank, or "" if it is unknown or private."""
     if not trace.held.note.strip() or not same_circle(identity, token(trace.held.label, "identity")):
         return ""
     from swarm_hook_core.untrusted_text import quoted
@@ -22,45 +29,61 @@ def purpose(trace, identity: str) -> str:
     return f" (working on {quoted(trace.held.note)})"
 
 
-def _writing(trace, identity: str) -> str:
+def and_more(count: int) -> str:
+    """Return " and 3 more", or "" if there are no more."""
+    return f" and {count} more" if count > 0 else ""
+
+
+def _writing(trace: Trace, identity: str) -> str:
     who, _note, _ask = holder(trace.held, identity)
     return f"{who} is writing it{purpose(trace, identity)}"
 
 
-def would_lose(call, trace, how: str, by: str, others, identity: str, now: float, times: int) -> str:
-    """Why a call was denied that would have replaced or removed a file with a change that its session has not seen.
+def would_lose(
+    call: ToolCall, trace: Trace, how: str, by: str, others: list[Trace], identity: str, now: float, times: int
+) -> str:
+    """Return the denial of a call that would replace or remove a file with a change that its session has not seen.
 
-    `others`: the Traces of more such files; `times`: how often the session was denied for this one lately.
+    `others`: Traces of further such files; `times`: number of recent denials of the session for this file.
     """
-    from swarm_hook_core.storms import MANY, PERSON
+    from swarm_hook_core.storms import MANY
     from swarm_hook_core.untrusted_text import command, named
 
     tool, part = call.client_tool, f" ({command(by)})" if by else ""
     paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
     if times >= MANY:
-        who = holder(trace.held, identity)[0]
-        why = f"{who} is writing it" if trace.is_pending else f"a change by {who} is in it that you have not seen"
-        said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
-        said += " Trying again changes nothing"
-        if times >= PERSON:
-            return f"{said}. Stop: {_look(paths, call)}, or do what can be done without it and say what is left to do."
-        first = "wait until that is made, then " if trace.is_pending else ""
-        return f"{said}: {first}{_look(paths, call)} first, or edit only your lines."
+        return _denied_again(call, trace, how, paths, identity, times)
     if trace.is_pending:
         return (
-            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when {_writing(trace, identity)}:"
-            f" one of the two changes would be lost. {_way(trace, paths, call)}"
+            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when"
+            f" {_writing(trace, identity)}: one of the two changes would be lost. {_way(trace, paths, call)}"
         )
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
-    more = f" and {len(others) - len(names)} more" if len(others) > len(names) else ""
-    same = f" The same goes for {', '.join(names)}{more}." if names else ""
-    said = f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
-    said += " after you last saw it, and not committed: their work would be lost."
-    return f"{said}{same} {_way(trace, paths, call)}"
+    same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
+    return (
+        f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
+        f" after you last saw it, and not committed: their work would be lost.{same} {_way(trace, paths, call)}"
+    )
 
 
-def would_lose_shortly(call, trace, how: str, identity: str) -> str:
-    """The same for a client that has room for a few words: the way past it first."""
+def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], identity: str, times: int) -> str:
+    """Return the denial of a call after many like it; in the end it asks the session to stop."""
+    from swarm_hook_core.storms import PERSON
+    from swarm_hook_core.untrusted_text import named
+
+    who = holder(trace.held, identity)[0]
+    why, first = f"it has a change by {who} that you have not seen", ""
+    if trace.is_pending:
+        why, first = f"{who} is writing it", "wait until that is made, then "
+    fact = f"swarm: {call.client_tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
+    look = _look(paths, call)
+    if times >= PERSON:
+        return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
+    return f"{fact} Trying again changes nothing: {first}{look} first, or edit only your lines."
+
+
+def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) -> str:
+    """Return a short denial, for clients with room for few words: the way out comes first."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who = cut(holder(trace.held, identity)[0], 40)
@@ -74,22 +97,23 @@ def _verb(how: str) -> str:
     return "remove" if how == REMOVE else "overwrite"
 
 
-def _way(trace, paths, call) -> str:
-    """What to do now: it names a look that is seen, which a client's own tool for reading mostly is not."""
+def _way(trace: Trace, paths: list[str], call: ToolCall) -> str:
+    """Return the advice: a command that counts as a look. A client's own reading tool mostly has no hook."""
     if trace.is_pending:
         return (
-            f"Wait until it is made, {_look(paths, call)}, then write what keeps it. Until then this is denied each"
-            " time, for two minutes at most if nothing tells its end. Or edit only your lines."
+            f"Wait until it is made, {_look(paths, call)}, then write a text that keeps it. Until then this is denied"
+            " each time, for two minutes at most if its end is not reported. Or edit only your lines."
         )
     it = "them" if len(paths) > 1 else "it"
     return (
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
-        " look here), then write what keeps their change: that passes. Or edit only your lines, or leave it to them."
+        " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it"
+        " to them."
     )
 
 
-def _look(paths, call) -> str:
-    """The command that shows these files, which lets the session write them."""
+def _look(paths: list[str], call: ToolCall) -> str:
+    """Return the command that shows these files; after it the session may write them."""
     from swarm_hook_core.watching.report import quoted
 
     start = call.folder.rstrip("/") + "/"
@@ -98,25 +122,25 @@ def _look(paths, call) -> str:
 
 
 def cannot_be_noted(error: OSError) -> str:
-    """What is said of a call that goes ahead over another's change, since nothing can be noted of it."""
+    """Return the notice that a call goes ahead over another's change, because nothing can be noted."""
     why = error.strerror or type(error).__name__
     return (
-        f"swarm: that would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
-        " keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
+        f"swarm: this call would be denied, but nothing can be written into swarm's state folder ({why}), so it"
+        " goes ahead: keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
     )
 
 
-def are_cleared(clearings, identity: str) -> str:
-    """One line for each of a few files that a call goes ahead to write in what another call clears at this moment.
+def are_cleared(clearings: list[tuple[Trace, str, str]], identity: str) -> str:
+    """Return one line per file that the call writes while another call clears its folder.
 
-    `clearings`: as ``Meetings.clearing`` has them.
+    `clearings`: results of ``Meetings.clearing``.
     """
     from swarm_hook_core.untrusted_text import named
 
     lines = []
     for trace, deed, place in clearings[:NAMED]:
         who, _note, _ask = holder(trace.held, identity)
-        what = f"{deed} {'all that is in' if deed == REMOVE else 'what is changed in'} {named(place)}"
+        what = f"{deed} {'everything in' if deed == REMOVE else 'the changes in'} {named(place)}"
         lines.append(
             f"swarm: {named(trace.path)}: at this very moment {who} is about to {what}{purpose(trace, identity)}."
             " Read the file again afterwards: if your change is missing, make it again."
@@ -124,8 +148,8 @@ def are_cleared(clearings, identity: str) -> str:
     return "\n".join(lines)
 
 
-def were_written_elsewhere(traces, identity: str, now: float) -> str:
-    """One line for each of a few files that a call goes ahead to write, and that others write on other machines."""
+def were_written_elsewhere(traces: list[Trace], identity: str, now: float) -> str:
+    """Return one line per file that the call writes and that sessions on other machines have written."""
     from swarm_hook_core.untrusted_text import named
 
     lines = [
@@ -138,19 +162,19 @@ def were_written_elsewhere(traces, identity: str, now: float) -> str:
     return "\n".join(lines)
 
 
-def during_hooks(trace, name: str, identity: str) -> str:
-    """Say why the file of `trace` is better left alone: during another session's commit `name` puts changes aside."""
+def during_hooks(trace: Trace, name: str, identity: str) -> str:
+    """Return the reason not to write the file now: during another session's commit `name` puts changes aside."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who, _note, _ask = holder(trace.held, identity)
     return (
-        f"{who} is committing or pushing in this work tree, and {cut(name, 40)}, which that runs, puts changes aside or"
-        f" sets files back at its end: what is written to {named(trace.path)} now may be lost."
+        f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset"
+        f" files at the end: a change written to {named(trace.path)} now may be lost."
     )
 
 
-def were_changed(traces, identity: str, now: float) -> str:
-    """One line for each of a few files that a call goes ahead to write, and that others have changed."""
+def were_changed(traces: list[Trace], identity: str, now: float) -> str:
+    """Return one line per file that the call goes ahead to write although others have changed it."""
     from swarm_hook_core.untrusted_text import named
 
     lines = []

@@ -1,8 +1,8 @@
-"""What happened to locked files while a call ran that nobody could read beforehand.
+"""Locked files compared before and after a call that cannot be parsed.
 
-    PreToolUse ── watch.begin ──▶ records, kept ── after the call ── watch.finish, settle ──▶ report ──▶ who has to know
+    PreToolUse ── watch.begin ──▶ records, kept ── after the call ── watch.finish, settle ──▶ report ──▶ the sessions
 
-`watch` compares, `snapshot` is what a file looked like, `records` are the calls under way, `kept` the earlier
-contents, `watched_files` which are compared for a lock, `report` who is told of a breach, and in
-which words.
+``core`` calls `watch` around each such call, and `edits` around edits. `snapshot` is the state of a file, `records` are
+the calls under way, `kept` the earlier contents, `watched_files` the files compared for a lock, `report` the notices to
+the writing session and to the holders.
 """

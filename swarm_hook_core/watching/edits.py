@@ -1,11 +1,12 @@
-"""Locked files around an edit, compared at the session's next hook: a formatter that another plugin runs after edits.
+"""Locked files around an edit, compared at the session's next hook: another plugin may run a formatter after edits.
 
-    <state>/watched-edits/<session>    the last edit of this session that went ahead beside locks of others
+    <state>/watched-edits/<session>    the session's last edit that went ahead beside locks of others
 
-Clients run such a formatter beside our own hook after the edit, so that nothing is compared then, and no process is
-started for it. These records do not lie in `watched`: while that folder is there, hooks of all sessions start Python
-after each call.
+Clients run such a formatter at the same time as our own hook after the edit, so a comparison there would come too
+early. These records are not in `watched`: while that folder exists, all sessions' hooks start Python after each call.
 """
+
+from __future__ import annotations
 
 import os
 import time
@@ -15,15 +16,24 @@ from swarm_hook_core.naming import HOLD, TERMINAL
 from swarm_hook_core.state import edited_dir, name_of, write_private
 from swarm_hook_core.watching import records, watch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
+    from swarm_hook_core.lookup import Held, Peers, Session
+    from swarm_hook_core.watching.watch import Breach
+
 MOST_LOCKS = 40
 MOST_FILES = 60
 _NEXT_EDIT = "edit"
-# Holders that tell nobody what they do themselves: a person's terminal, and a command that holds a lock while it runs.
+# Holders without hooks: a person's terminal, and a command that holds a lock while it runs.
 _UNMARKED = (TERMINAL, HOLD)
 
 
-def begin(config, call, session, peers, now: float) -> list:
-    """Note the locked files around an edit that goes ahead; return the breaches since the last one of this session."""
+def begin(config: RuntimeConfig, call: ToolCall, session: Session, peers: Peers, now: float) -> list[Breach]:
+    """Note the locked files around an edit that goes ahead; return the breaches since this session's last one."""
     try:
         if not call.session_id:
             return []
@@ -39,13 +49,13 @@ def begin(config, call, session, peers, now: float) -> list:
         return []
 
 
-def settle(config, event) -> list:
-    """Return the breaches since the session's last edit; the record goes, but at a PreToolUse soon after it."""
-    # A session that is being compacted goes on.
+def settle(config: RuntimeConfig, event: SessionEvent) -> list[Breach]:
+    """Return the breaches since the session's last edit. The record goes, unless this is a PreToolUse soon after."""
+    # A compacted session goes on.
     return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
 
 
-def _settled(config, session_id: str, hook: str) -> list:
+def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
     facts = _taken(session_id)
     if facts is None:
         return []
@@ -53,7 +63,7 @@ def _settled(config, session_id: str, hook: str) -> list:
         breaches = watch.compare(facts, True)
         if hook == "PreToolUse" and time.time_ns() < facts["began"] + watch.EDIT_NS:
             write_private(_path(session_id), dumps(facts))
-        elif hook != _NEXT_EDIT:  # which leaves a record of its own, for which marks of the holders are still needed
+        elif hook != _NEXT_EDIT:  # the next edit makes a record of its own, and needs the holders' marks
             _close()
         return breaches
     except Exception as error:
@@ -62,8 +72,8 @@ def _settled(config, session_id: str, hook: str) -> list:
         return []
 
 
-def _near(call, session, peers) -> list:
-    """Return locks of others in the same checkout, those on patterns and of holders without hooks apart."""
+def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
+    """Return locks of others in the same checkout, without those on patterns and those of holders without hooks."""
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.paths import git_root
 
@@ -71,12 +81,12 @@ def _near(call, session, peers) -> list:
     return [held for held in found[:MOST_LOCKS] if not held.pattern and _is_marked(held)]
 
 
-def _is_marked(held) -> bool:
+def _is_marked(held: Held) -> bool:
     runtime = held.evidence["runtime"] if held.evidence is not None else ""
     return runtime not in _UNMARKED and not (held.agent or "").startswith("hold:")
 
 
-def _note(config, call, held, now: float) -> None:
+def _note(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) -> None:
     facts = {
         "runtime": config.runtime_name,
         "tool": call.client_tool or call.tool,
@@ -89,12 +99,14 @@ def _note(config, call, held, now: float) -> None:
     write_private(_path(call.session_id), dumps(facts))
 
 
-def _edit_of(config, call) -> str:
-    """Return the edit in a few words: the tool and the first of its files."""
+def _edit_of(config: RuntimeConfig, call: ToolCall) -> str:
+    """Return the edit in a few words: the tool and its first file."""
     from swarm_hook_core.targets import absolute_paths
 
     paths = absolute_paths(config, call.tool, call.input, call.folder)
-    name = os.path.relpath(paths[0], call.folder) if paths else ""
+    name = ""
+    if paths:
+        name = os.path.relpath(paths[0], call.folder)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{call.client_tool or call.tool} {name}{more}".strip()[: watch.COMMAND_LENGTH]
 
@@ -103,14 +115,14 @@ def _path(session_id: str) -> str:
     return os.path.join(edited_dir(), name_of(session_id))
 
 
-def _taken(session_id: str):
-    """Return the facts of a session's last edit, from now on nobody else's; None where there are none."""
+def _taken(session_id: str) -> dict[str, Any] | None:
+    """Take the record of a session's last edit and return its facts; None if there is no record."""
     path = _path(session_id)
     mine = f"{path}.{os.getpid()}.taken"
     try:
         os.rename(path, mine)
     except OSError:
-        return None
+        return None  # no record, or another hook has it
     try:
         with open(mine, encoding="utf-8", errors="surrogateescape") as file:
             facts = loads(file.read())
@@ -124,7 +136,7 @@ def _taken(session_id: str):
 
 
 def _close() -> None:
-    """Remove the folder where no session has a record any more, and the marks that nobody needs then."""
+    """Remove the folder if it is empty, and then the holders' marks."""
     try:
         os.rmdir(edited_dir())
     except OSError:
@@ -134,17 +146,17 @@ def _close() -> None:
 
 
 def _drop_old() -> None:
-    """Drop what sessions left that were killed."""
+    """Remove the records of killed sessions."""
     end = time.time() - records.DROPPED_SECONDS
     try:
         for entry in os.scandir(edited_dir()):
             if entry.stat(follow_symlinks=False).st_mtime < end:
                 os.remove(entry.path)
     except OSError:
-        return
+        return  # no records, or another hook removes them
 
 
-def _fault(config, error: BaseException) -> None:
+def _fault(config: RuntimeConfig, error: BaseException) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name, "watch", faults.describe(error))

@@ -1,14 +1,16 @@
-"""Earlier contents of locked files, kept so that `swarm-mcp restore` can bring them back.
+"""Earlier contents of locked files, kept for `swarm-mcp restore`.
 
-A flat private folder. A version's name says all there is to know of it, so one listing finds a file's
-versions, their age and what they take together:
+They are in one flat private folder. A version's name says all about it, so one listing gives a file's versions, their
+age and total size:
 
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 
-`file` is a digest of the file's key (``paths.key_of``), `content` one of what is in it, `mode` octal, `mtime` in
-nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds. Which file has a digest stands in another folder, for
-listings of all that is kept: ``<state>/kept-names/<file>`` has the path.
+`file` is a digest of the file's key (``paths.key_of``), `content` a digest of its bytes, `mode` octal, `mtime` in
+nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds. ``<state>/kept-names/<file>`` holds the path for a
+digest, for listings of all versions.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -21,24 +23,24 @@ TOTAL_FILES = 2000
 AGE_SECONDS = 7 * 86400
 
 LONGEST_PATH = 16384  # bytes
-TICK_NS = 2 * 10**9  # no file system keeps coarser times
+TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
 
 _MASK = (1 << 64) - 1
 _HALF = ".tmp"
 
 
 def folder() -> str:
-    """Where versions are kept. It need not exist."""
+    """Return the folder of the versions. It need not exist."""
     return os.path.join(state_dir(), "kept")
 
 
 def names_folder() -> str:
-    """Where the paths of the files stand of which versions are kept. It need not exist."""
+    """Return the folder of the files' paths. It need not exist."""
     return os.path.join(state_dir(), "kept-names")
 
 
 class Version:
-    """One kept content of one file: its `name` in the folder, its `path`, what the file was (`seen`) and when."""
+    """One kept content of a file: its `name` in the folder, its `path`, the file's state (`seen`) and the time."""
 
     __slots__ = ("name", "path", "file", "seen", "kept_at")
 
@@ -55,67 +57,71 @@ class NotKept(Exception):
 
 
 class Kept:
-    """The folder as it was when this was made, and what has been added since.
+    """The versions in the folder, listed once, and those added since.
 
-    `now` in Unix seconds. Raises OSError where the folder is somebody else's or cannot be listed.
+    `now` in Unix seconds. Raises OSError if the folder belongs to another user or cannot be listed.
     """
 
     def __init__(self, now: float):
         self.base = folder()
         self.now = int(now)
-        # What was there when room was first needed, newest first.
-        self._aging: "list | None" = None  # noqa: UP037 - Python 3.9
+        # versions, newest first; None before room is first needed
+        self._aging: list[Version] | None = None
         self._total = self._count = 0
         try:
             names = os.listdir(self.base)
         except FileNotFoundError:
             names = []
         self._names = set(filter(_is_whole, names))
-        self._by_state: dict = {}  # the newest of each
+        self._by_state: dict[str, str] = {}  # state in the name -> name of its newest version
         for name in self._names:
             state = _state_in(name)
             if _kept_at(self._by_state.get(state, "-0")) <= _kept_at(name):
                 self._by_state[state] = name
 
-    def of(self, key: str) -> list:
-        """This file's versions, newest first."""
+    def of(self, key: str) -> list[Version]:
+        """Return the versions of the file with this key, newest first."""
         return self._of(digest_of(os.fsencode(key)))
 
-    def by_path(self) -> dict:
-        """Return ``{path: versions}``, the newest first, of each file whose path is known."""
+    def by_path(self) -> dict[str, list[Version]]:
+        """Return ``{path: versions}``, newest first, for each file with a known path."""
         files = {name.partition("-")[0] for name in self._names}
         return {path: self._of(file) for file in sorted(files) if (path := _path_of(file))}
 
     def forget_names(self) -> None:
-        """Remove the paths of files of which no version is left. Raises OSError."""
+        """Remove the paths of files without versions. Raises OSError."""
         files = {name.partition("-")[0] for name in self._names}
         base = names_folder()
         for file in os.listdir(base) if os.path.isdir(base) else ():
             if file not in files and os.lstat(os.path.join(base, file)).st_mtime < self.now - 3600:
                 os.remove(os.path.join(base, file))
 
-    def _of(self, file: str) -> list:
+    def _of(self, file: str) -> list[Version]:
         found = [_version(name, self.base) for name in self._names if name.startswith(file + "-")]
         newest = {one.name.rpartition("-")[0]: one for one in sorted(filter(None, found), key=_age)}
         return sorted(newest.values(), key=_age, reverse=True)
 
-    def at(self, path: str):
-        """The version that is kept at `path`, or None."""
+    def at(self, path: str) -> Version | None:
+        """Return the version kept at `path`, or None."""
         base, name = os.path.split(path)
-        return _version(name, base) if base == self.base and name in self._names else None
+        if base == self.base and name in self._names:
+            return _version(name, base)
+        return None
 
-    def version_of(self, key: str, seen):
-        """The version that holds what `seen` (a Snapshot without digest) saw under this key, or None.
+    def version_of(self, key: str, seen: Snapshot) -> Version | None:
+        """Return the version with the content that `seen` (a Snapshot without digest) saw under this key, or None.
 
-        None also where the file might have been written once more in the same tick of its clock, or later: size and
-        mtime can be put back, ctime cannot.
+        Also None if the file may have been written again in the same tick of its clock, or later: size and mtime can be
+        set back, ctime cannot.
         """
         known = self._known(key, seen)
         changed_ns = max(seen.mtime_ns, seen.ctime_ns)
-        return known if known and known.kept_at * 10**9 > changed_ns + TICK_NS else None
+        if known and known.kept_at * 10**9 > changed_ns + TICK_NS:
+            return known
+        return None
 
-    def keep(self, key: str, path: str, limit: int = FILE_BYTES):
-        """The Version of what is in `path` now, made if there is none. Raises NotKept or OSError."""
+    def keep(self, key: str, path: str, limit: int = FILE_BYTES) -> Version:
+        """Return the Version of the present content of `path`; keep it if there is none. Raises NotKept or OSError."""
         try:
             seen, data = read(path, limit)
         except OSError as error:
@@ -135,17 +141,19 @@ class Kept:
         return Version(name, self.base)
 
     def prune(self) -> int:
-        """Remove what is too old, or more than there is room for; how many went."""
+        """Remove versions that are too old, or over the limits; return their number."""
         before = len(self._names)
         try:
             self._make_room(0)
         except NotKept:
-            pass
+            pass  # only old versions were to be removed
         return before - len(self._names)
 
-    def _known(self, key: str, seen):
+    def _known(self, key: str, seen: Snapshot) -> Version | None:
         name = self._by_state.get(_state(key, seen))
-        return _version(name, self.base) if name else None
+        if name:
+            return _version(name, self.base)
+        return None
 
     def _renewed(self, known: Version) -> Version:
         if known.kept_at == self.now:
@@ -158,7 +166,7 @@ class Kept:
         return Version(name, self.base)
 
     def _make_room(self, size: int) -> None:
-        """Remove what is too old, and the oldest until `size` bytes more fit. Raises NotKept where they never will."""
+        """Remove old versions, and the oldest until `size` bytes more fit. Raises NotKept if they cannot fit."""
         if self._aging is None:
             found = filter(None, (_version(name, self.base) for name in self._names))
             self._aging = sorted(found, key=_age, reverse=True)
@@ -172,20 +180,20 @@ class Kept:
             try:
                 os.remove(oldest.path)
             except FileNotFoundError:
-                pass
+                pass  # another process was faster
             self._names.discard(oldest.name)
             if self._by_state.get(_state_in(oldest.name)) == oldest.name:
                 del self._by_state[_state_in(oldest.name)]
             self._total -= oldest.seen.size
             self._count -= 1
         if self._total + size > TOTAL_BYTES or self._count + bool(size) > TOTAL_FILES:
-            raise NotKept("there is no room for more")  # all the rest is of this call
+            raise NotKept("there is no room for more")  # everything left belongs to this call
         self._total += size
         self._count += bool(size)
 
 
 def content_of(version: Version) -> bytes:
-    """What a version holds. Raises OSError where it is gone, or is not what its name says."""
+    """Return a version's content. Raises OSError if it is gone or was changed."""
     seen, data = read(version.path, TOTAL_BYTES)
     if seen.digest != version.seen.digest:
         raise OSError(f"{version.path} has been changed")
@@ -193,7 +201,7 @@ def content_of(version: Version) -> bytes:
 
 
 def forget_broken(now: float) -> None:
-    """Remove halves that a killed process left."""
+    """Remove half-written versions of killed processes."""
     base = folder()
     for name in os.listdir(base):
         if name.endswith(_HALF):
@@ -202,7 +210,7 @@ def forget_broken(now: float) -> None:
                 os.remove(path)
 
 
-def _state(key: str, seen) -> str:
+def _state(key: str, seen: Snapshot) -> str:
     return f"{digest_of(os.fsencode(key))}-{seen.mtime_ns & _MASK:x}-{seen.size}-{seen.inode}"
 
 
@@ -216,22 +224,24 @@ def _is_whole(name: str) -> bool:
 
 def _kept_at(name: str) -> int:
     text = name.rpartition("-")[2]
-    return int(text) if text.isdigit() else 0
+    if text.isdigit():
+        return int(text)
+    return 0
 
 
-def _version(name: str, base: str):
+def _version(name: str, base: str) -> Version | None:
     try:
         return Version(name, base)
     except ValueError:
-        return None  # not ours
+        return None  # not a version
 
 
-def _age(version: Version):
+def _age(version: Version) -> tuple[int, int]:
     return version.kept_at, version.seen.mtime_ns
 
 
 def _write(path: str, data: bytes) -> None:
-    """A new private file at `path`, whole or not at all."""
+    """Create a private file at `path` atomically."""
     scratch = f"{path}.{os.urandom(6).hex()}{_HALF}"
     handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
@@ -246,18 +256,18 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _note_path(file: str, path: str) -> None:
-    """Write down the path of a file. A version is good without it: whoever names the file finds it."""
+    """Note the path of a file. Versions can be restored without it, by the file's name."""
     note = os.path.join(names_folder(), file)
     if os.path.lexists(note):
         return
     try:
         write_private(note, path)
     except OSError:
-        return
+        return  # only listings miss the path
 
 
 def _path_of(file: str) -> str:
-    """Return the path of a file as it was written down; empty where it was not."""
+    """Return the noted path of a file, or ""."""
     try:
         handle = open_private(os.path.join(names_folder(), file), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
@@ -265,5 +275,7 @@ def _path_of(file: str) -> str:
         finally:
             os.close(handle)
     except OSError:
-        return ""
-    return path if os.path.isabs(path) else ""
+        return ""  # never noted
+    if os.path.isabs(path):
+        return path
+    return ""

@@ -1,16 +1,18 @@
-"""The records of calls that are being watched, and the marks of what holders do themselves meanwhile.
+"""Records of watched calls, and marks of the holders' own calls meanwhile.
 
-    <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun; nothing was heard of its end
-    <state>/acting/<instance>           calls that this session began itself: lines "<ns> <file's digest or *> <call>",
-                                        and, of one of its agents, " <agent's digest>"
+    <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun and not ended
+    <state>/acting/<instance>           calls begun by this session: lines "<ns> <file's digest or *> <call>",
+                                        and, for one of its agents, " <agent's digest>"
     <state>/acting/_ended               calls that have ended: lines "<ns> <call> -"
 
-`call` is what its beginning and its end have in common (``call_key``), `id` a digest of the client's own id for it,
-which not every way of asking carries.
+`call` is the same at a call's beginning and end (``call_key``); `id` is a digest of the client's own call id, which
+some clients do not give.
 
-`watched` is there only while some call is watched: a hook that finds none has nothing to do. A record belongs to
-whoever has renamed it, so two hooks that end at once never take the same one.
+The folder `watched` exists only while a call is watched; without it a hook has nothing to do. A hook takes a record by
+renaming it, so two hooks never take the same one.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -27,46 +29,53 @@ from swarm_hook_core.state import (
 )
 from swarm_hook_core.watching.snapshot import digest_of
 
-DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
-RECORDS_AT_ONCE = 16  # of one session; more would only be calls whose end nobody tells
-MOST_MARKS = 100  # files that one call is said to write by name
-MARKS_BYTES = 64 * 1024  # of one session, before all but the newest go
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from swarm_hook_core.hooks import ToolCall
+
+DROPPED_SECONDS = 86400  # after this silence a session will not ask for its calls any more
+RECORDS_AT_ONCE = 16  # of one session; further ones would only be calls without a reported end
+MOST_MARKS = 100  # files of one call marked by name
+MARKS_BYTES = 64 * 1024  # of one session, before old marks are dropped
 MARKS_LEFT = 400
 LARGEST_RECORD = 64 << 20  # bytes
 UNENDED_NS = 600 * 10**9
 
-# No plain id has an underscore, and what `name_of` makes of others ends in digits: none can mean these.
+# `name_of` makes no such names: plain ids have no underscore, other names end in digits
 _ENDED, _TAKEN = "_ended", ".taken"
 
 
 def folder_of(session_id: str) -> str:
-    """The folder of this session's records."""
+    """Return the folder of this session's records."""
     return os.path.join(watched_dir(), name_of(session_id))
 
 
-def call_key(runtime: str, call) -> str:
-    """What the beginning and the end of one call have in common."""
+def call_key(runtime: str, call: ToolCall) -> str:
+    """Return a key that is the same at the beginning and the end of one call."""
     tool_input = call.input
     if isinstance(tool_input, str) and tool_input.lstrip().startswith("{"):
         try:
-            tool_input = loads_outer(tool_input)  # the way Claude Code hands it to an MCP server
+            tool_input = loads_outer(tool_input)  # Claude Code gives an MCP server its input as JSON text
         except ValueError:
-            pass
+            pass  # not JSON: keep the text
     parts = [runtime, call.session_id, call.tool, _canonical(tool_input)]
     return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
 
 
 class Record:
-    """One watched call: what is known of it (`facts`, as JSON has it) and where that stands (`path`)."""
+    """One watched call: its `facts` (as JSON), and the `path` of its record."""
 
     __slots__ = ("path", "facts")
 
-    def __init__(self, path: str, facts: dict):
+    def __init__(self, path: str, facts: dict[str, Any]):
         self.path = path
         self.facts = facts
 
 
-def write(session_id: str, key: str, call_id: str, facts: dict, now_ns: int) -> None:
+def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int) -> None:
     """Add a record. Raises OSError."""
     path = os.path.join(folder_of(session_id), f"{key}.{now_ns:x}-{_id_of(call_id)}-{os.urandom(3).hex()}")
     text = _text(facts)
@@ -74,40 +83,40 @@ def write(session_id: str, key: str, call_id: str, facts: dict, now_ns: int) -> 
         try:
             write_private(path, text)
             return
-        except FileNotFoundError:  # somebody else's last record has just gone, and the folder with it
+        except FileNotFoundError:  # the folder was removed with another call's record
             if attempt == 2:
                 raise
 
 
-def names_of(session_id: str) -> list:
-    """The names of this session's records, in order of their beginning."""
+def names_of(session_id: str) -> list[str]:
+    """Return the names of this session's records, in order of their beginning."""
     try:
         names = os.listdir(folder_of(session_id))
     except OSError:
-        return []
+        return []  # the session has no records
     return sorted((name for name in names if "." in name and not name.endswith(".tmp")), key=_begun)
 
 
-def ended(session_id: str, key: str, call_id: str) -> list:
-    """The names of the records that the end of this call may belong to, the likeliest first."""
+def ended(session_id: str, key: str, call_id: str) -> list[str]:
+    """Return the names of the records that may belong to the end of this call, the likeliest first."""
     alike = [name for name in names_of(session_id) if name.startswith(key + ".") and not is_taken(name)]
     likely = {_id_of(call_id): 0, _id_of(""): 1}
     return sorted(alike, key=lambda name: likely.get(name.split("-")[1], 2))
 
 
 def is_taken(name: str) -> bool:
-    """Whether a hook is busy with this record, or was when it was killed."""
+    """Return True if a hook has taken this record, or was killed with it."""
     return name.endswith(_TAKEN)
 
 
-def take(session_id: str, name: str):
-    """The Record of that name, from now on nobody else's; None where somebody else has it, or it cannot be read."""
+def take(session_id: str, name: str) -> Record | None:
+    """Take the record of that name. None if another hook has it, or it is unreadable."""
     path = os.path.join(folder_of(session_id), name)
     if not is_taken(name):
         try:
             os.rename(path, path + _TAKEN)
         except OSError:
-            return None
+            return None  # another hook was faster
         path += _TAKEN
     try:
         facts = loads(read_private(path, LARGEST_RECORD).decode("utf-8", "surrogateescape"))
@@ -120,36 +129,36 @@ def take(session_id: str, name: str):
 
 
 def age_of(name: str, now: float) -> float:
-    """How long ago, in seconds, the call of this record began."""
+    """Return the seconds since the beginning of the record's call."""
     return now - _begun(name) / 1e9
 
 
 def is_stale(name: str, now: float) -> bool:
-    """Whether a taken record is one whose taker did not live to finish."""
+    """Return True if a taken record was left by a killed hook."""
     return age_of(name, now) > 60
 
 
 def put_back(record: Record) -> None:
-    """Have the record, as its facts are now, wait for the call's end again. Raises OSError."""
+    """Let the record, with its present facts, wait for the call's end again. Raises OSError."""
     write_private(record.path, _text(record.facts))
     os.rename(record.path, record.path.removesuffix(_TAKEN))
 
 
 def drop(path: str) -> None:
-    """Remove a record, and the folders that are empty then."""
+    """Remove a record, and folders that are empty then."""
     try:
         os.remove(path)
     except OSError:
-        pass
+        pass  # another hook was faster
     try:
         os.rmdir(os.path.dirname(path))
     except OSError:
-        return
+        return  # the session has other records
     close()
 
 
 def sweep(now: float) -> None:
-    """Drop the records of sessions that have been silent for a day."""
+    """Remove the records of sessions that have been silent for a day."""
     try:
         names = os.listdir(watched_dir())
     except OSError:
@@ -162,25 +171,26 @@ def sweep(now: float) -> None:
                     os.remove(os.path.join(folder, entry))
                 os.rmdir(folder)
         except OSError:
-            continue
+            continue  # gone already, or a new record came
     close()
 
 
 # ------------------------------------------------------------------------------------------------- own marks
 
 
-def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -> None:
-    """Note that this session, or its `agent`, begins `call`, which may write absolute `files` (none: anything).
+def mark_own(instance_id: str, files: Collection[str], call: str, now_ns: int, agent: str = "") -> None:
+    """Note that this session, or its `agent`, begins `call`, which may write the absolute `files` (empty: any file).
 
-    `call` is its ``call_key``, by which `mark_end` knows it. Very many files count as anything. Raises OSError.
+    `call` is its ``call_key``, for `mark_end`. Very many files count as any file. Raises OSError.
     """
-    files = files if len(files) <= MOST_MARKS else ()
+    if len(files) > MOST_MARKS:
+        files = ()
     end = f" {call or '-'}{' ' + _id_of(agent) if agent else ''}\n"
     _append(name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
 
 
 def mark_end(call: str, now_ns: int) -> None:
-    """Note that `call` has ended, whoever made it; nothing where nobody marks his own. Raises OSError."""
+    """Note that `call` has ended, if any session marks its calls. Raises OSError."""
     if os.path.isdir(acting_dir()):
         _append(_ENDED, [f"{now_ns} {call} -\n"])
 
@@ -188,13 +198,13 @@ def mark_end(call: str, now_ns: int) -> None:
 def acted(
     instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: int, agent: str = "", is_edit: bool = False
 ) -> bool:
-    """Whether what happened to absolute `file` between `first_ns` and `last_ns` may be this session's own doing.
+    """Return True if this session itself may have changed absolute `file` between `first_ns` and `last_ns`.
 
-    With `agent` only what that one of its agents did counts; else what any of them did.
+    With `agent`, only calls of that sub-agent count; otherwise those of all.
 
-    It may, if a call of its own that writes the file began after `began_ns`, or one that may write anything was
-    running. One whose end nobody told counts as running if it is not much older than that; beside an edit (`is_edit`),
-    while nobody is told of ends, until the same agent's next call.
+    The session may have, if a call of its own that writes the file began after `began_ns`, or if one that may write any
+    file was running. A call without a reported end counts as running unless it is much older. Beside an edit
+    (`is_edit`), where ends are not reported, it counts until the same agent's next call.
     """
     wanted, ends, whose = _mark_of(file), None, _id_of(agent)
     marks = _lines(name_of(instance_id))
@@ -214,12 +224,12 @@ def acted(
     return False
 
 
-def _append(name: str, lines: list) -> None:
+def _append(name: str, lines: list[str]) -> None:
     path = os.path.join(acting_dir(), name)
     make_private(os.path.dirname(path))
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(handle, "".join(lines).encode())  # one write call: lines of two hooks do not mix
+        os.write(handle, "".join(lines).encode())  # one write call, so that lines of two hooks do not mix
         size = os.fstat(handle).st_size
     finally:
         os.close(handle)
@@ -228,12 +238,12 @@ def _append(name: str, lines: list) -> None:
         write_private(path, "".join(" ".join(map(str, line)) + "\n" for line in newest))
 
 
-def _lines(name: str) -> list:
+def _lines(name: str) -> list[Any]:
     try:
         marks = read_private(os.path.join(acting_dir(), name), 2 * MARKS_BYTES).decode("ascii", "replace")
         parts = [line.split() for line in marks.splitlines()]
     except OSError:
-        return []
+        return []  # no marks yet
     return [(int(part[0]), *part[1:]) for part in parts if len(part) in (3, 4) and part[0].isdigit()]
 
 
@@ -245,13 +255,13 @@ def _mark_of(file: str) -> str:
 
 
 def close() -> None:
-    """Remove the folders of records and marks where nothing is watched any more."""
+    """Remove the folders of records and marks, unless a call is watched."""
     try:
         os.rmdir(watched_dir())
     except FileNotFoundError:
-        pass
+        pass  # never made, or removed already
     except OSError:
-        return  # somebody has begun another
+        return  # another call is watched
     if os.path.isdir(edited_dir()) or not os.path.isdir(acting_dir()):
         return
     try:
@@ -259,11 +269,13 @@ def close() -> None:
             os.remove(os.path.join(acting_dir(), name))
         os.rmdir(acting_dir())
     except OSError:
-        return
+        return  # another hook was faster, or marks came meanwhile
 
 
 def _id_of(call_id: str) -> str:
-    return digest_of(call_id.encode("utf-8", "surrogatepass")) if call_id else "0"
+    if call_id:
+        return digest_of(call_id.encode("utf-8", "surrogatepass"))
+    return "0"
 
 
 def _begun(name: str) -> int:
@@ -271,25 +283,25 @@ def _begun(name: str) -> int:
     try:
         return int(text, 16)
     except ValueError:
-        return 0
+        return 0  # not a record's name
 
 
-def _text(facts: dict) -> str:
-    """`facts` as JSON, by the C encoder where there is one: a record may hold hundreds of files."""
+def _text(facts: dict[str, Any]) -> str:
+    """Return `facts` as JSON, by the C encoder if possible: a record may hold hundreds of files."""
     try:
         from _json import encode_basestring_ascii, make_encoder
 
-        # The stubs ask for a dict of markers; None turns the search for circles off, as `json.dumps` has it too.
+        # The stubs require a dict of markers; None turns the search for circles off, as in `json.dumps`.
         encode = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)  # type: ignore[arg-type]
         return "".join(encode(facts, 0))
     except (ImportError, TypeError):
-        return dumps(facts)
+        return dumps(facts)  # no C encoder, or one with other arguments
 
 
-def _canonical(value, levels: int = LEVELS // 2):
-    """`value` with the same text whatever the order of keys, and however a client writes whole numbers.
+def _canonical(value: object, levels: int = LEVELS // 2) -> object:
+    """Return `value` in a form that does not depend on the order of keys or the spelling of whole numbers.
 
-    Only so many `levels` of it: how deep a payload is read depends on how it came.
+    Only `levels` of it: the depth of a payload depends on the client's transport.
     """
     if isinstance(value, (dict, list)) and not levels:
         return None

@@ -1,26 +1,49 @@
-"""What is said when a locked file changed while a call ran: to the session that made the call, and to the holder."""
+"""Notices about locked files that changed during a call: to the session that made the call, and to the holders."""
+
+from __future__ import annotations
 
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.paths import key_of, keys_for
 
-TOLD_AT_ONCE = 100  # breaches that one report names to the holders
-LISTED = 6  # files that the words for the model name
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.lookup import Session
+    from swarm_hook_core.watching.watch import Breach
+
+TOLD_AT_ONCE = 100  # breaches named to the holders in one report
+LISTED = 6  # files named in the notice
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@%,")
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-def tell(config, session_id: str, breaches: list, coordinator=None, driver=None) -> str:
-    """The words for the session that made the breaches; its holders are told. Raises whatever goes wrong."""
+def tell(
+    config: RuntimeConfig,
+    session_id: str,
+    breaches: list[Breach],
+    coordinator: Sequence[str] | None = None,
+    driver: Any = None,
+) -> str:
+    """Tell the holders; return the notice for the session that made the breaches. Raises any error."""
     session, standing = _standing(config, session_id, breaches, driver)
     _tell_holders(config, session_id, breaches, coordinator)
-    # A lock that has been given up meanwhile is for the coordinator to judge: it knows when.
-    own_id = session.instance_id if session else ""
-    return _words(standing, _identity(config, session), own_id) if standing else ""
+    # Released locks are left to the coordinator: it knows the time of the release.
+    own_id = ""
+    if session:
+        own_id = session.instance_id
+    if standing:
+        return _words(standing, _identity(config, session), own_id)
+    return ""
 
 
-def _standing(config, session_id: str, breaches: list, driver):
-    """``(this session or None, those breaches whose lock still stands)``; all where the store cannot tell."""
+def _standing(
+    config: RuntimeConfig, session_id: str, breaches: list[Breach], driver: Any
+) -> tuple[Session | None, list[Breach]]:
+    """Return ``(this session or None, breaches whose lock still exists)``; all without an answer of the store."""
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
@@ -43,7 +66,9 @@ def _standing(config, session_id: str, breaches: list, driver):
         return None, breaches
 
 
-def _tell_holders(config, session_id: str, breaches: list, coordinator) -> None:
+def _tell_holders(
+    config: RuntimeConfig, session_id: str, breaches: list[Breach], coordinator: Sequence[str] | None
+) -> None:
     from swarm_hook_core import faults
     from swarm_hook_core.coordinator import command
     from swarm_hook_core.spawn import start_detached
@@ -58,27 +83,31 @@ def _tell_holders(config, session_id: str, breaches: list, coordinator) -> None:
         for breach in some:
             words += [f"--holder={breach.holder}", f"--kind={breach.kind}", f"--kept={breach.kept}"]
             words += [f"--at={breach.at:.3f}"]
-        if any(key_of(breach.file) != breach.key for breach in some):  # links have come: only we know what it was
+        # links have appeared meanwhile: pass the earlier keys
+        if any(key_of(breach.file) != breach.key for breach in some):
             words += [f"--key={breach.key}" for breach in some]
         try:
             start_detached([*argv, "altered", *words, "--", *(breach.file for breach in some)])
-        except (OSError, ValueError) as error:  # what cannot be said there is said to the model all the same
+        except (OSError, ValueError) as error:  # the model is still told
             faults.record(config.runtime_name, "watch", faults.describe(error))
 
 
-def _identity(config, session) -> str:
+def _identity(config: RuntimeConfig, session: Session | None) -> str:
     from swarm_hook_core import environment
     from swarm_hook_core.labels import token
 
-    return token(session.label, "identity") if session else environment.identity(config.env_prefix)
+    if session:
+        return token(session.label, "identity")
+    return environment.identity(config.env_prefix)
 
 
-def _words(breaches: list, viewer: str, own_id: str) -> str:
-    """What the model of the writing session reads."""
+def _words(breaches: list[Breach], viewer: str, own_id: str) -> str:
+    """Return the notice for the model of the writing session."""
     first = breaches[0]
     is_edit = all(breach.edit for breach in breaches)
     ran = "while your last command ran" if all(breach.ended for breach in breaches) else "since your command began"
-    ran = "after your last edit" if is_edit else ran
+    if is_edit:
+        ran = "after your last edit"
     one, command = len(breaches) == 1, untrusted_text.command(first.command)
     if one:
         lines = [f"swarm: {ran} ({command}), {_line(first, viewer, own_id)}."]
@@ -90,8 +119,8 @@ def _words(breaches: list, viewer: str, own_id: str) -> str:
     these, whom = "this change" if one else "these changes", _whom(breaches, viewer, own_id)
     if is_edit:
         lines.append(
-            f"Something that is run after edits, a formatter perhaps, changes more than the edited file. Do not build"
-            f" on {these} and do not repair anything by hand: before you edit again have it leave other files alone,"
+            f"A program that runs after edits, perhaps a formatter, changes more than the edited file. Do not build"
+            f" on {these} and do not repair anything by hand: before your next edit make it leave other files alone,"
             f" or ask the person running you. Tell {whom} what happened."
         )
     else:
@@ -111,7 +140,7 @@ def _words(breaches: list, viewer: str, own_id: str) -> str:
     return "\n".join(lines)
 
 
-def _line(breach, viewer: str, own_id: str) -> str:
+def _line(breach: Breach, viewer: str, own_id: str) -> str:
     from swarm_hook_core.naming import agent_name, holder_name
 
     named = untrusted_text.named
@@ -119,27 +148,30 @@ def _line(breach, viewer: str, own_id: str) -> str:
     who = holder_name(breach.label, breach.holder)
     if breach.agent:
         who = f"{agent_name(breach.agent)} of {'your session' if breach.holder == own_id else who}"
-    who = who if _may_name(breach, viewer) else "a session of another identity"
+    if not _may_name(breach, viewer):
+        who = "a session of another identity"
     return f"{named(breach.file)} {_WHAT.get(breach.kind, breach.kind)}, which {who} has locked{note}"
 
 
-def _whom(breaches: list, viewer: str, own_id: str) -> str:
+def _whom(breaches: list[Breach], viewer: str, own_id: str) -> str:
     known = [breach for breach in breaches if _may_name(breach, viewer)]
     holders = list(dict.fromkeys(breach.holder for breach in known if breach.holder != own_id))
     if not holders:
-        return "that agent" if known else "the person running you"
+        if known:
+            return "that agent"
+        return "the person running you"
     named = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
     return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
 
 
-def _may_name(breach, viewer: str) -> bool:
+def _may_name(breach: Breach, viewer: str) -> bool:
     from swarm_hook_core.labels import same_circle, token
 
     return same_circle(viewer, token(breach.label, "identity"))
 
 
 def quoted(word: str) -> str:
-    """`word` as a shell reads it back; what is no plain text in it as escapes that bash, zsh and ksh know."""
+    """Return `word` quoted for a shell; control characters as escapes that bash, zsh and ksh know."""
     if word and not set(word) - _SAFE:
         return word
     if untrusted_text.one_line(word) != word:

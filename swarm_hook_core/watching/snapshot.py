@@ -1,18 +1,20 @@
-"""What a file looks like at one moment: enough to tell later whether it is another, without keeping it open.
+"""The state of a file at one moment, to tell later if it has changed, without keeping it open.
 
-Nothing here follows a link at the end of a path or opens a pipe or a device.
+Links at the end of a path are not followed; pipes and devices are not opened.
 """
+
+from __future__ import annotations
 
 import os
 
-HASHED_BYTES = 1024 * 1024  # larger files are told apart by size, times and inode alone
+HASHED_BYTES = 1024 * 1024  # larger files are compared by size, times and inode only
 
 _PLAIN, _LINK = 0o100000, 0o120000
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def digest_of(data: bytes, size: int = 8) -> str:
-    """Hex digits, two for each of `size` bytes, that differ where contents do."""
+    """Return a digest in hex, two digits for each of `size` bytes."""
     try:
         from _blake2 import blake2b
     except ImportError:
@@ -21,14 +23,16 @@ def digest_of(data: bytes, size: int = 8) -> str:
 
 
 class Snapshot:
-    """One file at one moment. `mode` 0: there was none; `digest` empty: its content is not known.
+    """One file at one moment. `mode` 0: a missing file; `digest` "": unknown content.
 
-    Times are in nanoseconds. The digest of a link is that of where it points.
+    Times are in nanoseconds. The digest of a link is that of its target's path.
     """
 
     __slots__ = ("mode", "size", "mtime_ns", "ctime_ns", "inode", "digest")
 
-    def __init__(self, mode=0, size=0, mtime_ns=0, ctime_ns=0, inode=0, digest=""):
+    def __init__(
+        self, mode: int = 0, size: int = 0, mtime_ns: int = 0, ctime_ns: int = 0, inode: int = 0, digest: str = ""
+    ):
         self.mode = mode
         self.size = size
         self.mtime_ns = mtime_ns
@@ -42,7 +46,7 @@ class Snapshot:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a file with contents, and not a folder, link, pipe or device."""
+        """Return True for an ordinary file, not a folder, link, pipe or device."""
         return self.mode & 0o170000 == _PLAIN
 
     @property
@@ -50,33 +54,35 @@ class Snapshot:
         return self.mode & 0o170000 == _LINK
 
     def __str__(self) -> str:
-        """All of it as one word after the other, for `parse`."""
+        """Return all fields separated by blanks, for `parse`."""
         return f"{self.mode} {self.size} {self.mtime_ns} {self.ctime_ns} {self.inode} {self.digest}"
 
-    def is_untouched(self, other) -> bool:
-        """Whether nothing at all has happened to the file between the two."""
+    def is_untouched(self, other: Snapshot) -> bool:
+        """Return True if the file was not changed in any way between the two."""
         mine = (self.ctime_ns, self.mtime_ns, self.size, self.inode, self.mode)
         return mine == (other.ctime_ns, other.mtime_ns, other.size, other.inode, other.mode)
 
 
 def parse(text: str) -> Snapshot:
-    """The Snapshot whose ``str`` this is. Raises ValueError."""
+    """Return the Snapshot with this ``str``. Raises ValueError."""
     *numbers, digest = text.split(" ")
     mode, size, mtime_ns, ctime_ns, inode = map(int, numbers)
     return Snapshot(mode, size, mtime_ns, ctime_ns, inode, digest)
 
 
 def glance(path: str) -> Snapshot:
-    """What one look at the folder tells: all but the digest. No file where there is none or it is out of reach."""
+    """Return the state without digest. A missing or unreachable file gives mode 0."""
     try:
         return _of(os.lstat(path))
     except (OSError, ValueError):
-        return Snapshot()
+        return Snapshot()  # missing, or a path that cannot exist
 
 
-def read(path: str, limit: int = HASHED_BYTES):
-    """``(Snapshot, content)`` of a plain file of at most `limit` bytes. Raises OSError where it is none, or just
-    being written."""
+def read(path: str, limit: int = HASHED_BYTES) -> tuple[Snapshot, bytes]:
+    """Return ``(Snapshot, content)`` of a plain file of at most `limit` bytes.
+
+    Raises OSError for any other file, and for one that is being written.
+    """
     handle = os.open(path, _READ)
     try:
         for _ in range(2):
@@ -95,7 +101,7 @@ def read(path: str, limit: int = HASHED_BYTES):
 
 
 def full(path: str) -> Snapshot:
-    """`glance` with the digest, where the file is small and can be read."""
+    """Return the state with the digest, if the file is small and readable."""
     seen = glance(path)
     try:
         if seen.is_plain and seen.size <= HASHED_BYTES:
@@ -103,17 +109,17 @@ def full(path: str) -> Snapshot:
         if seen.is_link:
             seen.digest = digest_of(os.fsencode(os.readlink(path)))
     except OSError:
-        pass
+        pass  # unreadable, or being written: without digest
     return seen
 
 
-def difference(before: Snapshot, path: str):
-    """``(kind, present Snapshot)``: how the file at `path` differs from `before`; kind is empty where it does not.
+def difference(before: Snapshot, path: str) -> tuple[str, Snapshot]:
+    """Return ``(kind, present Snapshot)``: the difference of the file at `path` from `before`; "" for no difference.
 
     changed    other contents or permissions
-    replaced   the same, and it is another file by now, or of another type
-    created    there was none
-    removed    there is none
+    replaced   the same with another inode or type
+    created    the file was missing before
+    removed    the file is missing now
     """
     now = glance(path)
     if not before.exists or not now.exists:
@@ -124,7 +130,7 @@ def difference(before: Snapshot, path: str):
         now = full(path)
     if before.mode == now.mode:
         if before.digest and before.digest == now.digest:
-            return "", now  # touched, or written anew with the same contents
+            return "", now  # touched, or rewritten with the same content
         if not before.digest and _same_by_eye(before, now):
             return "", now
     same_file = before.inode == now.inode and before.mode & 0o170000 == now.mode & 0o170000
@@ -132,13 +138,13 @@ def difference(before: Snapshot, path: str):
 
 
 def _same_by_eye(before: Snapshot, now: Snapshot) -> bool:
-    """Two looks at a file of unknown contents: whether only its links or names have changed since."""
+    """Return True if a file of unknown content has changed only in its links or names."""
     if not before.is_plain:
-        return before.inode == now.inode  # what is in a pipe, a device or a folder is not looked at
+        return before.inode == now.inode  # the content of a pipe, device or folder does not matter
     return (before.size, before.mtime_ns, before.inode) == (now.size, now.mtime_ns, now.inode)
 
 
-def _of(found) -> Snapshot:
+def _of(found: os.stat_result) -> Snapshot:
     return Snapshot(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 

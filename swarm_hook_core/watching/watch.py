@@ -1,12 +1,14 @@
-"""Watching what a call does to files that peers have locked, where nobody can see it beforehand.
+"""Watch locked files during a call that cannot be parsed.
 
-`begin` notes what the files are before the call and keeps what is in them, `finish` compares after it. Calls whose
-end no client tells (killed, interrupted, in the background) are compared by `settle` at the session's next hook.
+`begin` notes the files' states before the call and keeps their contents, `finish` compares them after it. Calls without
+a reported end (killed, interrupted, in the background) are compared by `settle` at the session's next hook.
 
-Only that a file changed *while* a call ran can be seen, never by whom. What the holder may have done itself is left
-out: ``records.mark_own`` marks its calls, and what changed while one of them ran is not held against the peer. A call
-of the holder's that had begun before anything was watched has no mark, nor has a person with an editor.
+A comparison shows only that a file changed *while* a call ran, not the writer. Changes that the holder may have made
+are left out: ``records.mark_own`` marks its calls, and changes during one of them are not held against this session.
+There are no marks for holder's calls that began before any call was watched, and for people with an editor.
 """
+
+from __future__ import annotations
 
 import os
 import time
@@ -16,12 +18,23 @@ from swarm_hook_core.state import is_watching
 from swarm_hook_core.watching import records, watched_files
 from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import SessionEvent, ToolCall
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.watching.kept import Kept
+    from swarm_hook_core.watching.records import Record
+
 FILES_AT_ONCE = 400
-KEEPING_SECONDS = 0.04  # for all copies of one call; what is left over is watched, but not kept
-BACKGROUND_SECONDS = 3600  # a command known to run in the background is watched for so long
-UNTOLD_SECONDS = 600  # one whose end was never told, past the end of its turn
-FRESH_SECONDS = 1.0  # a call that began just now, perhaps the very one that asks
-EDIT_NS = 60 * 10**9  # after an edit, in which what a client runs after it may change files
+KEEPING_SECONDS = 0.04  # for all copies of one call; further files are watched without a copy
+BACKGROUND_SECONDS = 3600  # longest watch of a background command
+UNTOLD_SECONDS = 600  # longest watch of a command without a reported end, after the end of its turn
+FRESH_SECONDS = 1.0  # a call that new may be the one that asks
+EDIT_NS = 60 * 10**9  # after an edit, changes count as made by a formatter run by the client
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 COMMAND_LENGTH = 200
 
@@ -31,67 +44,88 @@ _ENDS = ("SessionEnd", "SessionStart")
 class Breach:
     """A locked file that changed while a call ran.
 
-    `file` and its `key`; the lock's own file (`lock`), `holder` (instance), its `agent` (empty: the session itself),
-    `label` and `note`; `kind` as ``snapshot.difference`` has it; `kept`, path of the earlier content, empty where
-    there is none and `why` says so;
-    `at`, when, in Unix seconds; the `tool` and `command` of the call, and whether it has `ended`; `edit`: it was one.
+    - file, key: the file and its key; `lock`: the lock's own file
+    - holder, agent, label, note: the lock's session (instance), its sub-agent (or ""), and their texts
+    - kind: see ``snapshot.difference``; `at`: time in Unix seconds
+    - kept: path of the earlier content, or "": then `why` gives the reason
+    - tool, command, ended: the call, and True if it has ended; `edit`: True if it was an edit
     """
 
     __slots__ = ("file", "key", "lock", "holder", "agent", "label", "note", "kind", "kept", "why", "at", "tool",
                  "command", "ended", "edit")  # fmt: skip
+    file: str
+    key: str
+    lock: str
+    holder: str
+    agent: str
+    label: str
+    note: str
+    kind: str
+    kept: str
+    why: str
+    at: float
+    tool: str
+    command: str
+    ended: bool
+    edit: bool
 
-    def __init__(self, **facts):
+    def __init__(self, **facts: Any):
         for name in self.__slots__:
             setattr(self, name, facts[name])
 
 
-def begin(config, call, held, now: float) -> None:
-    """A call of this session goes ahead while peers hold `held` (a list of ``reader.Held``): note what it may touch."""
+def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float) -> None:
+    """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``)."""
     try:
         _begin(config, call, held, now)
     except Exception as error:
         _fault(config, error)
 
 
-def finish(config, call, now: float) -> list:
-    """`call` has ended: the breaches while it ran. Its record goes."""
+def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
+    """Return the breaches during `call`, which has ended, and remove its record."""
     key = records.call_key(config.runtime_name, call)
     if not call.goes_on:
         records.mark_end(key, time.time_ns())
     for name in records.ended(call.session_id, key, call.id):
         record = records.take(call.session_id, name)
-        if record is not None:  # else another hook was faster: of calls alike, each end takes one
+        if record is not None:  # otherwise another hook was faster: each end of equal calls takes one record
             return _settled(config, record, now, not call.goes_on, call.goes_on)
     return []
 
 
-def settle(config, event, now: float) -> list:
-    """The breaches of earlier calls of this session whose end nobody has told. For its other hooks."""
+def settle(config: RuntimeConfig, event: SessionEvent, now: float) -> list[Breach]:
+    """Return the breaches of this session's earlier calls without a reported end. For its other hooks."""
     session_id = event.session_id
     if not session_id or not is_watching():
         return []
-    # A session that is being compacted goes on, and so may its commands.
+    # A compacted session goes on, and so may its commands.
     hook = "Stop" if event.source == "compact" else event.name
-    breaches: list = []
+    breaches: list[Breach] = []
     for name in records.names_of(session_id):
         if hook == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:
             continue
         if records.is_taken(name) and not records.is_stale(name, now):
-            continue  # a hook is at it
+            continue  # another hook has it
         record = records.take(session_id, name)
         if record is not None:
             over = _is_over(record, hook, now)
             breaches += _settled(config, record, now, over, record.facts.get("background"))
     if hook in _ENDS:
-        records.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
+        records.sweep(now)  # leftovers of killed hooks must not keep all hooks looking
     return breaches
 
 
-def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
-    """Have the holders told of `breaches`, by a command that nobody waits for; the words for this session's model.
+def report(
+    config: RuntimeConfig,
+    event: SessionEvent,
+    breaches: list[Breach],
+    coordinator: Sequence[str] | None = None,
+    driver: Any = None,
+) -> str:
+    """Tell the holders of `breaches` by a detached command; return the notice for this session's model, or "".
 
-    Empty where there is nothing to say. `coordinator` is the command's argv prefix, `driver` the SQLite module,
-    where the caller has them. Never raises.
+    `coordinator` is the command's argv prefix, `driver` the SQLite module, if the caller has them. Never raises.
     """
     if not breaches:
         return ""
@@ -107,7 +141,7 @@ def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
 # ------------------------------------------------------------------------------------------------- beforehand
 
 
-def _begin(config, call, held, now: float) -> None:
+def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float) -> None:
     session_id = call.session_id
     if not session_id or not held:
         return
@@ -129,8 +163,8 @@ def _begin(config, call, held, now: float) -> None:
     records.sweep(now)
 
 
-def locks_as_they_are(held, now: float, most: int) -> list:
-    """Return what is noted of each of `held`, and of its files, at most so many; what is in them is kept."""
+def locks_as_they_are(held: Sequence[Held], now: float, most: int) -> list[dict[str, Any]]:
+    """Return the facts of the locks `held` and of at most `most` of their files; keep the contents."""
     from swarm_hook_core.watching.kept import Kept
 
     keeper = _Keeper(Kept(now))
@@ -140,25 +174,31 @@ def locks_as_they_are(held, now: float, most: int) -> list:
         for path in paths:
             path_key = watched_files.key_of_file(place, key, path)
             entries.append([path, path_key, *keeper.look_at(path, path_key)])
-        facts = {"file": one.file, "key": key, "holder": one.instance_id, "agent": one.agent, "label": one.label}
+        facts: dict[str, Any] = {
+            "file": one.file,
+            "key": key,
+            "holder": one.instance_id,
+            "agent": one.agent,
+            "label": one.label,
+        }
         if one.pattern:
             facts.update(pattern=one.pattern, base=one.base)
         facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)
-        # Up to which name all files are known, so that others are new: to the end, or the last that there was room for.
+        # Files after this name count as new: None if all are known, else the last one that there was room for.
         facts["until"] = None if complete else paths[-1] if paths else ""
         locks.append(facts)
     return locks
 
 
 class _Keeper:
-    """Looks at files and keeps what is in them, within the time of one call: the first in any case."""
+    """Looks at files and keeps their contents within the time limit of one call; the first file in any case."""
 
-    def __init__(self, kept):
+    def __init__(self, kept: Kept):
         self.kept = kept
         self.end: float | None = None
 
-    def look_at(self, path: str, key: str) -> list:
-        """``[str(snapshot), name of the kept version or "", why it was not kept or ""]``."""
+    def look_at(self, path: str, key: str) -> list[str]:
+        """Return ``[str(snapshot), name of the kept version or "", reason for no version or ""]``."""
         from swarm_hook_core.watching.kept import FILE_BYTES, NotKept
 
         seen = glance(path)
@@ -184,13 +224,13 @@ class _Keeper:
         if version is None:
             return [str(seen), "", why]
         if version.seen.mtime_ns != seen.mtime_ns & ((1 << 64) - 1):
-            seen = glance(path)  # written to between the two looks
+            seen = glance(path)  # written between the two looks
         seen.digest = version.seen.digest
         return [str(seen), version.name, ""]
 
 
-def _command_of(tool_input) -> str:
-    """The call in one line: a shell's command, else what the input holds."""
+def _command_of(tool_input: object) -> str:
+    """Return the call in one line: a shell's command, or the input as JSON."""
     command = tool_input
     if isinstance(tool_input, dict):
         command = tool_input.get("command", tool_input.get("cmd", tool_input))
@@ -201,14 +241,16 @@ def _command_of(tool_input) -> str:
 
         command = dumps(command)
     line = " ".join(command[: 20 * COMMAND_LENGTH].split())
-    return line if len(line) <= COMMAND_LENGTH else line[: COMMAND_LENGTH - 1] + "…"
+    if len(line) <= COMMAND_LENGTH:
+        return line
+    return line[: COMMAND_LENGTH - 1] + "…"
 
 
 # ------------------------------------------------------------------------------------------------- afterwards
 
 
-def _settled(config, record, now: float, ends: bool, background) -> list:
-    """The breaches in a record that is ours; it goes where its call `ends`, else it waits for the next time."""
+def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, background: object) -> list[Breach]:
+    """Return the breaches in a taken record. It is removed if its call `ends`, else put back."""
     try:
         breaches = compare(record.facts, ends)
     except Exception as error:
@@ -225,8 +267,8 @@ def _settled(config, record, now: float, ends: bool, background) -> list:
     return breaches
 
 
-def compare(facts: dict, ends: bool) -> list:
-    """What has changed since these facts were noted, which are brought up to the present."""
+def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
+    """Return the changes since these facts were noted; bring the facts up to date."""
     from swarm_hook_core.watching.kept import folder
 
     breaches, kept_in = [], folder()
@@ -242,7 +284,7 @@ def compare(facts: dict, ends: bool) -> list:
             if not kind:
                 continue
             at_ns = present.ctime_ns or time.time_ns()
-            first_ns = at_ns - SLACK_NS if present.exists else facts["began"]  # nothing says when a file went
+            first_ns = at_ns - SLACK_NS if present.exists else facts["began"]  # the time of a removal is unknown
             agent, is_edit = lock.get("agent", ""), facts.get("edit", False)
             if is_edit and at_ns > facts["began"] + EDIT_NS:
                 entry[2:] = [str(present), "", "it changed long after the edit"]
@@ -250,8 +292,10 @@ def compare(facts: dict, ends: bool) -> list:
             if records.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS, agent, is_edit):
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
-            lock["entries"].remove(entry)  # told once for each call
-            place = os.path.join(kept_in, kept) if kept else ""
+            lock["entries"].remove(entry)  # reported once for each call
+            place = ""
+            if kept:
+                place = os.path.join(kept_in, kept)
             if place and not os.path.isfile(place):
                 place, why = "", "it had to make room for others"
             breaches.append(
@@ -264,19 +308,19 @@ def compare(facts: dict, ends: bool) -> list:
     return breaches
 
 
-def _is_over(record, hook: str, now: float) -> bool:
-    """Whether a call whose end was not told is taken for ended at this hook of its session."""
+def _is_over(record: Record, hook: str, now: float) -> bool:
+    """Return True if a call without a reported end counts as ended at this hook of its session."""
     age = now - record.facts.get("began", 0) / 1e9
     if hook in _ENDS or age > BACKGROUND_SECONDS:
         return True
     if hook == "PreToolUse":
-        return False  # it may be running beside the one that begins now
-    # A turn begins or ends. A shell's command may outlive it, a tool's call does not.
+        return False  # it may run in parallel to the call that begins now
+    # At the beginning or end of a turn: a shell's command may outlive the turn, a tool's call does not.
     is_shell = record.facts.get("tool") in SHELL_TOOLS | OPAQUE_TOOLS
     return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)
 
 
-def _fault(config, error: BaseException) -> None:
+def _fault(config: RuntimeConfig | None, error: BaseException) -> None:
     from swarm_hook_core import faults
 
     faults.record(config.runtime_name if config else "", "watch", faults.describe(error))

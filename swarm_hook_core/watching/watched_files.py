@@ -1,23 +1,36 @@
-"""Which files are compared for a lock: those it covers when a call begins, and later those that have come."""
+"""The files compared for a lock: those that it covers when a call begins, and those that have appeared later."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.watching.snapshot import glance
 
-_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
-ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large to look through
-FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.pattern_match import Cover
+
+# of `.git`; the other files change by reading alone
+_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")
+ENTRIES_SEEN = 2000  # entries of a locked folder's tree, before it counts as too large
+FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
 PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
-def files_of(locks, room: int):
-    """For each of `locks` (Held) ``(lock, place, its key, files, whether that is all of them)``, in order of names.
+def files_of(locks: Sequence[Held], room: int) -> Iterator[tuple[Held, str, str, list[str], bool]]:
+    """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
-    At most `room` files in all. `place`: the folder or file that they are in or are.
+    At most `room` files in all. `place`: the folder of the files, or the file itself.
     """
     patterns = [lock for lock in locks if lock.pattern]
-    covered = dict(zip(map(id, patterns), _pattern_files(patterns))) if patterns else {}
+    covered = {}
+    if patterns:
+        covered = dict(zip(map(id, patterns), _pattern_files(patterns)))
     for lock in locks:
         if id(lock) in covered:
             place, key, files, complete = covered[id(lock)]
@@ -30,8 +43,8 @@ def files_of(locks, room: int):
         yield lock, place, key, files, complete
 
 
-def _files_at(file: str, room: int):
-    """``(files to watch for a lock on `file`, in order, whether that is all of them)``."""
+def _files_at(file: str, room: int) -> tuple[list[str], bool]:
+    """Return ``(files to watch for a lock on `file`, in order; True if complete)``."""
     place = file
     if glance(file).is_link:
         place = os.path.realpath(file)
@@ -39,7 +52,10 @@ def _files_at(file: str, room: int):
             return [file, place][:room], room > 1
     if not os.path.isdir(place):
         return [file][:room], room > 0
-    tops = [os.path.join(place, name) for name in _REPOSITORY] if os.path.basename(place) == ".git" else [place]
+    if os.path.basename(place) == ".git":
+        tops = [os.path.join(place, name) for name in _REPOSITORY]
+    else:
+        tops = [place]
     found, complete = _files_below(tops)
     found.sort()
     room = min(room, FILES_IN_FOLDER)
@@ -47,16 +63,21 @@ def _files_at(file: str, room: int):
 
 
 def key_of_file(file: str, key: str, path: str) -> str:
-    """The key of `path`, found by `_files_at` for a lock on `file` that has this key."""
+    """Return the key of `path`, found by `_files_at` for a lock on `file` with this key."""
     if path == file:
         return key
-    folder = file if path.startswith(file + os.sep) else key
-    # No link was followed on the way down, so the rest of the path is the rest of the key.
-    return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
+    if path.startswith(file + os.sep):
+        folder = file
+    else:
+        folder = key
+    # no link was followed on the way down: the rest of the path is the rest of the key
+    if key.startswith(NO_CASE):
+        return key_of(path)
+    return key + path[len(folder) :]
 
 
-def _files_below(tops: list):
-    """``(files below these folders, whether those are all)``; what repositories keep for themselves is left out."""
+def _files_below(tops: list[str]) -> tuple[list[str], bool]:
+    """Return ``(files below these folders, True if complete)``, without the insides of repositories."""
     found, pending, seen = [], list(tops), 0
     while pending:
         folder = pending.pop()
@@ -66,7 +87,7 @@ def _files_below(tops: list):
             found.append(folder)
             continue
         except OSError:
-            continue
+            continue  # unreadable, or gone just now
         for entry in entries:
             seen += 1
             if seen > ENTRIES_SEEN:
@@ -78,8 +99,8 @@ def _files_below(tops: list):
     return found, True
 
 
-def new_files(lock: dict, known: set):
-    """``(place, files)`` that have appeared in a locked folder, or fit a locked pattern, since it was noted."""
+def new_files(lock: dict[str, Any], known: set[str]) -> tuple[str, list[str]]:
+    """Return ``(place, files)`` that have appeared in a locked folder or under a locked pattern since the note."""
     until, place = lock["until"], lock["file"]
     if until == "":
         return place, []
@@ -93,10 +114,10 @@ def new_files(lock: dict, known: set):
     return place, [path for path in paths if path not in known and (until is None or path < until)]
 
 
-def _pattern_files(locks):
-    """For each of `locks` (with ``file``, ``pattern``, ``base``) ``(folder, its key, files, whether those are all)``.
+def _pattern_files(locks: Sequence[Any]) -> list[tuple[str, str, list[str], bool]]:
+    """Return ``[(folder, its key, files, True if complete)]`` for `locks` with ``file``, ``pattern`` and ``base``.
 
-    `folder`: the one that all files of the pattern are in, as the lock spells it. Nothing for what cannot be read.
+    `folder`: the folder of all files of the pattern, as the lock spells it. Unreadable folders give no files.
     """
     from swarm_hook_core.pattern_match import Cover, covered_below
 
@@ -107,7 +128,7 @@ def _pattern_files(locks):
         for cover, folder in zip(covers, folders)
         if cover.segments is not None
     ]
-    found: dict = {id(cover): [] for cover in covers}
+    found: dict[int, list[str]] = {id(cover): [] for cover in covers}
     cut = set()
     for path, cover in covered_below(starts, seconds=PATTERN_SECONDS):
         if not path:
@@ -120,19 +141,21 @@ def _pattern_files(locks):
 
 
 class _Remembered:
-    """A lock on a pattern as a record of ours has it."""
+    """A lock on a pattern, from a record."""
 
     __slots__ = ("file", "pattern", "base")
 
-    def __init__(self, facts: dict):
+    def __init__(self, facts: dict[str, Any]):
         self.file, self.pattern, self.base = facts["file"], facts["pattern"], facts["base"]
 
 
-def _folder_of(cover) -> str:
+def _folder_of(cover: Cover) -> str:
     from swarm_hook_core.wildmatch import literal_prefix
 
     pattern, file = cover.held.pattern, cover.held.file
-    place = file.removesuffix(pattern.lstrip("/")) if isinstance(pattern, str) else file
+    if not isinstance(pattern, str):
+        return cover.folder[cover.folder.find("/") :]
+    place = file.removesuffix(pattern.lstrip("/"))
     if place == file:
         return cover.folder[cover.folder.find("/") :]
     return os.path.join(place.rstrip("/") or "/", literal_prefix(pattern)).rstrip("/") or "/"

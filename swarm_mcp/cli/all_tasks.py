@@ -1,23 +1,26 @@
-"""``swarm-mcp dispatch --all``: what is said while many tasks are done, and of what came of them."""
+"""``swarm-mcp dispatch --all``: progress while many tasks are worked on, and the summary at the end."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.all_tasks import AllTasks, TaskEnd, is_well
+from swarm_mcp.agents.dispatch.control import named_task
+from swarm_mcp.agents.dispatch.dispatch import ALL
+from swarm_mcp.agents.dispatch.nursery import Nursery
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import complain, flush, listing, say, show
-from swarm_mcp.cli.progress import Progress, span
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.all_tasks import AllTasks, TaskEnd, is_well
-from swarm_mcp.dispatch.dispatch import ALL
-from swarm_mcp.dispatch.nursery import Nursery
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.cli.words import clause, dollars, span
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE, FAILED, Task
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 LONGEST = 200  # characters of a task's result in a line
 
@@ -39,7 +42,7 @@ def dispatch_all(args: Arguments, store: Store, requester: Session, request: Dis
                     changes.wait(work.seconds_left())
         except KeyboardInterrupt:
             progress.end()
-            progress.say("workers that are at work go on; swarm-mcp dispatch --all looks on, and starts the others")
+            progress.say("running workers go on; swarm-mcp dispatch --all waits for them again, and starts the others")
             raise
         progress.end()
     ends = work.ends(store)
@@ -48,34 +51,35 @@ def dispatch_all(args: Arguments, store: Store, requester: Session, request: Dis
         show(_answer(ends, work.stopped, mail))
     else:
         _say_ends(ends, work.stopped, mail, reader)
-    if flush():  # only what is out of this process has been delivered
+    if flush():  # messages count as delivered once the output is written
         store.messages.acknowledge([message.id for message in mail])
-    return 0 if is_well(ends) else 1
+    return int(not is_well(ends))
 
 
 def _parent(args: Arguments, store: Store, requester: Session) -> str:
-    from swarm_mcp.dispatch.control import named_task
-
     reference = args.value("--parent-task")
-    return named_task(store, requester, reference).id if reference else ""
+    if not reference:
+        return ""
+    return named_task(store, requester, reference).id
 
 
 def _counted(work: AllTasks) -> str:
     counts = work.counts()
-    told = [f"{counts[DONE]} of {counts['all']} done", f"{counts['at work']} at work"]
-    return ", ".join([*told, *([f"{counts[FAILED]} failed"] if counts[FAILED] else [])])
+    done, running = f"{counts[DONE]} of {counts['all']} done", f"{counts['at work']} at work"
+    return f"{done}, {running}" + clause(", {} failed", counts[FAILED])
 
 
 def _why_failed(task: Task) -> str:
-    return f" ({_first_line(task.result)})" if task.status == FAILED and task.result else ""
+    if task.status != FAILED:
+        return ""
+    return clause(" ({})", _first_line(task.result))
 
 
 def _first_line(text: str | None) -> str:
-    lines = (text or "").strip().splitlines()
-    return lines[0][:LONGEST] if lines else ""
+    return (text or "").strip().partition("\n")[0][:LONGEST]
 
 
-def _answer(ends: list[TaskEnd], stopped: str, mail: list[Message]) -> dict:
+def _answer(ends: list[TaskEnd], stopped: str, mail: list[Message]) -> dict[str, Any]:
     rows = [
         {
             "task_id": end.task.id, "title": end.task.title, "status": end.task.status, "result": end.task.result,
@@ -90,23 +94,31 @@ def _answer(ends: list[TaskEnd], stopped: str, mail: list[Message]) -> dict:
 
 
 def _cost(ends: list[TaskEnd]) -> float | None:
-    costs = [end.cost_usd for end in ends]
-    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)
+    costs = [end.cost_usd for end in ends if end.cost_usd is not None]
+    if len(costs) < len(ends):
+        return None
+    return round(sum(costs), 6)
 
 
 def _say_ends(ends: list[TaskEnd], stopped: str, mail: list[Message], reader: Reader) -> None:
     cells, plain = [], []
     for end in ends:
         row = end.task
-        cost = "unknown" if end.cost_usd is None else f"${end.cost_usd:.4f}" if end.workers else None
-        took = span(end.took) if end.workers else None
-        said = end.why or (_first_line(row.result) if row.status != DONE else "")
-        again = end.tries if end.tries > 1 else None
-        cells.append((short(row.id), row.status, end.workers or None, again, took, cost, row.title, said))
+        took = cost = tries = None
+        if end.workers:
+            took = span(end.took)
+        if end.workers or end.cost_usd is None:
+            cost = dollars(end.cost_usd)
+        if end.tries > 1:
+            tries = end.tries
+        note = end.why
+        if not note and row.status != DONE:
+            note = _first_line(row.result)
+        cells.append((short(row.id), row.status, end.workers or None, tries, took, cost, row.title, note))
         facts = f"workers={end.workers}  tries={end.tries}  {took or '-'}  cost={cost or '-'}"
-        plain.append(f"  {short(row.id)}  [{row.status}]  {facts}  {row.title}{f'  ({said})' if said else ''}")
+        plain.append(f"  {short(row.id)}  [{row.status}]  {facts}  {row.title}" + clause("  ({})", note))
     headers = ("id", "status", "workers", "tries", "took", "cost", "title", "note")
-    listing(headers, cells, plain, empty="(no task of this scope is to be done)")
+    listing(headers, cells, plain, empty="(this scope has no open task)")
     for message in mail:
         if "[auto] " not in (message.content or "")[:80]:
             say(f"message from {reader.called(message.sender)}: {message.content}")
@@ -114,9 +126,11 @@ def _say_ends(ends: list[TaskEnd], stopped: str, mail: list[Message], reader: Re
         return
     counted = Counter(end.task.status for end in ends)
     total = _cost(ends)
-    money = "cost unknown" if total is None else f"${total:.4f}"
+    money = "cost unknown"
+    if total is not None:
+        money = dollars(total)
     say(f"{', '.join(f'{number} {status}' for status, number in counted.items())}; {money}")
     if stopped:
-        say(f"no more was begun: {stopped}")
+        say(f"no more workers were started: {stopped}")
     if any(end.task.status == DONE and task_trees.of_task(end.task.scope, end.task.id) for end in ends):
         say("next: swarm-mcp merge --all")

@@ -1,11 +1,11 @@
-"""The command line of one verb: what it takes, as its module declares it, and what was given.
+"""Declaring and parsing the command line of one verb.
 
-`verb` makes a function a verb, and declares the usages, the forms in which it can be called. Parsing, help
-(``help_page``), completion and the errors for a wrong command line follow from these; nothing else lists a flag. Words
-and flags stand in any order; ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are understood.
+`verb` makes a function a verb and declares its usages, the forms in which it can be called. Parsing, help
+(``help_page``), completion and the errors for a wrong command line follow from these; flags are listed in no other
+place. Words and flags stand in any order; ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are
+understood.
 
-Hooks start commands that load this: it imports next to nothing (argparse alone would cost a third of such a
-command's time).
+Hooks start commands that load this module, so it imports next to nothing (decision 0033 has the figures).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
 LARGEST = 10**12
-# The groups of the help page, under one of which each verb is declared to stand; the last only in `help --all`.
+# The groups of the help page. Each verb belongs to one; the last group is only in `help --all`.
 START, LOCKS, TOGETHER = "Start here", "Locks", "Working together"
 WORKERS, SETUP, INTERNAL = "Workers", "Setup", "For hooks and programs"
 GROUPS = (START, LOCKS, TOGETHER, WORKERS, SETUP, INTERNAL)
-# What completion offers for a word or a value: one of these, or a tuple of words.
+# The sources of completion for a word or a value; a tuple of words is one as well.
 FILES, FOLDERS, INSTANCES, TASKS, KEYS = "files", "folders", "instances", "tasks", "keys"
 Source = str | tuple[str, ...]
 
 
 class Word:
-    """A positional word: `name` in usage lines, `about` for the help and for the error where it is missing.
+    """A positional word: `name` in usage lines, `about` for the help and for the error if it is missing.
 
-    An `optional` one, and what follows it, may be left out; of a `repeated` one, the last, there may be any number; a
-    `behind` one stands behind a ``--``. Where there are `choices` it is one of these. `source` says what completion
-    offers, and `statuses` which tasks.
+    An `optional` word and all after it may be left out. A `repeated` word, the last, may be given any number of times.
+    A `behind` word stands behind a ``--``. `choices` lists the allowed values. `source` says where completion finds
+    candidates, and `statuses` limits tasks among them.
     """
 
     __slots__ = ("name", "about", "optional", "repeated", "behind", "may_be_blank", "choices", "source", "statuses")
@@ -58,7 +58,9 @@ class Word:
     def shown(self) -> str:
         """The word as usage lines have it."""
         text = f"{'-- ' * self.behind}{self.name}{' ...' * self.repeated}"
-        return f"[{text}]" if self.optional else text
+        if self.optional:
+            return f"[{text}]"
+        return text
 
 
 def choice(*words: str, about: str = "subcommand", optional: bool = False) -> Word:
@@ -67,11 +69,11 @@ def choice(*words: str, about: str = "subcommand", optional: bool = False) -> Wo
 
 
 class Option:
-    """A flag: `form` is its name and, unless it is a switch, what its value is called (``--note TEXT``).
+    """A flag: `form` is its name and, unless it is a switch, a name for its value (``--note TEXT``).
 
-    A `required` one must have a value, a `repeatable` one may be given often. It can `also` be called something else.
-    Where there are `choices` the value is one of these. `source` says what completion offers for a value. A `hidden`
-    one is for hooks, or kept for what was written before: it is in no usage line.
+    A `required` flag must have a value, a `repeatable` one may be given often. `also` is a second name. `choices` lists
+    the allowed values. `source` says where completion finds values. A `hidden` flag is for hooks, or kept for old
+    scripts: it is in no usage line.
     """
 
     __slots__ = ("form", "name", "value", "about", "required", "repeatable", "hidden", "also", "choices", "source")
@@ -96,8 +98,10 @@ class Option:
     @property
     def shown(self) -> str:
         """The flag as usage lines have it."""
-        text = self.form if self.required else f"[{self.form}]"
-        return f"{text}..." if self.repeatable else text
+        text = self.form
+        if not self.required:
+            text = f"[{text}]"
+        return text + "..." * self.repeatable
 
 
 class Usage:
@@ -115,25 +119,27 @@ class Usage:
 
     @property
     def most(self) -> int | None:
-        """The most words it takes; None for any number."""
-        return (
-            None if self.surplus or any(word.repeated and not word.behind for word in self.words) else len(self.words)
-        )
+        """The largest number of words; None for any number."""
+        if self.surplus or any(word.repeated and not word.behind for word in self.words):
+            return None
+        return len(self.words)
 
     def begins_with(self, word: str) -> bool:
-        """Whether `word` can be its first: any can, where that is no choice."""
+        """Return True if `word` can be the first word of this usage."""
         return not self.words or not self.words[0].choices or word in self.words[0].choices
 
     def word_after(self, count: int) -> Word | None:
-        """The word that follows `count` others; None where none may follow."""
+        """Return the word that follows `count` others, or None if the usage ends there."""
         if count < len(self.words):
             return self.words[count]
-        return self.words[-1] if self.words and self.words[-1].repeated else None
+        if self.words and self.words[-1].repeated:
+            return self.words[-1]
+        return None
 
 
 ROLES = ("planner", "implementer", "reviewer", "researcher", "generalist")
 MODES, EFFORTS = ("read-only", "edit", "yolo"), ("low", "medium", "high", "max")  # of workers
-# What many verbs take.
+# Options of many verbs.
 JSON = Option("--json", "print JSON")
 AS = Option(
     "--as WHO",
@@ -143,26 +149,26 @@ AS = Option(
 SCOPE = Option(
     "--scope DIR", "the scope: the folder whose sessions see each other (default: the git root here)", source=FOLDERS
 )
-ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show what it may see
+ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show its view
 ABSOLUTE = Option("--absolute", "whole paths, and dates (UTC) instead of ages")
 PLACE = (  # of verbs that register
     Option("--directory DIR", "where the session works", hidden=True, source=FOLDERS),
     Option("--label TEXT", 'words that name it, such as "identity:work role:reviewer"'),
     Option(
-        "--file-root DIR", "where its files really are, for a worktree that stands for another folder", source=FOLDERS
+        "--file-root DIR", "the real folder of its files, for a worktree that stands for another folder", source=FOLDERS
     ),
 )
 RUNTIME = Option("--runtime NAME", "the session's client", required=True)
 SESSION_ID = Option("--session-id ID", "the session's id there", required=True)
-PATIENCE = Option("--patience SECONDS", "how long to wait for a busy store (15)", hidden=True)
-FENCE = Option("--fence N", "only the lock with this fence; exit 1 where it is no longer held")
-AGENT = Option("--agent ID", "only what this subagent of the session holds")
+PATIENCE = Option("--patience SECONDS", "time to wait for a busy store (15)", hidden=True)
+FENCE = Option("--fence N", "only the lock with this fence; exit 1 if it is no longer held")
+AGENT = Option("--agent ID", "only the locks of this subagent of the session")
 
 
 class Arguments:
-    """What was given to one command: `words` in order, flags by name.
+    """The words and flags given to one command: `words` in order, flags by name.
 
-    `behind`: how many of the words stand behind a ``--``; None where there is none.
+    `behind`: the number of words behind a ``--``; None without a ``--``.
     """
 
     __slots__ = ("words", "behind", "_values")
@@ -174,11 +180,11 @@ class Arguments:
 
     @property
     def json(self) -> bool:
-        """Whether the answer is to be JSON."""
+        """True if the answer is wanted as JSON."""
         return self.given("--json")
 
     def given(self, flag: str) -> bool:
-        """Whether this flag was given, were it with an empty value."""
+        """Return True if the flag was given, even with an empty value."""
         return flag in self._values
 
     def value(self, flag: str) -> str:
@@ -197,7 +203,7 @@ class Arguments:
         try:
             number = int(text)
         except ValueError:
-            number = LARGEST + 1
+            number = LARGEST + 1  # refused below
         if abs(number) <= LARGEST:
             return number
         raise UsageError(f"{flag} wants a whole number, not {text[:40]!r}")
@@ -206,51 +212,62 @@ class Arguments:
         """The flag's value as a span in seconds, `default` where it was not given."""
         text = self.value(flag).strip()
         try:
-            span = float(text) if text else default
+            span = float(text or default)
         except ValueError:
-            span = -1.0
+            span = -1.0  # refused below
         if 0 <= span <= LARGEST:
             return span
         raise UsageError(f"{flag} wants seconds, not {text[:40]!r}")
 
     def number_if_given(self, flag: str) -> int | None:
-        """As `number`; None where the flag was not given."""
-        return self.number(flag) if self.given(flag) else None
+        """As `number`; None if the flag was not given."""
+        if not self.given(flag):
+            return None
+        return self.number(flag)
 
     def seconds_if_given(self, flag: str) -> float | None:
-        """As `seconds`; None where the flag was not given."""
-        return self.seconds(flag) if self.given(flag) else None
+        """As `seconds`; None if the flag was not given."""
+        if not self.given(flag):
+            return None
+        return self.seconds(flag)
 
     def process(self, flag: str) -> tuple[int, str]:
         """The process that the flag names as ``PID:START``; ``(0, "")`` where it was not given."""
         text = self.value(flag)
+        if not text:
+            return 0, ""
         pid, colon, started = text.partition(":")
-        if text and not (colon and pid.isascii() and pid.isdigit() and len(pid) < 10):
+        if not (colon and pid.isascii() and pid.isdigit() and len(pid) < 10):
             raise UsageError(f"{flag} wants PID:START")
-        return (int(pid), started) if text else (0, "")
+        return int(pid), started
 
     @property
     def patience(self) -> float:
-        """How long to wait for a busy store, in seconds."""
+        """Seconds to wait for a busy store."""
         return min(self.seconds("--patience", BUSY_SECONDS), BUSY_SECONDS)
 
 
 class Verb:
-    """One command: its `usages`, its `group` on the help page, what carries it out with an exit code, and its help."""
+    """One command: its `usages`, its `group` on the help page, the function that runs it and returns an exit code, and
+    its help. `refuses` as in `verb`.
+    """
 
-    __slots__ = ("usages", "group", "run", "help")
+    __slots__ = ("usages", "group", "run", "help", "refuses")
 
-    def __init__(self, usages: tuple[Usage, ...], group: str, run: Callable[[Arguments], int]):
-        self.usages, self.group, self.run, self.help = usages, group, run, run.__doc__ or ""
+    def __init__(self, usages: tuple[Usage, ...], group: str, run: Callable[[Arguments], int], refuses: bool):
+        self.usages, self.group, self.run, self.refuses = usages, group, run, refuses
+        self.help = run.__doc__ or ""
 
 
-def verb(*usages: Usage, group: str) -> Callable[[Callable[[Arguments], int]], Verb]:
+def verb(*usages: Usage, refuses: bool = False, group: str) -> Callable[[Callable[[Arguments], int]], Verb]:
     """Make the function below a verb that can be called in these forms. Its docstring is the verb's help.
 
-    `group` says in which of GROUPS the help page has it. It is given as the last, by the name of a constant above: the
-    help page reads it from the source (``verbs.declared``).
+    `refuses`: the error Refused is answered as "VERB failed: ...", with --json as the object {"error", ...}; exit 1.
+
+    `group` is one of GROUPS. It is the last argument, and the name of a constant above: the help page reads it from the
+    source (``verbs.declared``).
     """
-    return lambda run: Verb(usages, group, run)
+    return lambda run: Verb(usages, group, run, refuses)
 
 
 def parse(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:
@@ -298,8 +315,8 @@ def _split(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:
 
 
 def _problems(verb: str, usage: Usage, usages: Sequence[Usage], arguments: Arguments) -> list[str]:
-    """What is wrong with `arguments` as this `usage`, what matters most first; empty where they fit."""
-    first = arguments.words[0] if arguments.words else ""
+    """Return the errors of `arguments` as this `usage`, the most important first; empty if they fit."""
+    first = "".join(arguments.words[:1])
     if arguments.words and not usage.begins_with(first):
         firsts = [word for one in usages if one.words and not one.hidden for word in one.words[0].choices]
         # As this usage nothing else can be said of them.
@@ -337,7 +354,9 @@ def _wrong_words(verb: str, usage: Usage, arguments: Arguments, form: str) -> li
     if most is not None and len(given) > most:
         surplus = given[most]
         names = [option.name for option in usage.options if not option.hidden]
-        hint = meant(f"--{surplus.lstrip('-')}", names) if surplus.startswith("-") else ""
+        hint = ""
+        if surplus.startswith("-"):
+            hint = meant(f"--{surplus.lstrip('-')}", names)
         found.append(f"{surplus[:60]!r} is one word too many{hint}; {verb} takes {most or 'none'}")
     return found
 
@@ -350,13 +369,15 @@ def one_of(word: str, known: Collection[str], what: str) -> str:
 
 
 def unknown(word: str, known: Collection[str], what: str) -> str:
-    """The error for a `word` that is none of `known`, with the likely one."""
+    """The error for a `word` outside of `known`, with the most similar known word."""
     return f"unknown {what} {word[:60]!r}{meant(word, known)}; choose from {', '.join(known)}"
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """`` (did you mean X?)`` with the known word most like `word`, empty where none comes close."""
+    """Return `` (did you mean X?)`` with the known word most like `word`, or an empty text if none is similar."""
     from difflib import get_close_matches
 
     found = get_close_matches(word[:60], sorted(known), 1, 0.6)
-    return f" (did you mean {found[0]}?)" if found else ""
+    if not found:
+        return ""
+    return f" (did you mean {found[0]}?)"

@@ -1,27 +1,30 @@
-"""What the sessions of a checkout have done: a line of numbers, then event by event."""
+"""The log of a checkout: a line of totals, then the events one by one."""
 
 from __future__ import annotations
 
 import time
 
 from swarm_hook_core.naming import agent_name
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import printed
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.size import printed
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause, excerpt
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
-from swarm_mcp.overview.refusal_words import why_refused
-from swarm_mcp.overview.timeline import ATTEMPTED, LOWERED, TASK
-from swarm_mcp.paging import page
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.view.overview.checkout_history import CHANGED, checkout_history
+from swarm_mcp.view.overview.refusal_words import why_refused
+from swarm_mcp.view.overview.timeline import ATTEMPTED, LOWERED, TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.cli.arguments import Arguments
-    from swarm_mcp.overview.timeline import Happening
+    from swarm_mcp.view.overview.timeline import Happening
 
 DAY = 86400
 MOST = 1000  # events of one answer
@@ -32,13 +35,13 @@ STYLES = {
     "released": "good", "restored": "good", "transferred": "good", "joined": "good", "left": "faint", CHANGED: "busy",
     ATTEMPTED: "bad", LOWERED: "bad",
 }  # fmt: skip
-# How the first line counts what happened, one and several of it; what is not here is counted by its own word.
+# The totals of the first line in words, singular and plural. Other kinds of event are counted by their own name.
 _COUNTED = {
     "joined": ("session joined", "sessions joined"), "left": ("left", "left"),
     "acquired": ("lock taken", "locks taken"),
     "denied": ("refusal", "refusals"), CHANGED: ("file changed", "files changed"),
     TASK: ("change to a task", "changes to tasks"), "altered": ("altered under a lock", "altered under a lock"),
-    ATTEMPTED: ("try at what is a person's to do", "tries at what is a person's to do"),
+    ATTEMPTED: ("attempt at an action reserved for people", "attempts at actions reserved for people"),
     LOWERED: ("protection lowered", "times protection was lowered"),
 }  # fmt: skip
 
@@ -59,30 +62,31 @@ def since_when(text: str, now: float) -> int:
     unit = words[len(number) :].strip()
     if number.strip().isdecimal() and len(number) < 10 and unit in UNITS:
         return int(now) - int(number) * UNITS[unit]
-    raise UsageError(f"--since wants a time of day (8:00), or how long ago (90m, 3h, 1d), not {text[:40]!r}")
+    raise UsageError(f"--since wants a time of day (8:00), or an age (90m, 3h, 1d), not {text[:40]!r}")
 
 
 def say_checkout(args: Arguments, limit: int, since: int) -> int:
-    """Say what has happened in this checkout since then, the newest `limit` one by one; the exit code."""
+    """Print the newest `limit` events of this checkout since then; return the exit code."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         reader = Reader(args, store, viewer_identity(store, args))
         since = since or reader.now - DAY
         found = checkout_history(store, scope, reader.people, since, limit)
-    cut = {"is_cut": True} if found.is_cut else {}
     if args.json:
         rows = [{name: value for name, value in one._asdict().items() if name != "scope"} for one in found.happenings]
         fits = page((("", row) for row in reversed(rows)), dict, lambda: 0, measure=printed).rows
         before = found.before + len(rows) - len(fits)
-        answer = {"scope": scope, "since": since, "counts": found.counts, **cut, "before": before}
-        show({**answer, "events": fits[::-1]})
+        answer: dict[str, Any] = {"scope": scope, "since": since, "counts": found.counts}
+        if found.is_cut:
+            answer["is_cut"] = True
+        show({**answer, "before": before, "events": fits[::-1]})
         return 0
     if not found.happenings:
         say(f"(nothing has happened in {scope} since {reader.when(since)})")
         return 0
     say(f"in {scope} since {reader.when(since)}: {_in_numbers(found.counts)}")
     if found.before:
-        more = "more than " if found.is_cut else ""
+        more = "more than " * found.is_cut
         say(f"{more}{found.before} before these: swarm-mcp log --limit {min(found.before + limit, MOST)}")
     told = [(one.what, reader.when(one.at), _told(one, reader)) for one in found.happenings]
     longest = max(len(at) for _what, at, _words in told)
@@ -92,7 +96,7 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
 
 
 def _in_numbers(counts: dict[str, int]) -> str:
-    """The counts in words: first what `_COUNTED` has, in its order."""
+    """Return the totals in words, those of `_COUNTED` first and in its order."""
     known = [what for what in _COUNTED if what in counts]
     parts = [f"{counts[what]} {_COUNTED[what][counts[what] != 1]}" for what in known]
     return ", ".join([*parts, *(f"{number} {what}" for what, number in counts.items() if what not in _COUNTED)])
@@ -101,13 +105,15 @@ def _in_numbers(counts: dict[str, int]) -> str:
 def _told(one: Happening, reader: Reader) -> str:
     """A happening in one line, without its moment and its kind."""
     details, path = one.details, reader.path(one.file)
-    note = f": {_excerpt(one.note)}" if one.note else ""
+    note = clause(": {}", excerpt(one.note, LONGEST))
     if one.what in ("joined", "left"):
         return one.name
     if one.what == TASK:
         return f"{short(details['task'])} {details['change']} by {one.name}{note}"
     if one.what == ATTEMPTED:
-        return f"{_excerpt(one.note) or path} by {one.name}" + (f", on {path}" if path and one.note else "")
+        if one.note:
+            return f"{excerpt(one.note, LONGEST)} by {one.name}" + clause(", on {}", path)
+        return f"{path} by {one.name}"
     if one.what == LOWERED:
         return f"by {one.name}{note}"
     if one.what == CHANGED:
@@ -115,19 +121,17 @@ def _told(one: Happening, reader: Reader) -> str:
     if one.what == "denied" and (lost := why_refused(one.details, one.at, one.other_name)):
         return f"{path} to {one.name}: {lost}"
     if one.what == "denied":
-        held = f", held by {one.other_name}" if one.other_name else ""
-        return f"{path} to {one.name}{held}{note}"
-    agent = f"{agent_name(details['agent'])} of " if details.get("agent") else ""
+        return f"{path} to {one.name}{clause(', held by {}', one.other_name)}{note}"
+    agent = ""
+    if details.get("agent"):
+        agent = f"{agent_name(details['agent'])} of "
     words = f"{path} by {agent}{one.name}"
     if one.what == "altered":
         words = f"{path} while {agent}{one.name} ran a call"
-    elif one.other_name:
-        words += f", {'from' if not details.get('to') else 'to'} {one.other_name}"
+    elif details.get("to"):
+        words += clause(", to {}", one.other_name)
+    else:
+        words += clause(", from {}", one.other_name)
     if one.waited >= 1:
         words += f", after waiting {round(one.waited)} s"
     return words + note
-
-
-def _excerpt(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"

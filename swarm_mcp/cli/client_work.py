@@ -1,9 +1,10 @@
-"""What a command does for several agent clients: side by side, every step said as it happens."""
+"""Work for several agent clients side by side, with a line for every step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from swarm_hook_core.faults import describe
 from swarm_mcp.cli.progress import Progress
@@ -17,15 +18,14 @@ from swarm_mcp.runtimes.steps import Begun, Steps
 def for_each(
     clients: list[Runtime],
     work: Callable[[Runtime, Steps], None],
-    ending: Callable[[dict], str],
+    ending: Callable[[dict[str, Any]], str],
     progress: Progress,
-) -> list[dict]:
-    """Do `work` for all of `clients`; return how it went, ``{"client", "ok", "steps", "error"}`` for each.
+) -> list[dict[str, Any]]:
+    """Do `work` for all of `clients`; return ``{"client", "ok", "steps", "error"}`` for each.
 
-    What fails for one keeps no other from going on. `ending` is the last line that is said of a client, given how it
-    went.
+    A failure for one client does not stop the others. `ending` turns a result into the last line about its client.
     """
-    results: dict[str, dict] = {
+    results: dict[str, dict[str, Any]] = {
         client.name: {"client": client.name, "ok": True, "steps": [], "error": None} for client in clients
     }
 
@@ -35,9 +35,10 @@ def for_each(
             work(client, steps)
         except Interrupted:
             raise
+        except ClientFailed as error:
+            result.update(ok=False, error=str(error))
         except Exception as error:
-            why = str(error) if isinstance(error, ClientFailed) else describe(error)
-            result.update(ok=False, error=why)
+            result.update(ok=False, error=describe(error))
         result["steps"] = steps.done
         tell(ending(result))
 
@@ -52,7 +53,7 @@ def for_each(
 
 
 def loaded_before_threads(clients: list[Runtime]) -> None:
-    """Load what several threads cannot load at once; who needs it is told then why it cannot be had."""
+    """Load the clients' hook settings before the threads start: imports in several threads block each other."""
     for client in clients:
-        with suppress(Exception):
+        with suppress(Exception):  # the client's own thread meets it again, and reports it
             hook_config(client.name)

@@ -9,13 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 
+from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
 from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
-from swarm_mcp.errors import PersonOnly, SwarmError
+from swarm_mcp.cli.words import clause
+from swarm_mcp.errors import PersonOnly, Refused, SwarmError
 
-# What a machine's owner can mend: no rights, a file system that takes nothing, a file where a folder should be.
+# Errors that the owner of the machine can repair: no rights, a read-only or full file system, a file in place of a
+# folder.
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
 
 
@@ -23,14 +27,21 @@ def run(items: list[str]) -> int:
     """Run the command of these words; the exit code."""
     # Clients start the server without arguments; a person at a terminal wants to know where they stand.
     alone = not items and sys.stdin is not None and sys.stdin.isatty()
-    verb = ALIASES.get(items[0], items[0]) if items else "" if alone else "serve"
+    verb = "serve"
+    if items:
+        verb = _verb(items[0])
+    elif alone:
+        verb = ""
     try:
         if not items and not alone:
             complain(
-                "swarm-mcp: no command was given, and this is no terminal: it serves MCP on standard input and output,"
-                " as `swarm-mcp serve` does (`swarm-mcp help` lists the commands)"
+                "swarm-mcp: no command, and standard input is not a terminal: serving MCP on standard input and output,"
+                " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
-        code = _front_page() if alone else _run(verb, items[1:])
+        if alone:
+            code = _front_page()
+        else:
+            code = _run(verb, items[1:])
         flush()
         return code
     except SwarmError as error:
@@ -38,7 +49,7 @@ def run(items: list[str]) -> int:
     except BrokenPipeError:
         forget_output()
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # the exit code says it
         return 130
     except OSError as error:
         if error.errno in _NOT_OURS and error.filename:
@@ -48,6 +59,11 @@ def run(items: list[str]) -> int:
         return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
 
 
+def _verb(word: str) -> str:
+    """Return the verb of a word, which may be an alias."""
+    return ALIASES.get(word, word)
+
+
 def _run(verb: str, items: list[str]) -> int:
     if verb in ("help", "--help", "-h"):
         return _help(items)
@@ -55,13 +71,16 @@ def _run(verb: str, items: list[str]) -> int:
         return _version()
     if verb not in VERBS:
         return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
-    if {"--help", "-h"}.intersection(items[: items.index("--") if "--" in items else None]):
+    words = items[: [*items, "--"].index("--")]  # a flag behind a -- is for another command
+    if "--help" in words or "-h" in words:
         return _help([verb])
     command = verb_named(verb)
     arguments = parse(verb, command.usages, items)
     try:
         return command.run(arguments)
-    except PersonOnly as refusal:
+    except Refused as refusal:
+        if not command.refuses and not isinstance(refusal, PersonOnly):
+            raise
         return refused(arguments, verb, refusal.answer)
 
 
@@ -84,40 +103,41 @@ def _version() -> int:
 
 
 def _help(words: list[str]) -> int:
-    verb = ALIASES.get(words[0], words[0]) if words else ""
+    verb = _verb("".join(words[:1]))
     if verb not in VERBS and verb and not verb.startswith("-"):
         return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
     from swarm_mcp.cli.help_page import overview, page_of
 
     room = line_width()
-    say_help(page_of(verb, room) if verb in VERBS else overview(room, every="--all" in words))
+    if verb in VERBS:
+        say_help(page_of(verb, room))
+    else:
+        say_help(overview(room, every="--all" in words))
     return 0
 
 
 def _unknown(verb: str, items: list[str]) -> str:
     first = next((item for item in items if item in VERBS or item in ALIASES), "")
     if verb.startswith("-") and first:
-        return f"{verb!r} stands before the command; put flags behind it: swarm-mcp {first} ... {verb}"
+        return f"{verb!r} stands before the command; put flags after it: swarm-mcp {first} ... {verb}"
     other = OTHER_WORDS.get(verb.lower(), "")
-    hint = f" (did you mean {other}?)" if other else meant(verb, [*VERBS, *ALIASES])
+    hint = clause(" (did you mean {}?)", other) or meant(verb, [*VERBS, *ALIASES])
     return f"unknown command {verb!r}{hint} (swarm-mcp help lists them)"
 
 
 def _fail(line: str, code: int) -> int:
     try:
-        flush()  # what was said before the failure comes first
-    except (OSError, SwarmError):
+        flush()  # the output before the failure comes first
+    except (OSError, SwarmError):  # `line` tells the first failure
         forget_output()
     complain(line)
     return code
 
 
 def _report(verb: str, error: Exception) -> str:
-    import time
-    import traceback
+    import traceback  # loads what no command needs that ends well
 
     from swarm_hook_core.faults import describe
-    from swarm_hook_core.state import state_dir, write_private
 
     try:
         path = os.path.join(state_dir(), "crashes", f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt")

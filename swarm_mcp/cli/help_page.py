@@ -1,4 +1,4 @@
-"""The help of the command line: a page of the verbs in their groups, and one of each, from what its module declares."""
+"""The pages of help: all verbs in their groups, and one page for each verb, from its declaration."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from inspect import cleandoc
 from swarm_mcp.cli.arguments import ACTING, GROUPS, INTERNAL, Option, Usage, Word
 from swarm_mcp.cli.terminal import paint
 from swarm_mcp.cli.verbs import ALIASES, VERBS, declared, verb_named
+from swarm_mcp.cli.words import clause
 
 WIDEST = 100  # prose in longer lines is hard to read
 NARROWEST = 24  # cells of a text beside a name; in less room it stands below the name
@@ -43,26 +44,28 @@ def group_page(group: str, room: int) -> str:
 
 
 def page_of(verb: str, room: int = 80) -> str:
-    """The help of `verb`: what it does, how it is called, what each word and flag means, and an example."""
+    """The help page of `verb`: its purpose, its usages, the meaning of each word and flag, and an example."""
     room = min(room, WIDEST)
     command = verb_named(verb)
     usages = [usage for usage in command.usages if not usage.hidden]
     summary, _, rest = cleandoc(command.help).partition("\n\n")
-    calls = [_call(verb, usage, "usage: " if at == 0 else "       ", room) for at, usage in enumerate(usages)]
+    begins = ["usage: ", *["       "] * len(usages)]
+    calls = [_call(verb, usage, begin, room) for begin, usage in zip(begins, usages)]
     words = [word for usage in usages for word in usage.words]
     options = [option for usage in usages for option in usage.options]
     parts: list[Word | Option] = [*words, *sorted(options, key=lambda option: option in ACTING)]
     shown = _list([part for part in parts if not (isinstance(part, Option) and part.hidden)], room)
     hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about], room)
+    hidden = clause("Hooks add:\n{}", hidden)
     others = [alias for alias, meant in ALIASES.items() if meant == verb]
     calls += [f"also:  swarm-mcp {alias}" for alias in others]
-    blocks = ["\n".join(_wrapped(summary, room)), "\n".join(calls), shown, f"Hooks add:\n{hidden}" if hidden else ""]
+    blocks = ["\n".join(_wrapped(summary, room)), "\n".join(calls), shown, hidden]
     blocks += [_prose(block, room) for block in rest.split("\n\n")]
     return "\n\n".join(block for block in blocks if block)
 
 
 def _prose(block: str, room: int) -> str:
-    """A paragraph of a docstring in lines of at most `room` cells. What is indented keeps its own lines."""
+    """A paragraph of a docstring in lines of at most `room` cells. Indented lines stay as they are."""
     lines: list[str] = []
     flowing: list[str] = []
     for line in [*block.splitlines(), ""]:
@@ -91,19 +94,23 @@ def _call(verb: str, usage: Usage, begin: str, room: int) -> str:
     before = [word.shown for word in usage.words if not word.behind]
     flags = [option.shown for option in usage.options if not option.hidden]
     behind = [word.shown for word in usage.words if word.behind]
-    # What belongs together is not parted at the end of a line.
+    # An option and its value stay on one line.
     parts = [part.replace(" ", "\0") for part in (*before, *flags, *behind)]
     needed = max(NARROWEST, *map(len, parts), 0)
-    indent = " " * (len(head) + 1 if room - len(head) > needed else len(begin) + 4)
-    return "\n".join(_wrapped(" ".join([head, *parts]), room, indent)).replace("\0", " ")
+    margin = len(head) + 1
+    if room - len(head) <= needed:
+        margin = len(begin) + 4
+    return "\n".join(_wrapped(" ".join([head, *parts]), room, " " * margin)).replace("\0", " ")
 
 
 def _list(parts: list[Word | Option], room: int) -> str:
     """The words and flags that have something to be said of them, each once, aligned."""
     about: dict[str, str] = {}
     for part in parts:
-        if isinstance(part, Option):
-            about.setdefault(f"{part.also}, {part.form}" if part.also == "-f" else part.form, part.about)
+        if isinstance(part, Option) and len(part.also) == 2:
+            about.setdefault(f"{part.also}, {part.form}", part.about)
+        elif isinstance(part, Option):
+            about.setdefault(part.form, part.about)
         elif not part.choices:
             about.setdefault(part.name, part.about)
     rows = {name: text for name, text in about.items() if text and text != f"the {name.lower()}"}
@@ -113,7 +120,8 @@ def _list(parts: list[Word | Option], room: int) -> str:
 
 def _table(rows: dict[str, str], column: int, room: int) -> list[str]:
     """Names and, from `column` on, their texts; below the names where that leaves too little room beside them."""
-    column = column if room - column >= NARROWEST else 6
+    if room - column < NARROWEST:
+        column = 6
     lines = []
     for name, text in rows.items():
         head = f"  {name}"

@@ -1,4 +1,4 @@
-"""A run as somebody watches it: what is told of it in colour, with the time, and one line that counts below."""
+"""A run on a screen: its events in colour with the time of day, and a line of totals below."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from swarm_mcp.cli.output import encodable, one_line, safe
-from swarm_mcp.cli.progress import span
-from swarm_mcp.harness import events, narration
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.narration import Narrator, Told
-from swarm_mcp.harness.outcome import Cost
+from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.agents.harness import events, narration
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.narration import Narrator, Told
+from swarm_mcp.agents.harness.outcome import Cost
+from swarm_mcp.cli import terminal
+from swarm_mcp.cli.output import encodable
+from swarm_mcp.cli.words import clause, count, dollars, span
 
 BLUE, GREEN, YELLOW, RED, GRAY = "34", "32", "33", "31", "90"
 MOST_LINES, MOST_CHARACTERS = 12, 400  # of a command, a patch or a result, and of a line of it
@@ -34,7 +36,7 @@ MARKS = {
 
 
 class Counts:
-    """What can be counted of a run while it goes on: tools called, tokens, what it has cost; and its model."""
+    """Totals of a run so far: tool calls, tokens, cost; and its model."""
 
     def __init__(self) -> None:
         self.tools = 0
@@ -51,11 +53,12 @@ class Counts:
             self.tools += 1
         elif event.kind == events.CONTEXT_USAGE:
             used, cost = data.get("context_used_tokens"), data.get("cost_usd")
-            self.tokens = used if isinstance(used, int) else self.tokens
-            self.cost = float(cost) if isinstance(cost, (int, float)) else self.cost
+            if isinstance(used, int):
+                self.tokens = used
+            if isinstance(cost, (int, float)):
+                self.cost = float(cost)
         elif event.kind == events.RESULT:
-            cost = data.get("cost")
-            cost = cost.to_dict() if isinstance(cost, Cost) else cost if isinstance(cost, dict) else {}
+            cost = _cost(data)
             if isinstance(cost.get("total_cost_usd"), (int, float)):
                 self.cost = cost["total_cost_usd"]
             self.model = str(cost.get("model") or self.model)
@@ -64,19 +67,28 @@ class Counts:
                 self.tokens = sum(count for count in counts if isinstance(count, int))
 
     def words(self) -> list[str]:
-        """Tools called, tokens and US dollars so far, and the model; what is not known is left out."""
-        parts = [f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
-        parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
-        parts += [f"${self.cost:.4f}"] if self.cost is not None else []
-        return [*parts, *([one_line(self.model)] if self.model else [])]
+        """Tool calls, tokens and US dollars so far, and the model; unknown parts are left out."""
+        parts = [count(self.tools, "tool")]
+        if self.tokens is not None:
+            parts.append(f"{_amount(self.tokens)} tokens")
+        return parts + self.price()
+
+    def price(self) -> list[str]:
+        """The cost in US dollars and the model; unknown parts are left out."""
+        parts = []
+        if self.cost is not None:
+            parts.append(dollars(self.cost))
+        if self.model:
+            parts.append(one_line(self.model))
+        return parts
 
 
 class Live:
-    """Writes what happens to `stream`. Every method may be called from any thread.
+    """Writes the events of a run to `stream`. Every method may be called from any thread.
 
-    With `colour` off (``NO_COLOR``) no escape sequence is written; `progress` keeps a line at the end of a terminal
-    that `tick` brings up to date. With `debug` also events are shown that only the harness knows. The run works in
-    `folder`, with `model` as far as that is known beforehand, and began at `began` (Unix seconds; 0: now).
+    Without `colour` (``NO_COLOR``) no escape sequence is written. `progress` keeps a line at the end of a terminal,
+    which `tick` updates. `debug` also shows events without a meaning to people. The run works in `folder`, with `model`
+    if that is known beforehand, and began at `began` (Unix seconds; 0: now).
     """
 
     def __init__(
@@ -95,11 +107,12 @@ class Live:
         self.counts = Counts()
         self.counts.model = model
         self._narrator = Narrator(folder)
-        self._before = max(0.0, time.time() - began) if began else 0.0  # seconds that it had run when this began
         self._began = time.monotonic()
+        if began:
+            self._began -= max(0.0, time.time() - began)
         self._day = time.strftime("%Y-%m-%d")
         self._last_call = 0
-        self._ended: dict = {}
+        self._ended: dict[str, Any] = {}
         self._below = ""
         self._guard = threading.RLock()
         self._closed = False
@@ -107,16 +120,16 @@ class Live:
     @classmethod
     def at_terminal(cls, stream: TextIO, *, counts: bool = True, **more: Any) -> Live:
         """Return one for `stream`: in colour and with the line that `counts` where it is a terminal that has both."""
-        from swarm_mcp.cli import terminal
-
         shown = stream.isatty()
-        colour = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
+        colour = shown and not os.environ.get("NO_COLOR")
+        if stream is sys.stdout:
+            colour = terminal.wanted()
         moves = counts and shown and os.environ.get("TERM") != "dumb"
         return cls(stream, colour=colour, progress=moves, debug=bool(os.environ.get("SWARM_DEBUG")), **more)
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is shown any more: `close` was called, or the stream has gone."""
+        """True after `close`, and after the stream has failed."""
         return self._closed
 
     def show(self, event: Event) -> None:
@@ -132,7 +145,7 @@ class Live:
             self.tick()
 
     def text(self, told: Told) -> str:
-        """The lines for what is told, with their ends; empty for what is not shown."""
+        """The lines for one part of the narration, with their ends; empty if it is not shown."""
         if told.kind == narration.UNKNOWN and not self.debug:
             return ""
         colour = COLOURS.get(told.kind, GRAY)
@@ -149,13 +162,17 @@ class Live:
             if not self.progress or self._closed:
                 return
             shown = self.status()
-            if shown != self._below:
-                self._write(ERASE + shown if self.colour else f"\r{shown:<{len(self._below)}}")
-                self._below = shown
+            if shown == self._below:
+                return
+            if self.colour:
+                self._write(ERASE + shown)
+            else:
+                self._write(f"\r{shown:<{len(self._below)}}")
+            self._below = shown
 
     def status(self) -> str:
-        """Seconds since the start, and what has been counted so far."""
-        return "  ".join([span(self._before + time.monotonic() - self._began), *self.counts.words()])
+        """Seconds since the start, and the totals so far."""
+        return "  ".join([span(time.monotonic() - self._began), *self.counts.words()])
 
     def close(self) -> None:
         """Take the line below away; nothing is written any more."""
@@ -163,19 +180,20 @@ class Live:
             self._write(self._cleared())
             self._closed = True
 
-    # ------------------------------------------------------------------------------------------ innards
+    # -- lines ----------------------------------------------------------------------------------------------
 
     def _lines(self, told: Told) -> list[str]:
-        """What is told, cut where it is too long; but what the agent says is whole."""
+        """The lines of one part of the narration, cut if they are too long; the agent's own words stay whole."""
         if told.kind == narration.SAYS:
             return safe(told.text).rstrip().split("\n")
         if told.kind == narration.ENDS:
             return [f"{told.text}{self._sum()}"]
         if told.kind == narration.CALLS:
             self._last_call = told.number
-            first, *more = told.text.split("\n", 1)
-            first = first if len(first) <= SHORT_CALL else first[:SHORT_CALL] + "..."
-            return [one_line(f"#{told.number} {first}"), *_cut(more[0].split("\n") if more else ())]
+            first, _, rest = told.text.partition("\n")
+            if len(first) > SHORT_CALL:
+                first = first[:SHORT_CALL] + "..."
+            return [one_line(f"#{told.number} {first}"), *_cut(rest.split("\n") * bool(rest))]
         if told.kind not in MARKS:
             return [one_line(told.text)]
         mark = MARKS[told.kind]
@@ -185,19 +203,20 @@ class Live:
         return [mark + first, *(" " * len(mark) + line for line in more)]
 
     def _sum(self) -> str:
-        """How long the run took and what was counted of it, for its last line."""
-        found = self._ended.get("cost")
-        cost = found.to_dict() if isinstance(found, Cost) else found if isinstance(found, dict) else {}
-        took, denials = self._ended.get("duration_ms"), self._narrator.denials
-        counts = [f"{self.counts.tools} tool{'' if self.counts.tools == 1 else 's'}"] if self.counts.tools else []
-        counts += [f"{denials} denied"] if denials else []
-        counts += [f"{name} {_amount(cost[key])}" for name, key in
-                   (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cache_read_tokens"))
-                   if isinstance(cost.get(key), int)]  # fmt: skip
-        counts += [f"${self.counts.cost:.4f}"] if self.counts.cost is not None else []
-        counts += [one_line(self.counts.model)] if self.counts.model else []
-        length = f" in {span(took / 1000)}" if isinstance(took, (int, float)) else ""
-        return f"{length}{': ' if counts else ''}{', '.join(counts)}"
+        """The duration and the totals of the run, for its last line."""
+        cost, took = _cost(self._ended), self._ended.get("duration_ms")
+        counts: list[str] = []
+        if self.counts.tools:
+            counts.append(count(self.counts.tools, "tool"))
+        if self._narrator.denials:
+            counts.append(f"{self._narrator.denials} denied")
+        for name, key in (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cache_read_tokens")):
+            if isinstance(cost.get(key), int):
+                counts.append(f"{name} {_amount(cost[key])}")
+        line = ""
+        if isinstance(took, (int, float)):
+            line = f" in {span(took / 1000)}"
+        return line + clause(": {}", ", ".join(counts + self.counts.price()))
 
     def _time_of_day(self, at: float) -> str:
         """The time in front of a line; before it the day, in a line of its own, where that is another."""
@@ -206,16 +225,23 @@ class Live:
         then = time.localtime(at)
         day, before = time.strftime("%Y-%m-%d", then), self._day
         self._day = day
-        return f"{'' if day == before else f'{day}{chr(10)}'}{self._paint(time.strftime('%H:%M:%S', then), GRAY)}  "
+        line = f"{self._paint(time.strftime('%H:%M:%S', then), GRAY)}  "
+        if day != before:
+            line = f"{day}\n{line}"
+        return line
 
     def _paint(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self.colour and text else text
+        if self.colour and text:
+            return f"\x1b[{colour}m{text}\x1b[0m"
+        return text
 
     def _cleared(self) -> str:
         below, self._below = self._below, ""
         if not below:
             return ""
-        return ERASE if self.colour else f"\r{' ' * len(below)}\r"
+        if self.colour:
+            return ERASE
+        return f"\r{' ' * len(below)}\r"
 
     def _write(self, text: str) -> None:
         if self._closed or not text:
@@ -224,15 +250,30 @@ class Live:
             self.stream.write(encodable(text, self.stream))
             self.stream.flush()
         except (OSError, ValueError):
-            self._closed = True  # nobody watches any more; the run goes on
+            self._closed = True  # the terminal is gone; the run goes on
 
 
 def _cut(lines: Sequence[str]) -> list[str]:
     """The first lines, each cut where it is too long, and how many there are besides."""
-    ends = ["..." if len(line) > MOST_CHARACTERS else "" for line in lines[:MOST_LINES]]
-    shown = [safe(line[:MOST_CHARACTERS]) + end for line, end in zip(lines, ends)]
-    return [*shown, f"... {len(lines) - MOST_LINES} lines more"] if len(lines) > MOST_LINES else shown
+    shown = [safe(line[:MOST_CHARACTERS]) + "..." * (len(line) > MOST_CHARACTERS) for line in lines[:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(f"... {len(lines) - MOST_LINES} lines more")
+    return shown
 
 
 def _amount(number: int) -> str:
-    return str(number) if number < 1000 else f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1e6:.1f}M"
+    if number < 1000:
+        return str(number)
+    if number < 1_000_000:
+        return f"{number / 1000:.1f}k"
+    return f"{number / 1e6:.1f}M"
+
+
+def _cost(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the cost in the data of an event; empty if it has none."""
+    cost = data.get("cost")
+    if isinstance(cost, Cost):
+        return cost.to_dict()
+    if isinstance(cost, dict):
+        return cost
+    return {}

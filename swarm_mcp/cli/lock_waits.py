@@ -1,11 +1,11 @@
-"""A command that stands in line for locks: who keeps it waiting, said while it waits."""
+"""A command in the queue for locks: shows the holder it waits for."""
 
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Waiter
-from swarm_mcp.lock_acquisition import Taken, acquire
+from swarm_mcp.locking.acquisition import Taken, acquire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def acquire_shown(args: Arguments, store: Store, instance: Session, wanted: LockRequest, aside: bool = False) -> Taken:
-    """As ``lock_acquisition.acquire`` for as long as --wait says; `aside` as in ``Progress``."""
+    """As ``lock_acquisition.acquire``, waiting as long as --wait says; `aside` as in ``Progress``."""
     seconds = args.seconds("--wait")
     if not seconds:
         return acquire(store, instance, wanted, seconds)
@@ -30,7 +30,7 @@ def acquire_shown(args: Arguments, store: Store, instance: Session, wanted: Lock
         def tell(obstacle: Lock | Waiter) -> None:
             who = reader.known(obstacle.owner_label, obstacle.instance_id)
             if isinstance(obstacle, Waiter):
-                progress.begin(f"waiting in line behind {who}")
+                progress.begin(f"waiting in the queue behind {who}")
             else:
                 progress.begin(f"waiting for {reader.path(plain(obstacle.file))}, held by {who}")
 

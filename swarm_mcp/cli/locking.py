@@ -1,4 +1,4 @@
-"""Locks asked for on the command line: the request that the flags make, and what is said where it is refused."""
+"""Lock requests from the command line, and the error if one is refused."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from swarm_hook_core.naming import LONGEST_WORDS, holder_name
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import find_acting_session, surrounding_session
+from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
 from swarm_mcp.cli.reader import said_path
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
-from swarm_mcp.lock_acquisition import refused_answer, requested
+from swarm_mcp.locking.acquisition import refused_answer, requested
+from swarm_mcp.sessions.acting import find_acting_session, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
-from swarm_mcp.views import seconds_since
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-def lock_request(args: Arguments, store: Store, instance: Session, files: list[str], **facts) -> LockRequest:
-    """Return what the flags of `args` ask for; `files` none for ``--git``; `facts` as in ``LockRequest``.
+def lock_request(args: Arguments, store: Store, instance: Session, files: list[str], **facts: Any) -> LockRequest:
+    """Return the request that the flags of `args` make. No `files` means ``--git``; `facts` as in ``LockRequest``.
 
     Raises SwarmError.
     """
@@ -30,24 +35,29 @@ def lock_request(args: Arguments, store: Store, instance: Session, files: list[s
         raise UsageError("--pattern and --path exclude each other")
     if args.given("--shared") and args.given("--exclusive"):
         raise UsageError("--shared and --exclusive exclude each other")
+    mode = "exclusive"
+    if args.given("--shared"):
+        mode = "shared"
     given = {
         "note": args.value("--note"),
-        "mode": "shared" if args.given("--shared") else "exclusive",
+        "mode": mode,
         "agent": args.value("--agent").strip(),
         "ttl": args.seconds_if_given("--ttl"),
         "task_id": args.value("--task") or None,
         "once": args.given("--exclusive"),
         "logical": args.given("--logical"),
     }
-    as_pattern = True if args.given("--pattern") else False if args.given("--path") else None
+    as_pattern = None
+    if args.given("--pattern") or args.given("--path"):
+        as_pattern = args.given("--pattern")
     files = files or [repository_of(instance)]
     return requested(store, instance, files, as_pattern, args.seconds_if_given("--expect"), **{**given, **facts})
 
 
 def repository_of(instance: Session) -> str:
-    """What stands for the repository that a session works in: ``.git`` at the top of its work tree.
+    """Return the path that stands for a session's repository: ``.git`` at the top of its work tree.
 
-    Raises SwarmError where its folder is in none.
+    Raises SwarmError outside of a repository.
     """
     folder = instance.file_root or instance.directory
     mark = os.path.join(git_root(folder), ".git")
@@ -57,47 +67,54 @@ def repository_of(instance: Session) -> str:
 
 
 def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: LockRequest, verb: str) -> int:
-    """Say who holds what was wanted, and how many are in line for it; exit code 1."""
+    """Print the holder of a wanted lock and the length of the queue; return exit code 1."""
     answer = refused_answer(store, refusal, wanted, "--wait SECONDS")
     waiting, active = answer["queue"]["waiting"], refusal.active
     if active.get("hidden"):
         who = "a session of another identity"
     else:
         owner = holder_name(active["owner"]["label"], active["instance_id"])
-        note = f": {quoted(active['content'])}" if active["content"] else ""
-        since = active.get("created_at")
-        age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
-        who = f"{owner}, {age}{note}"
-    line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
+        age = "first in the queue"
+        if active.get("created_at"):
+            age = f"for {duration(seconds_since(active['created_at'], store.now()))}"
+        who = f"{owner}, {age}"
+        if active["content"]:
+            who += f": {quoted(active['content'])}"
     waited = args.seconds("--wait")
     file = named(said_path(active["file"]))
-    next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}" if waited else "--wait SECONDS joins the line"
-    said = f"{refusal} ({file} by {who}); {line}{next_step}"
-    return refused(args, verb, answer, said)
+    next_step = "--wait SECONDS joins the queue"
+    if waited:
+        next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}"
+    return refused(
+        args, verb, answer, f"{refusal} ({file} by {who}); {clause('{} in the queue; ', waiting)}{next_step}"
+    )
 
 
 def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Session, str]:
-    """Return whose locks will be that end with this process: the session it runs in, with this process as its agent.
+    """Return the owner of locks that end with this process: the session around it, with this process as an agent.
 
-    Without one it is a session of its own, with no agent, named after the command `argv`: to be removed in the end.
+    Outside of a session it is a new session without an agent, named after the command `argv`. The caller removes it.
     """
     from swarm_hook_core.lookup import process_holders
     from swarm_hook_core.process import start_time
 
     pid, started = os.getpid(), start_time(os.getpid())
-    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
-    session = find_acting_session(store, args) if named else surrounding_session(store)
+    session: Session | None
+    if args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip():
+        session = find_acting_session(store, args)
+    else:
+        session = surrounding_session(store)
     if session:
         return session, process_holders.agent_of(pid, started, store.here)
     from swarm_hook_core.environment import identity
     from swarm_mcp.folders import current_scope, here
     from swarm_mcp.store.sessions import Registration
 
-    who = identity("MCP")
+    labels = [clause("identity:{}", identity("MCP")), *_words(argv), f"origin:hold pid:{pid}"]
     row = store.instances.register(
         Registration(
             here(),
-            label=" ".join([*([f"identity:{who}"] if who else []), *_words(argv), f"origin:hold pid:{pid}"]),
+            label=" ".join(filter(None, labels)),
             scope=current_scope(args.value("--scope")),
             runtime=process_holders.RUNTIME,
             session_id=f"{pid}-{started}-{store.here}",

@@ -1,4 +1,4 @@
-"""Where ``swarm-mcp`` begins."""
+"""The entry point of ``swarm-mcp``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ COMMANDS_GARBAGE = 50_000  # objects, before they are looked through: a command 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit code."""
-    items = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    items = list(argv)
     if items[:1] not in ([], ["serve"]):  # a server lives on
         gc.set_threshold(COMMANDS_GARBAGE)
     if items[:1] == ["hook"]:
-        from swarm_mcp.hook_process import as_wired
+        from swarm_mcp.hooks.process import as_wired
 
         status = as_wired(items[1:])
         if status is not None:

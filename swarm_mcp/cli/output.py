@@ -1,47 +1,44 @@
-"""What commands print: lines for pipes and programs, tables for people at a terminal, JSON.
+"""Output of commands: lines for pipes and programs, tables for people at a terminal, JSON.
 
-Labels, notes, titles and messages are other sessions' words. Nothing of them may move a cursor, ring,
-recolour or reorder what a reader sees, so everything but JSON, which escapes by itself, goes through
-`safe`. Hooks start commands that print through here: tables and colours load only where they are shown.
+Labels, notes, titles and messages are other sessions' words. They must not move a cursor, ring a bell, change colours
+or the order of characters, so everything but JSON, which has its own escapes, goes through `safe`. Hooks start commands
+that print through here: tables and colours load only if they are shown.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Protocol, TextIO
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
 
-    class Below(Protocol):
-        """What is shown below all that is written: the steps of a command, at a terminal."""
-
-        def write_above(self, stream: TextIO, text: str) -> object: ...
-
+    from swarm_mcp.cli.arguments import Arguments
 
 PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
 
 
 def say(line: str = "") -> None:
-    """One line on standard output; what could act on a terminal, or begin another line, is escaped.
+    """Print one line on standard output. Line breaks and control characters are escaped.
 
-    At a terminal a longer one is folded between words.
+    At a terminal a longer line is folded between words.
     """
     _write("".join(f"{part}\n" for part in _folded(one_line(line), sys.stdout)))
 
 
 def say_marked(line: str, mark: str, state: str) -> None:
-    """As `say`; where colours are wanted, the first `mark` in it has that of `state` (``terminal.MEANINGS``)."""
+    """As `say`; the first `mark` in the line gets the colour of `state` (``terminal.MEANINGS``)."""
     first, *rest = _folded(one_line(line), sys.stdout)
-    if for_people():
+    if mark and for_people():
         from swarm_mcp.cli.terminal import meaning, paint
 
         before, found, after = first.partition(mark)
@@ -56,12 +53,12 @@ def say_prose(text: str) -> None:
 
 
 def say_text(text: str) -> None:
-    """Text of several lines on standard output; what could act on a terminal is escaped."""
+    """Print text of several lines on standard output; control characters are escaped."""
     _write(safe(text) + "\n")
 
 
 def say_help(text: str) -> None:
-    """Text of our own on standard output, which may be coloured."""
+    """Print text of our own on standard output; it may have colours."""
     _write(text + "\n")
 
 
@@ -70,40 +67,34 @@ def show(value: object) -> None:
     _write(dumps(value, indent=2) + "\n")
 
 
-def show_list(items: Iterable) -> None:
-    """As `show` of a list: one item after the other as they come, however many there are.
+def show_list(items: Iterable[object]) -> None:
+    """As `show` of a list, one item after the other as they come.
 
-    Where they cannot all be had (an error while they are read) the list stays open, so that nobody takes it for all.
+    If reading the items fails, the list stays open: half a list is not valid JSON.
     """
     _show_items("[", items, "]\n")
 
 
-def show_with_list(head: dict, name: str, items: Iterable) -> None:
-    """As `show` of `head` with `items` under `name` as its last, which are shown as by `show_list`."""
+def show_with_list(head: dict[str, Any], name: str, items: Iterable[object]) -> None:
+    """As `show` of `head` with `items` under `name` at the end, printed as by `show_list`."""
     _show_items(dumps({**head, name: []}, indent=2).removesuffix("]\n}"), items, "]\n}\n", depth=1)
 
 
 def complain(text: str) -> None:
     """One line on standard error; at a terminal a longer one is folded between words."""
+    if sys.stderr is None:
+        return
     try:
-        _put(sys.stderr, "".join(f"{part}\n" for part in _folded(one_line(text), sys.stderr)))
+        lines = "".join(f"{part}\n" for part in _folded(one_line(text), sys.stderr))
+        sys.stderr.write(encodable(lines, sys.stderr))
     except (OSError, ValueError):
-        pass  # nobody is listening; the exit code still tells
-
-
-_covered: Below | None = None
-
-
-def cover(progress: Below | None) -> None:
-    """From now on `progress` is shown below all that is written; None: nothing any more."""
-    global _covered
-    _covered = progress
+        pass  # standard error is closed; the exit code is left
 
 
 def flush() -> bool:
-    """Hand over what has been said; False where standard output is closed, and nobody can have read it.
+    """Write out all output so far; return False if standard output is closed and the output is lost.
 
-    Raises SwarmError where the output takes nothing more, BrokenPipeError where its reader has gone.
+    Raises SwarmError if the output cannot be written, BrokenPipeError if its reader has gone.
     """
     if sys.stdout is None:
         return False
@@ -116,7 +107,17 @@ def flush() -> bool:
     return True
 
 
-def refused(args, verb: str, answer: dict, reason: str = "") -> int:
+def answer(args: Arguments, value: object, *lines: str) -> int:
+    """Print `value` as JSON if that is wanted, else `lines`. Returns exit code 0."""
+    if args.json:
+        show(value)
+    else:
+        for line in lines:
+            say(line)
+    return 0
+
+
+def refused(args: Arguments, verb: str, answer: dict[str, Any], reason: str = "") -> int:
     """Report a refusal; exit code 1.
 
     With ``--json`` it is `answer` (it has ``error``) on standard output, else one line on standard
@@ -131,7 +132,7 @@ def refused(args, verb: str, answer: dict, reason: str = "") -> int:
 
 def listing(
     headers: tuple[str, ...],
-    rows: list[tuple],
+    rows: Sequence[tuple[object, ...]],
     plain: list[str],
     *,
     title: str = "",
@@ -140,11 +141,10 @@ def listing(
 ) -> None:
     """Print rows: as `plain` lines in a pipe, as an aligned, coloured table at a terminal.
 
-    `headers` name the columns, which also decides their colours and how they are shortened (see
-    ``table``). `rows` hold texts, numbers or None, one for each header; columns that are empty throughout
-    are left out of the table. `plain` are the lines that scripts read, in the contract's form. `title`
-    goes before either; `empty` is all that is said where there are no rows. `details` are more lines of
-    each row, indented, which `plain` already has, such as a message's text; the table puts them below the row.
+    `headers` name the columns, and decide their colours and how they are shortened (see ``table``). `rows` hold texts,
+    numbers or None, one for each header; the table leaves out empty columns. `plain` are the lines for scripts, in the
+    contract's form. `title` goes before either; `empty` is printed if there are no rows. `details` are indented lines
+    below each row of the table, such as a message's text; `plain` has them already.
     """
     if not rows and empty:
         say(empty)
@@ -156,9 +156,7 @@ def listing(
     if for_people():
         from swarm_mcp.cli.table import lay_out
 
-        cells = [tuple(one_line(value) if isinstance(value, str) else value for value in row) for row in rows]
-        below = [[one_line(line) for line in lines] for lines in details or ()]
-        for line in lay_out(headers, cells, below):
+        for line in lay_out(headers, rows, details):
             _write(line + "\n")
         return
     for line in plain:
@@ -166,7 +164,7 @@ def listing(
 
 
 def for_people() -> bool:
-    """Whether standard output goes to somebody's eyes: a terminal, or a pipe that shall have colours."""
+    """Return True if standard output is a terminal, or colours are forced."""
     if sys.stdout is not None and sys.stdout.isatty():
         return True
     from swarm_mcp.cli.terminal import forced
@@ -202,21 +200,23 @@ def say_row(parts: tuple[tuple[str, str], ...]) -> None:
 
 def _below_its_beginning(texts: list[str]) -> list[str]:
     """The last of the texts of a row in parts that fit the terminal, all but the first of them indented."""
-    from swarm_mcp.text_width import parted, width
+    from swarm_mcp.answers.text_width import parted, width
 
     before = sum(width(text) + 2 for text in texts[:-1])
-    deeper = 0 if before <= line_width() // 2 else 2 - before
+    deeper = 0
+    if before > line_width() // 2:
+        deeper = 2 - before
     room = max(2, line_width() - before - deeper)
     words = [part for word in texts[-1].split(" ") for part in parted(word, room)]
     first, *more = _folded(" " * before + " ".join(words), sys.stdout, deeper)
     return [first[before:], *more]
 
 
-def moment(seconds) -> str:
-    """Unix seconds as a UTC date and time; what is no time, as another program stored it."""
+def moment(seconds: Any) -> str:
+    """Unix seconds as a UTC date and time; other values, from another program, as they are."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
-    except (TypeError, ValueError, OverflowError, OSError):
+    except (TypeError, ValueError, OverflowError, OSError):  # another program's value
         return str(seconds)
 
 
@@ -226,38 +226,36 @@ def presence(row: Session, now: int) -> str:
 
 
 def state_of(row: Session, now: int) -> str:
-    """``working`` or ``idle``, as hooks tell; ``live`` or ``stale`` where there are none."""
+    """``working`` or ``idle`` for sessions with hooks; ``live`` or ``stale`` for others."""
     if row.last_seen is not None:
         return row.state or "live"
-    return "live" if seconds_since(row.heartbeat, now) <= STALE_SECONDS else "stale"
+    if seconds_since(row.heartbeat, now) <= STALE_SECONDS:
+        return "live"
+    return "stale"
 
 
 # ------------------------------------------------------------------------------------------ the stream
 
 
-def _show_items(opening: str, items: Iterable, ending: str, depth: int = 0) -> None:
-    """Write a JSON list that is `depth` levels deep, between what opens and what ends it."""
+def _show_items(opening: str, items: Iterable[object], ending: str, depth: int = 0) -> None:
+    """Write a JSON list at a depth of `depth` levels, between the texts `opening` and `ending`."""
     margin, written = "\n" + "  " * depth, opening
     for item in items:
         _write(f"{written}{margin}  {dumps(item, 2, depth + 1)}")
         written = ","
-    _write((opening if written == opening else margin) + ending)
+    if written == opening:  # no items
+        margin = opening
+    _write(margin + ending)
 
 
-def _folded(line: str, stream, deeper: int = 2) -> list[str]:
+def _folded(line: str, stream: TextIO, deeper: int = 2) -> list[str]:
     """`line` in parts that fit the terminal that `stream` goes to (as by ``folded``); one where it goes elsewhere."""
     if stream is None or not stream.isatty():
         return [line]
+    from swarm_mcp.answers.text_width import folded
     from swarm_mcp.cli.terminal import terminal_width
-    from swarm_mcp.text_width import folded
 
     return folded(line, terminal_width(stream), deeper)
-
-
-def _put(stream, text: str) -> None:
-    """Write `text`, above the steps of a command that are shown below."""
-    text = encodable(text, stream)
-    _covered.write_above(stream, text) if _covered else stream.write(text)
 
 
 def _write(text: str) -> None:
@@ -265,7 +263,7 @@ def _write(text: str) -> None:
     if stream is None:  # started with standard output closed
         return
     try:
-        _put(stream, text)
+        stream.write(encodable(text, stream))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -279,18 +277,16 @@ def unwritable(error: OSError) -> SwarmError:
 
 
 def forget_output() -> None:
-    """Send what is left nowhere, so that the interpreter's own flush at exit has nothing to complain of."""
-    import os
-
+    """Redirect standard output to nowhere: the interpreter's own flush at exit would fail again."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
     except (OSError, ValueError):
-        pass
+        pass  # it has no file behind it
 
 
-def encodable(text: str, stream) -> str:
-    """`text` with what the stream's encoding lacks escaped, so that it is not fatal."""
+def encodable(text: str, stream: TextIO) -> str:
+    """Return `text` with an escape for each character that the stream's encoding lacks."""
     if text.isascii():
         return text
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -1,6 +1,6 @@
-"""Whoever reads an answer in words: what sessions, files and times are called where they are, when they read it.
+"""Names for readers of text answers: sessions, files and times as a person at this place and time calls them.
 
-JSON has labels, whole paths and Unix seconds instead; nothing of this is used for it.
+JSON has labels, whole paths and Unix seconds instead, and uses nothing from here.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from time import localtime, strftime
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.wording import ago
-from swarm_mcp.acting_session import surrounding_session
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.output import for_people, moment
 from swarm_mcp.folders import here
-from swarm_mcp.overview.people import People
-from swarm_mcp.views import name_of
+from swarm_mcp.sessions.acting import surrounding_session
+from swarm_mcp.view.overview.people import People
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.cli.arguments import Arguments
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store import Store
@@ -28,7 +30,9 @@ HIDDEN = "another identity"
 
 def said_path(path: str) -> str:
     """`path` in an answer of one line: at a terminal as it is called from this folder, whole for scripts."""
-    return _near(path, _places()) if for_people() else path
+    if for_people():
+        return _near(path, _places())
+    return path
 
 
 def _places() -> list[tuple[str, str]]:
@@ -47,23 +51,31 @@ def _near(path: str, places: list[tuple[str, str]]) -> str:
 
 
 class Reader:
-    """The reader of one answer of this command. `viewer` is the identity that it is shown to, empty for none."""
+    """Names for one answer of this command. `viewer` is the identity of its reader, empty without one."""
 
     def __init__(self, args: Arguments, store: Store, viewer: str = ""):
         self.now = store.now()
         own = surrounding_session(store)
-        self.own_id = own.id if own else ""
+        self.own_id = ""
+        if own:
+            self.own_id = own.id
         self.people = People(store, viewer, self.own_id)
         self._absolute = args.given("--absolute")
-        self._places = [] if self._absolute else _places()
+        self._places: list[tuple[str, str]] = []
+        if not self._absolute:
+            self._places = _places()
 
     def when(self, at: object) -> str:
-        """How long ago a time column says something was; the date for whom wants that, or where it is no time."""
-        return moment(at) if self._absolute or not isinstance(at, (int, float)) else ago(self.now - at)
+        """The age of a time column; a date with --absolute, or if the value is not a time."""
+        if self._absolute or not isinstance(at, (int, float)):
+            return moment(at)
+        return ago(self.now - at)
 
     def clock(self, at: object) -> str:
-        """The time of day here at which something was, for lines that stay on a screen; the date as by `when`."""
-        return moment(at) if self._absolute or not isinstance(at, (int, float)) else strftime("%H:%M:%S", localtime(at))
+        """The local time of day of a time column, for lines that stay on a screen; otherwise as `when`."""
+        if self._absolute or not isinstance(at, (int, float)):
+            return moment(at)
+        return strftime("%H:%M:%S", localtime(at))
 
     def path(self, path: str) -> str:
         """`path` as it is called from this folder, where it is in the same checkout; else as it is."""
@@ -73,14 +85,14 @@ class Reader:
         """The name of a session; one without a label, as strangers are shown, is only a number."""
         return name_of(row, self.own_id)
 
-    def holder(self, lock: dict) -> str:
+    def holder(self, lock: dict[str, Any]) -> str:
         """The name of the session that has a lock as listings show it."""
         if lock.get("hidden"):
             return HIDDEN
         return self.known(lock["owner_label"], lock["instance_id"])
 
     def known(self, label: str | None, instance_id: str) -> str:
-        """The name of a session of which an answer says the label, None where it has none."""
+        """The name of a session whose label the answer has; None for an unknown label."""
         if label is not None:
             self.people.learn(instance_id, label)
         return self.called(instance_id)
@@ -88,4 +100,6 @@ class Reader:
     def called(self, instance_id: str | None) -> str:
         """The name of the session with this id, also of one that has gone."""
         name = self.people.called(instance_id)
-        return HIDDEN if name == UNNAMED else name
+        if name == UNNAMED:
+            return HIDDEN
+        return name

@@ -1,7 +1,10 @@
-"""What `run` and `dispatch` both take for the agent that is started: its words, skills, servers, variables, answer."""
+"""Options of both `run` and `dispatch` for the agent they start: prompt, skills, servers, variables, schema."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from swarm_mcp.agents.harness.query import parse_json
 from swarm_mcp.cli.arguments import FOLDERS, Arguments, Option
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import clean
@@ -24,11 +27,12 @@ def skills(args: Arguments) -> tuple[str, ...]:
     return tuple(clean(folder) for folder in args.all("--skill"))
 
 
-def schema(args: Arguments) -> dict:
-    """Return the schema of `--schema`, empty where there is none. Raises UsageError."""
+def schema(args: Arguments) -> dict[str, Any]:
+    """Return the schema of `--schema`; empty if it is not given. Raises UsageError."""
     path = args.value("--schema")
-    found = _object("--schema", path, "JSON schema") if path else {}
-    return found
+    if not path:
+        return {}
+    return _object("--schema", path, "JSON schema")
 
 
 def variables(args: Arguments) -> dict[str, str]:
@@ -36,12 +40,12 @@ def variables(args: Arguments) -> dict[str, str]:
     return dict(_pair(text) for text in args.all("--env"))
 
 
-def servers(args: Arguments) -> dict[str, dict]:
+def servers(args: Arguments) -> dict[str, Any]:
     """Return name -> entry of the servers in the files of `--mcp-config`, the later before the earlier.
 
     Raises UsageError.
     """
-    found: dict[str, dict] = {}
+    found: dict[str, Any] = {}
     for path in args.all("--mcp-config"):
         tree = _object("--mcp-config", path, "list of servers")
         listed = tree.get("mcpServers")
@@ -60,17 +64,15 @@ def text_of(flag: str, path: str) -> str:
         raise UsageError(f"{flag}: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _object(flag: str, path: str, what: str) -> dict:
-    from swarm_mcp.harness.query import parse_json
-
+def _object(flag: str, path: str, what: str) -> dict[str, Any]:
     found = parse_json(text_of(flag, path))
     if not isinstance(found, dict) or not found:
         raise UsageError(f"{flag}: {path} holds no {what}")
-    return found
+    return dict(found)
 
 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise UsageError("--env wants KEY=VALUE")  # without what was given: it may be a secret
+        raise UsageError("--env wants KEY=VALUE")  # the value is left out: it may be a secret
     return name, value

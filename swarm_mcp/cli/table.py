@@ -1,7 +1,7 @@
 """Tables that fit a terminal.
 
-Nothing that tells rows apart is cut: it is parted into several lines. Where there is little room, a note stands below
-its row, and what only programs need is left out.
+Texts that tell rows apart are never cut, but broken into several lines. In a narrow terminal a note stands below its
+row, and columns for programs are left out.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import NamedTuple
 
+from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.answers.text_width import clipped, folded, parted, width
 from swarm_mcp.cli.terminal import meaning, paint, terminal_width
-from swarm_mcp.text_width import clipped, folded, parted, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ COLUMN_STYLES = {
     "id": "faint", "when": "faint", "seen": "faint", "since": "faint", "changed": "faint", "asked": "faint",
     "begun": "faint", "pid": "faint", "session": "name", "who": "name", "key": "name",
 }  # fmt: skip
-# Who gives room first, and how much each keeps; what is in none of these kinds gives before names and files are tiny.
+# Kinds of column in the order in which they give room, each with the width it keeps. The other columns give after
+# these.
 _AT_EASE: tuple[tuple[Collection[str], int], ...] = ((TEXTS, 24), (LONG, 24))
 _ROUNDS = (*_AT_EASE, (NAMES, 12), (TEXTS, NARROWEST), (LONG, 16))
 
 
 class Column(NamedTuple):
-    """One column: its name, what stands in its rows, and whether all of that is numbers."""
+    """One column: its name, the texts of its rows, and `is_number` if all of them are numbers."""
 
     name: str
     cells: list[str]
@@ -46,19 +48,33 @@ class Column(NamedTuple):
     def width(self) -> int:
         return max(width(self.name), *map(width, self.cells))
 
+    def style(self, text: str) -> str:
+        """Return the style of a cell with this text."""
+        if self.name in STATES:
+            return meaning(text)
+        return COLUMN_STYLES.get(self.name, "")
 
-def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]] | None = None) -> list[str]:
-    """The lines of a table, coloured where that is wanted; `details` below their rows.
+    def parts(self, text: str, room: int) -> list[str]:
+        """Return a cell's text as lines: several if it must not be cut."""
+        if self.name in LONG or self.name in NAMES:
+            return parted(text, room)
+        return [text]
 
-    Every text in them is one line, and harmless to a terminal (``output.one_line``). Empty columns are left out.
+
+def lay_out(
+    headers: Sequence[str], rows: Sequence[tuple[object, ...]], details: Sequence[Sequence[str]] | None = None
+) -> list[str]:
+    """Return the lines of a table, with colours if they are wanted; `details` below their rows.
+
+    Control characters and line breaks are escaped (``untrusted_text.one_line``). Empty columns are left out.
     """
     columns = []
     for name, values in zip(headers, zip(*rows)):
         if any(value not in (None, "") for value in values):
             is_number = all(isinstance(value, (int, float)) or value is None for value in values)
-            columns.append(Column(name, ["" if value is None else str(value) for value in values], is_number))
+            columns.append(Column(name, [_text(value) for value in values], is_number))
     limit = terminal_width()
-    below = [list(lines) for lines in details] if details else [[] for _ in rows]
+    below = [[one_line(line) for line in lines] for lines in details or [()] * len(rows)]
     if limit and _total([column.width for column in columns]) > limit:
         columns = [column for column in columns if column.name not in SPARE]
     floors = {name: floor for kind, floor in _AT_EASE for name in kind}
@@ -67,22 +83,24 @@ def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]
     if notes and limit and at_ease > limit:
         columns.remove(notes)
         for lines, note in zip(below, notes.cells):
-            lines[:0] = [f"    {note}"] if note else []
+            if note:
+                lines.insert(0, f"    {note}")
     widths = fitted([column.width for column in columns], [column.name for column in columns], limit)
     lines = [_line([column.name.upper() for column in columns], columns, widths, [HEADING_STYLE] * len(columns))]
     for index in range(len(rows)):
         cells = [column.cells[index] for column in columns]
-        styles = [
-            meaning(text) if column.name in STATES else COLUMN_STYLES.get(column.name, "")
-            for column, text in zip(columns, cells)
-        ]
-        parts = [
-            parted(text, room) if column.name in LONG or column.name in NAMES else [text]
-            for column, text, room in zip(columns, cells, widths)
-        ]
+        styles = [column.style(text) for column, text in zip(columns, cells)]
+        parts = [column.parts(text, room) for column, text, room in zip(columns, cells, widths)]
         lines += [_line(texts, columns, widths, styles) for texts in zip_longest(*parts, fillvalue="")]
-        lines += [part for line in below[index] for part in (folded(line, limit) if limit else [line])]
+        for line in below[index]:
+            lines += folded(line, limit or width(line))
     return lines
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return one_line(str(value))
 
 
 def fitted(widths: list[int], names: Sequence[str], limit: int) -> list[int]:
@@ -91,10 +109,9 @@ def fitted(widths: list[int], names: Sequence[str], limit: int) -> list[int]:
     The kinds give room in their turn, and of one kind the widest first.
     """
     widths = list(widths)
-    kinds = [(kind, floor) for kind, floor in _ROUNDS]
     others = [name for name in names if name not in (*LONG, *NAMES)]
-    excess = _total(widths) - limit if limit else 0
-    for kind, floor in (*kinds, (others, NARROWEST), (names, NARROWEST)):
+    excess = _total(widths) - (limit or _total(widths))
+    for kind, floor in (*_ROUNDS, (others, NARROWEST), (names, NARROWEST)):
         some = [at for at, name in enumerate(names) if name in kind]
         while excess > 0 and some:
             widest = max(widths[at] for at in some)
@@ -122,5 +139,5 @@ def _line(texts: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
         if column.is_number:
             parts.append(fill + paint(shown, styles[at]))
         else:
-            parts.append(paint(shown, styles[at]) + (fill if at < len(texts) - 1 else ""))
+            parts.append(paint(shown, styles[at]) + fill)
     return (" " * GAP).join(parts).rstrip(" ")

@@ -1,8 +1,8 @@
-"""A terminal that somebody looks at: which colours are wanted there, and how wide it is.
+"""Colours and width of the terminal.
 
 Colours follow the conventions of ``NO_COLOR``, ``FORCE_COLOR`` and ``CLICOLOR_FORCE``: ``NO_COLOR`` with any value
-beats everything, then what forces colours, then ``TERM=dumb`` and ``CLICOLOR=0``; without any of them a terminal gets
-colours and a pipe none.
+beats everything, then come the variables that force colours, then ``TERM=dumb`` and ``CLICOLOR=0``; without any of them
+a terminal gets colours and a pipe does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STYLES = {
     "faint": "2",
     "name": "36",
 }
-# What a word means wherever it stands as a state.
+# The colour of a word that is a state.
 MEANINGS = {
     "working": "good", "live": "good", "done": "good", "ok": "good", "completed": "good",
     "claimed": "busy", "in_progress": "busy", "running": "busy", "pending": "busy", "warn": "busy",
@@ -34,7 +34,7 @@ MEANINGS = {
 
 
 def forced() -> bool:
-    """Whether colours are asked for even where no terminal shows them."""
+    """Return True if colours are wanted even in a pipe."""
     if _no_colour():
         return False
     wish = os.environ.get("FORCE_COLOR", "")
@@ -42,7 +42,7 @@ def forced() -> bool:
 
 
 def wanted() -> bool:
-    """Whether what goes to standard output is to be coloured."""
+    """Return True if standard output is to be coloured."""
     if _no_colour():
         return False
     if forced():
@@ -57,7 +57,9 @@ def wanted() -> bool:
 def paint(text: str, style: str) -> str:
     """`text` in a style of STYLES; unchanged without a style, or where no colours are wanted."""
     code = STYLES.get(style)
-    return f"\x1b[{code}m{text}\x1b[0m" if code and text and wanted() else text
+    if code and text and wanted():
+        return f"\x1b[{code}m{text}\x1b[0m"
+    return text
 
 
 def meaning(text: str) -> str:
@@ -78,5 +80,5 @@ def terminal_width(stream: TextIO | None = None) -> int:
         return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):  # a pipe, or nothing that has a size
-        return 80 if stream.isatty() else 0
+    except (OSError, ValueError):  # a pipe, or a stream without a size
+        return 80 * stream.isatty()

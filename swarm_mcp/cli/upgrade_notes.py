@@ -1,20 +1,25 @@
-"""What `swarm-mcp install` says of an upgrade: which clients had which release, and what is new since then."""
+"""The notes of `swarm-mcp install` on an upgrade: the earlier release of each client, and the changes since."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from swarm_mcp import __version__, changelog
-from swarm_mcp.changelog import Entry
-from swarm_mcp.text_width import folded
+from swarm_mcp import __version__
+from swarm_mcp.answers.text_width import folded
+from swarm_mcp.cli.words import clause
+from swarm_mcp.runtimes import changelog
+from swarm_mcp.runtimes.changelog import Entry
 
 ROWS = 12  # lines of a terminal, and entries in JSON
-# What may ask something of the user comes first; what the changelog has besides comes last.
+# Kinds of change in the order of the notes: first those that may need action.
 _KINDS = ("Changed", "Removed", "Deprecated", "Security", "Added", "Fixed")
 
 
 def upgraded(versions: dict[str, str]) -> dict[str, str]:
-    """Return those of the clients (name -> release that it had, empty for none) that had another release than ours."""
+    """Return the clients of `versions` (name -> its earlier release, empty for a new client) whose release was not this
+    one.
+    """
     return {name: version for name, version in versions.items() if version and version != __version__}
 
 
@@ -27,7 +32,7 @@ def lines(versions: dict[str, str], room: int) -> list[str]:
         for release in sorted(set(versions.values()))
     )
     everything = _in_turns(_since(versions))
-    heading = folded(f"swarm {__version__} is installed; {had}.{' What has changed:' if everything else ''}", room)
+    heading = folded(f"swarm {__version__} is installed; {had}." + " Changes:" * bool(everything), room)
     shown, rows = [], len(heading)
     for entry in everything:
         parts = folded(f"  {entry.kind}: {entry.first_sentence}", room)
@@ -35,13 +40,18 @@ def lines(versions: dict[str, str], room: int) -> list[str]:
             break
         shown.append((entry, parts))
         rows += len(parts)
-    left = len(everything) - len(shown)
     below = [part for _, parts in sorted(shown, key=lambda pair: _rank(pair[0])) for part in parts]
-    return [*heading, *below, *([f"  {_more(left, bool(shown))}: {changelog.file()}"] if left else [])]
+    left = len(everything) - len(shown)
+    if left:
+        number = f"and {left} more"
+        if not shown:
+            number = f"{left} changes"
+        below.append(f"  {number}: {changelog.file()}")
+    return [*heading, *below]
 
 
-def as_json(versions: dict[str, str]) -> dict | None:
-    """Return the same as a value (clients by their names); None where nothing was upgraded."""
+def as_json(versions: dict[str, str]) -> dict[str, Any] | None:
+    """Return the notes as a JSON value (clients by name), or None if nothing was upgraded."""
     if not versions:
         return None
     everything = _in_turns(_since(versions))
@@ -51,17 +61,19 @@ def as_json(versions: dict[str, str]) -> dict | None:
 
 def _listed(titles: list[str]) -> str:
     *others, last = titles
-    return f"{', '.join(others)} and {last}" if others else last
+    return clause("{} and ", ", ".join(others)) + last
 
 
 def _since(versions: dict[str, str]) -> list[Entry]:
-    """What the client with the oldest release has not had yet."""
+    """The changes since the oldest release among the clients."""
     earlier = [version for version in set(versions.values()) if changelog.newer(__version__, version)]
     return max((changelog.since(version) for version in earlier), key=len, default=[])
 
 
 def _in_turns(entries: Iterable[Entry]) -> list[Entry]:
-    """The first of each kind, then the second of each: the changelog has what matters first in each."""
+    """The first entry of each kind, then the second of each: each section of the changelog begins with the most
+    important.
+    """
     seen: dict[str, int] = {}
     placed = []
     for entry in entries:
@@ -71,8 +83,4 @@ def _in_turns(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _rank(entry: Entry) -> int:
-    return _KINDS.index(entry.kind) if entry.kind in _KINDS else len(_KINDS)
-
-
-def _more(left: int, some: bool) -> str:
-    return f"and {left} more" if some else f"{left} changes"
+    return [*_KINDS, entry.kind].index(entry.kind)

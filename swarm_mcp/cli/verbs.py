@@ -1,8 +1,7 @@
-"""The verbs that there are, and the module in ``commands`` that has each.
+"""The list of verbs, and the module in ``commands`` of each.
 
-There a verb is a function of its name (``_`` for ``-``) under ``@verb(...)``, which declares how it can be called; see
-``arguments``. Its docstring is the help: what the verb does, in a line that begins with its name, then what there is to
-know, and an example.
+A verb is a function of its name (``_`` for ``-``) under ``@verb(...)``, the declaration of its usages; see
+``arguments``. Its docstring is the help: a summary that begins with the verb's name, then the details and an example.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 VERBS = {
     "install": "install",
     "uninstall": "install",
-    "status": "overview",
+    "status": "status",
     "doctor": "doctor",
     "demo": "doctor",
     "lock": "lock",
@@ -31,8 +30,8 @@ VERBS = {
     "request-lock": "lock_handover",
     "steal": "lock_handover",
     "restore": "restore",
-    "instances": "overview",
-    "whoami": "overview",
+    "instances": "instances",
+    "whoami": "instances",
     "bootstrap": "sessions",
     "register": "sessions",
     "deregister": "sessions",
@@ -46,9 +45,9 @@ VERBS = {
     "claim": "tasks",
     "update-task": "tasks",
     "dispatch": "dispatch",
-    "cancel": "dispatch",
-    "pause": "dispatch",
-    "resume": "dispatch",
+    "cancel": "workers",
+    "pause": "workers",
+    "resume": "workers",
     "merge": "merge",
     "run": "run",
     "runs": "runs",
@@ -70,7 +69,7 @@ VERBS = {
     "loop": "loop",
     "serve": "serve",
     "hook": "serve",
-    "work": "dispatch",
+    "work": "workers",
     "denied": "reports",
     "attempted": "reports",
     "alive": "reports",
@@ -82,7 +81,7 @@ VERBS = {
     "completion": "completion",
 }
 ALIASES = {"list-instances": "instances", "ls": "locks"}
-# What people type for a command of another name -> that name: it is what they mean, however it is spelled.
+# Words of other tools that people type -> the verb for the same purpose.
 OTHER_WORDS = {
     "release": "unlock", "free": "unlock", "drop": "unlock", "unhold": "unlock", "acquire": "lock", "take": "lock",
     "reserve": "lock", "who": "status", "state": "status", "info": "status", "ps": "runs", "sessions": "instances",
@@ -102,18 +101,19 @@ def verb_named(name: str) -> Verb:
     """Load the module that has the verb `name`, and return the verb."""
     module = f"swarm_mcp.cli.commands.{VERBS[name]}"
     __import__(module)
-    return getattr(sys.modules[module], name.replace("-", "_"))
+    found: Verb = getattr(sys.modules[module], name.replace("-", "_"))
+    return found
 
 
 def declared(name: str) -> tuple[str, str]:
-    """Return the group that the verb `name` has on the help page, and what it does, in a few words.
+    """Return the group of the verb `name` on the help page, and its summary.
 
-    Both are read from the source of its module, without loading what the command needs.
+    Both are read from the module's source: importing every verb would take long.
     """
     from swarm_mcp.cli import arguments
 
     folder = __file__.rpartition("verbs.py")[0]
-    loader = __spec__.loader  # which reads from a zip archive as well; the stubs know it without `get_data`, and None
+    loader = __spec__.loader  # It also reads from a zip archive. The stubs know it without `get_data`, and as None.
     source = loader.get_data(f"{folder}commands/{VERBS[name]}.py").decode("utf-8")  # type: ignore[union-attr]
     head, _, body = source.partition(f'    """{name}: ')
     constant = head.rpartition("\n@verb(")[2].partition("group=")[2].partition(")")[0].strip(", \n")
@@ -121,5 +121,5 @@ def declared(name: str) -> tuple[str, str]:
 
 
 def summary_of(name: str) -> str:
-    """Return what the verb `name` does, in a few words."""
+    """Return the summary of the verb `name`."""
     return declared(name)[1]

@@ -1,32 +1,42 @@
-"""What came of a worker's work, in lines for people: its report, what it changed, what it tested, what it cost."""
+"""The outcome of a worker's task in lines for people: report, changes, tests, cost."""
 
 from __future__ import annotations
 
-from swarm_mcp.cli.progress import span
+from typing import Any
+
+from swarm_mcp.agents.harness.narration import changes_in_words, named_of
+from swarm_mcp.agents.harness.query import parse_object
+from swarm_mcp.answers.views import short
+from swarm_mcp.cli.words import clause, dollars, span
 from swarm_mcp.domain.run import ENDED, Run
-from swarm_mcp.harness.narration import changes_in_words, named_of
-from swarm_mcp.harness.query import parse_object
-from swarm_mcp.views import short
 
 
 def report_lines(result: str | None) -> list[str]:
-    """Return what a task's result says: of a report (``complete_task``) a line for each part, else its lines."""
-    report = parse_object(result or "")
+    """Return the lines of a task's result: one for each part of a report (``complete_task``), else its own lines."""
+    text = (result or "").strip()
+    if not text:
+        return []
+    report = parse_object(text)
     if not isinstance(report.get("summary"), str):
-        return (result or "").strip().split("\n") if (result or "").strip() else []
+        return text.split("\n")
     lines = [*report["summary"].strip().split("\n")]
     files, followups = _texts(report.get("files_changed")), _texts(report.get("followups"))
-    lines += [f"files it names: {named_of(files)}"] if files else []
+    if files:
+        lines.append(f"files it names: {named_of(files)}")
     tests = report.get("tests")
-    for test in tests if isinstance(tests, list) else []:
+    if not isinstance(tests, list):
+        tests = []
+    for test in tests:
         if isinstance(test, dict):
-            notes = f" ({test['notes']})" if test.get("notes") else ""
-            lines.append(f"tests {test.get('status') or 'unknown'}: {test.get('command') or '(not said which)'}{notes}")
+            notes = clause(" ({})", test.get("notes"))
+            lines.append(
+                f"tests {test.get('status') or 'unknown'}: {test.get('command') or '(unknown command)'}{notes}"
+            )
     return [*lines, *(f"left to do: {text}" for text in followups)]
 
 
 def run_lines(run: Run) -> list[str]:
-    """Return what a run has changed, and what it took; nothing for what is not known."""
+    """Return lines on the changes, duration and cost of a run; unknown parts are left out."""
     if run.state != ENDED:
         return [f"its worker has not ended yet; swarm-mcp logs {short(run.id)} -f"]
     result = run.result or {}
@@ -34,15 +44,19 @@ def run_lines(run: Run) -> list[str]:
     return [*lines, f"{_taken(run, result)}; swarm-mcp logs {short(run.id)}"]
 
 
-def _taken(run: Run, result: dict) -> str:
-    cost = "cost unknown" if run.cost_usd is None else f"cost ${run.cost_usd:.4f}"
+def _taken(run: Run, result: dict[str, Any]) -> str:
     usage = run.usage or {}
     known = (("input", "in"), ("output", "out"), ("cached", "cached"))
     tokens = [f"{usage[name]} tokens {words}" for name, words in known if isinstance(usage.get(name), int)]
-    took = result.get("duration_ms")
-    length = [f"took {span(took / 1000)}"] if isinstance(took, (int, float)) else []
-    return ", ".join([*length, *([run.model] if run.model else []), *tokens, cost])
+    took, parts = result.get("duration_ms"), []
+    if isinstance(took, (int, float)):
+        parts.append(f"took {span(took / 1000)}")
+    if run.model:
+        parts.append(run.model)
+    return ", ".join([*parts, *tokens, f"cost {dollars(run.cost_usd)}"])
 
 
 def _texts(found: object) -> list[str]:
-    return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    return [text for text in found if isinstance(text, str)]

@@ -11,10 +11,10 @@ from swarm_hook_core import own_release
 from swarm_hook_core.coordinator import chosen_command, find_on_path
 from swarm_hook_core.state import read_private
 from swarm_hook_core.untrusted_text import one_line
-from swarm_mcp.fetched_release import is_launched
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import Finding, Runtime, object_in
 from swarm_mcp.runtimes.bundle import COORDINATOR
+from swarm_mcp.runtimes.fetched_release import is_launched
 from swarm_mcp.runtimes.owned_folder import read_record
 
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from swarm_hook_core import settings
 from swarm_hook_core.environment import first_set
 from swarm_hook_core.kernel import probe
-from swarm_mcp import user_settings
-from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.runtimes import NAMES, hook_config, user_settings
 from swarm_mcp.runtimes.base import Finding, Runtime
 
 NAME = "kernel"

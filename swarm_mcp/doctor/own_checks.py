@@ -22,19 +22,19 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
 from swarm_hook_core.state import config_path, is_in_team, store_path
 from swarm_mcp import __version__
-from swarm_mcp.acting_session import onlooker_identity
+from swarm_mcp.answers.views import name_of, seconds_since
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.doctor.copies import which_copy
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
 from swarm_mcp.runtimes import bundle, server_name
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.owned_folder import differing, read_record
+from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
-from swarm_mcp.views import name_of, seconds_since
-from swarm_mcp.visibility import veiled
 
 RECENT_SECONDS = 86400
 MOST_NAMED = 100  # sessions of one scope
@@ -43,7 +43,6 @@ AGAIN = f"install it again: pipx install --force {DISTRIBUTION}"
 _NEEDED = {
     "sqlite-utils": ("sqlite_utils", "Database"),
     "platformdirs": ("platformdirs", "user_data_path"),
-    "mcp": ("swarm_mcp.server.sdk", "Server"),
 }
 
 
@@ -278,7 +277,7 @@ def _settings() -> Finding:
 
 def _setting(name: str, about: str) -> Finding:
     """Return the value of ``auto`` or ``fail`` for sessions in this folder, and its source."""
-    from swarm_mcp import user_settings
+    from swarm_mcp.runtimes import user_settings
 
     found, others = user_settings.in_force(name, user_settings.checkout_here())
     says = [f"{found.value}, {user_settings.whose(found)}"]

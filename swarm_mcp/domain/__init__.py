@@ -1,1 +1,1 @@
-"""What the coordinator keeps, as plain values: no SQL, no file, nothing else of ours."""
+"""The coordinator's rows, as plain values: no SQL, no file, nothing else of ours."""

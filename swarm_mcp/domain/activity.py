@@ -1,12 +1,16 @@
-"""What a session has seen of what happens, and what is new to it."""
+"""The last moment that a session has seen, and the news since."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Moment(NamedTuple):
-    """How far a session has seen: each field grows, or at least differs, with a change of its kind."""
+    """The last moment that a session has seen: each field grows, or at least differs, with a change of its kind."""
 
     event: int
     message: int
@@ -16,18 +20,18 @@ class Moment(NamedTuple):
 
 
 class News(NamedTuple):
-    """What is new, and the moment up to which. `locks` as ``wait_for_activity`` shows them."""
+    """The news, and their moment. `locks` as ``wait_for_activity`` shows them."""
 
     moment: Moment
     messages: bool = False
     tasks: bool = False
     instances: bool = False
     kv: bool = False
-    locks: tuple[dict, ...] = ()
+    locks: tuple[dict[str, Any], ...] = ()
 
     @property
     def changes(self) -> list[str]:
-        """The contract's names of what is new."""
+        """The contract's names of the kinds of news."""
         found = {
             "new_messages": self.messages,
             "task_updates": self.tasks,

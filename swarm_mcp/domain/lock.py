@@ -1,34 +1,38 @@
-"""Locks, places in the line for them, and what is remembered of those who were refused or harmed."""
+"""Locks, places in the line for them, and records of refused or harmed sessions."""
 
 from __future__ import annotations
 
 from swarm_mcp.domain.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 EXCLUSIVE, SHARED = "exclusive", "shared"
-MODES = (EXCLUSIVE, SHARED)  # that somebody may ask for
+MODES = (EXCLUSIVE, SHARED)  # modes that a request may have
 AUTO = "auto"  # taken by a write, for the rest of its turn: as exclusive as any
 MUTEX_PREFIX = "/__swarm/"  # of names that are no files
-# Columns of `Lock` that are not the lock's own, but say of its session what it is called and whether it is there.
+# Columns of `Lock` about its session: its name and the evidence that it is there.
 OF_THE_HOLDER = ("owner_label", "owner_id", "heartbeat", "last_seen")
 
 
 class Lock(Record):
-    """One lock (a row of ``context``) with what tells whether its holder is there.
+    """One lock (a row of ``context``) with the evidence about its holder.
 
     file          as listings show it: an absolute path, or the folder and the pattern in one
     content       the holder's note
     created_at    Unix seconds, as is `expected_end`
-    path_key      the path's key; for a pattern the key of the folder that all it covers is in
-    mode          ``shared``, `AUTO`, None for exclusive
-    agent         the subagent that holds it, None for the session with all its agents
-    pattern       as it was given, relative to `base`, the key of a folder; None for a path
-    ttl           seconds of its lease, None for none; `renewed`, `booted`, `wall_until` tell since when (``clock``)
+    path_key      the path's key; for a pattern the key of the folder that holds all covered files
+    mode          ``shared``, `AUTO`, or empty for exclusive
+    agent         the subagent that holds it; empty for the session with all its agents
+    pattern       as it was given, relative to `base`, the key of a folder; empty for a path
+    ttl           seconds of its lease, if it has one; `renewed`, `booted`, `wall_until` tell its beginning (``clock``)
     fence         the number of the grant
-    repository    its name in its repository, where it holds in every work tree of that
-    machine       of a replica's row the machine on which it was taken; None for a lock taken on this one
-    team_fence    the number of the grant in the team; None while the team has not confirmed it, or has no part in it
+    repository    its name in its repository, if it holds in every work tree of that
+    machine       of a replica's row the machine on which it was taken; empty for a lock taken on this one
+    team_fence    the number of the grant in the team, once the team has confirmed it
     takes         grants in the team that were taken for it by force, until the team knows: ``number:fence`` each
-    owner_label   the label of the session that holds it; `owner_id` is None where that is not registered any more
+    owner_label   the label of the session that holds it; `owner_id` is empty if that is not registered any more
     """
 
     __slots__ = ()
@@ -63,9 +67,9 @@ class Lock(Record):
 
 
 class Waiter(Record):
-    """A place in the line for locks: who waits there, for what (`reaches`), since and until when (``clock.now``).
+    """A place in the line for locks: the waiter, its wanted `reaches`, since and until when (``clock.now``).
 
-    `machine` as of a lock; `team_ticket`: the place in the team's line, None while it has none there.
+    `machine` as of a lock; `team_ticket`: the place in the team's line, if it has one.
     """
 
     __slots__ = ()
@@ -85,16 +89,16 @@ class Waiter(Record):
     seen: float | None
     machine: str | None
     team_ticket: int | None
-    reaches: tuple
+    reaches: tuple[Any, ...]
     owner_label: str | None
     owner_id: str | None
 
 
 class Denial(Record):
-    """A refusal that its session is to hear of once the file is free.
+    """A refusal that its session is still to be told about, once the file is free.
 
-    `times`: of a storm, how many refusals there were when its holder, or a person, was last told; None for none.
-    `label`, `holder_label`: of the two sessions, where they were asked for.
+    `times`: of a storm, the number of refusals at the last notice to its holder or to a person. `label`,
+    `holder_label`: of the two sessions, if they were asked for.
     """
 
     __slots__ = ()
@@ -132,7 +136,7 @@ class Breach(Record):
 
 
 class Lapse(Record):
-    """A lock that lapsed under its holder; the ``taken_`` columns say who has been given the same since."""
+    """A lock that lapsed under its holder; the ``taken_`` columns name the session that was given the same since."""
 
     __slots__ = ()
 
@@ -151,14 +155,14 @@ class Lapse(Record):
 
 
 def is_mutex(file: str) -> bool:
-    """Tell whether a lock's name is no file's."""
+    """Return True if a lock's name is no file's."""
     return file.startswith(MUTEX_PREFIX)
 
 
 def keeps_out(lock: Lock, instance_id: str, agent: str, mode: str) -> bool:
-    """Tell whether `lock` keeps this holder from a lock in `mode` that meets it.
+    """Return True if `lock` keeps this holder from a lock in `mode` that meets it.
 
-    What a session holds, its agents hold; what one of its agents holds, nobody else in it does.
+    A session's locks are its agents' too; a lock of one of its agents keeps out the rest of the session.
     """
     own_agent = lock.agent or ""
     if lock.instance_id == instance_id and own_agent in ("", agent):
@@ -166,8 +170,8 @@ def keeps_out(lock: Lock, instance_id: str, agent: str, mode: str) -> bool:
     return not (mode == SHARED and lock.mode == SHARED)
 
 
-def granted(lock: Lock) -> dict:
-    """Return a lock just taken, as answers show it: ``{file, id, fence, mode}`` and what else there is to say of it."""
+def granted(lock: Lock) -> dict[str, Any]:
+    """Return a lock just taken, as answers show it: ``{file, id, fence, mode}`` and all further facts."""
     shown = {"file": lock.file, "id": lock.id, "fence": lock.fence, "mode": lock.mode or EXCLUSIVE}
     names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")
     return {**shown, **{name: lock[name] for name in names if lock.get(name)}}

@@ -1,4 +1,4 @@
-"""What sessions leave for each other: mail, shared values, the record of what happened, orders to a user interface."""
+"""Rows that sessions leave for each other: mail, shared values, the record of events, orders to a user interface."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SYSTEM = "system"  # the sender of what no session wrote
+SYSTEM = "system"  # the sender of messages that no session wrote
 _MARK = "[task:"
 
 
 def task_mark(task_id: str) -> str:
-    """What a message begins with that belongs to a task."""
+    """Return the beginning of a message that belongs to a task."""
     return f"{_MARK}{task_id}]"
 
 
@@ -23,11 +23,16 @@ def of_task(task_id: str, text: str) -> str:
 
 
 def task_and_text(content: str) -> tuple[str, str]:
-    """The id of the task that a message with this content belongs to, empty for none, and its text."""
+    """Return the id of the task that a message with this content belongs to, empty without one, and its text."""
     if not content.startswith(_MARK) or "]" not in content:
         return "", content
     task_id, _, text = content[len(_MARK) :].partition("]")
     return task_id, text.removeprefix(" ")
+
+
+def length(text: str) -> int:
+    """Return the length of `text` as events give it: in UTF-16 units, as the contract counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 class Message(Record):
@@ -53,7 +58,7 @@ class Notice(Record):
 
 
 class KeyValue(Record):
-    """A shared value; `owner_identity` is ``identity:NAME`` of who first set it, None for everybody's."""
+    """A shared value; `owner_identity` is ``identity:NAME`` of its first setter, None for a value without an owner."""
 
     __slots__ = ()
 
@@ -64,7 +69,7 @@ class KeyValue(Record):
 
 
 class Event(Record):
-    """One change that was made: `type` such as ``context.lock_acquired``, by whom, to what; `payload` is JSON text."""
+    """One change: `type` such as ``context.lock_acquired``, its actor, its subject; `payload` is JSON text."""
 
     __slots__ = ()
 

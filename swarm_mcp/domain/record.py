@@ -1,13 +1,13 @@
-"""Rows of the store as values that nobody changes.
+"""Rows of the store as values that cannot be changed.
 
-Built on ``dict`` because `typing` and `dataclasses` take longer to load than all that a command started by a hook
-does; and a row goes into JSON as it is.
+Built on ``dict``: `typing` and `dataclasses` take longer to load than a command started by a hook takes in all; and a
+row goes into JSON as it is.
 """
 
 from __future__ import annotations
 
 import os
-from _operator import itemgetter  # what `operator` shows, without the rest of it
+from _operator import itemgetter  # as `operator` shows it, without the rest of that module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     N = TypeVar("N", bound="NamedValues")
 
 
-class Record(dict):
+class Record(dict[str, "Any"]):
     """A row: ``row.name`` for each column, None for one that was not asked for. It cannot be changed.
 
     Subclasses name their columns as annotations and have no other code. Code reads attributes, which type checkers
-    know; that a row is a dict as well serves JSON, and those who take columns by their names.
+    know; the dict serves JSON, and code that takes columns by their names.
     """
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class Record(dict):
         """Return the same record with other values in these columns."""
         return type(self)({**self, **changes})
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)
 
     def _refuse(self, *_arguments: object, **_given: object) -> NoReturn:
@@ -48,11 +48,11 @@ class Record(dict):
     update = setdefault = pop = popitem = clear = _refuse
 
 
-class NamedValues(tuple):
+class NamedValues(tuple["Any", ...]):
     """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one.
 
     Subclasses annotate their fields, and may give them defaults. ``collections.namedtuple`` would do as much, but
-    loading it and compiling a constructor for each class is a tenth of what a command started by a hook does.
+    loading it and compiling a constructor for each class takes a tenth of the time of a command started by a hook.
     """
 
     _fields: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class NamedValues(tuple):
             raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}; wrong: {wrong or values}")
         return tuple.__new__(cls, [given[name] for name in cls._fields])
 
-    def __getnewargs__(self) -> tuple:
+    def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self)
 
     def __repr__(self) -> str:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from swarm_mcp.domain.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 QUEUED, STARTING, RUNNING, PAUSED, ENDED = "queued", "starting", "running", "paused", "ended"
 STATES = (QUEUED, STARTING, RUNNING, PAUSED, ENDED)
 CANCEL, PAUSE, RESUME = "cancel", "pause", "resume"
@@ -12,12 +16,12 @@ ABANDONED = "its supervisor was killed"
 
 
 class Run(Record):
-    """One run: `session_params`, `usage` and `result` are dicts or None; times in Unix seconds.
+    """One run: `session_params`, `usage` and `result` are dicts, if known; times in Unix seconds.
 
     instance_id     its session
-    control         what its supervisor has been asked for (`CONTROLS`)
-    record          path of the file that says what happened
-    supervisor_pid  with `supervisor_start` the process that answers for it; so ``child_`` and ``client_``
+    control         the order to its supervisor (`CONTROLS`)
+    record          path of the file with the record of the run
+    supervisor_pid  with `supervisor_start` its supervisor's process; so ``child_`` and ``client_``
     """
 
     __slots__ = ()
@@ -33,7 +37,7 @@ class Run(Record):
     state: str
     control: str | None
     session_id: str | None
-    session_params: dict | None
+    session_params: dict[str, Any] | None
     record: str | None
     host: str | None
     supervisor_pid: int | None
@@ -43,8 +47,8 @@ class Run(Record):
     client_pid: int | None
     client_start: str | None
     cost_usd: float | None
-    usage: dict | None
-    result: dict | None
+    usage: dict[str, Any] | None
+    result: dict[str, Any] | None
     started_at: int
     updated_at: int
     ended_at: int | None

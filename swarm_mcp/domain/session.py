@@ -1,26 +1,26 @@
-"""Sessions: who takes part."""
+"""Sessions that take part."""
 
 from __future__ import annotations
 
 from swarm_mcp.domain.record import Record
 
-RUN_RUNTIME = "run"  # of the session of a run whose child has not reported one of its own
+RUN_RUNTIME = "run"  # of the session of a run before its child has reported one of its own
 DETACHED = "detached"  # of a session that is there for its locks alone, without any process: it goes with the last
-TEAM = "team"  # of a session of another machine, which only that machine can end
+TEAM = "team"  # of a session of another machine; only that machine can end it
 STALE_SECONDS = 30  # without a heartbeat, where that is all there is of a session
 
 
 class Session(Record):
-    """One session that takes part (a row of ``instances`` with what ``swarm_sessions`` knows of it).
+    """One session that takes part (a row of ``instances`` with its columns of ``swarm_sessions``).
 
     scope          the folder whose sessions see each other
-    directory      where it works; `root` is the git root over it
-    file_root      what relative file names count from
+    directory      the folder in which it works; `root` is the git root over it
+    file_root      the folder from which relative file names count
     pid            of its client, else of the process that registered it
     registered_at  Unix seconds, as are `heartbeat` and `lease_until`
-    adopted        1 where only heartbeats prove it alive (the contract's sessions without a lease)
-    runtime        the kind of client, None for a session that no hook has reported; so are the columns after it
-    client_pid     with `client_start` the process whose end ends the session; `other_clients` have it open too
+    adopted        1 if only heartbeats prove it alive (the contract's sessions without a lease)
+    runtime        the kind of client; this column and those after it are empty until a hook reports the session
+    client_pid     with `client_start` the process whose end is the session's end; `other_clients` have it open too
     last_seen      Unix seconds of its last sign of life
     """
 
@@ -51,15 +51,15 @@ class Session(Record):
 
 
 def onlooker(identity: str, scope: str = "") -> Session:
-    """Return somebody of `identity` (empty for none) who looks at `scope` and is no session, in the shape of one."""
+    """Return an onlooker of `identity` (empty without one) at `scope`, in the shape of a session."""
     return Session(id="", label=f"identity:{identity}" if identity else None, scope=scope)
 
 
 def nobody_in(folder: str, scope: str = "") -> Session:
-    """Return what stands for a session where there is none: words mean to it what they mean in `folder`."""
+    """Return a stand-in for a session: words mean to it the same as in `folder`."""
     return Session(id="", directory=folder, root=folder, file_root=folder, scope=scope, label=None)
 
 
 def anywhere() -> Session:
-    """Return a session in the shape in which absolute paths mean themselves, whoever asks."""
+    """Return a session in the shape in which absolute paths mean themselves."""
     return nobody_in("/", "/")

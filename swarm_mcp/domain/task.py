@@ -11,7 +11,7 @@ STATUSES = (OPEN, CLAIMED, IN_PROGRESS, DONE, FAILED, CANCELLED, BLOCKED, APPROV
 TERMINAL = (DONE, FAILED, CANCELLED)
 TYPES = ("review", "implement", "fix", "test", "research", "other")
 BATCH_LIMIT = 50  # tasks in one request
-UNCHANGED = object()  # an argument that leaves a column as it is, where None clears it
+UNCHANGED = object()  # an argument that leaves a column as it is; None clears it
 
 
 class Task(Record):

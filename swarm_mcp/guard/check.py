@@ -16,13 +16,13 @@ from swarm_hook_core.lookup.process_holders import runs_inside
 from swarm_hook_core.paths import NO_CASE, above, contains, key_of, keys_for
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
-from swarm_mcp.acting_session import session_named, surrounding_session
-from swarm_mcp.agents_shell import is_own
 from swarm_mcp.domain.lock import Lapse, is_mutex
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope
 from swarm_mcp.guard.repository import Repository, pushes
+from swarm_mcp.sessions.acting import session_named, surrounding_session
+from swarm_mcp.sessions.agents_shell import is_own
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import reach_in
 

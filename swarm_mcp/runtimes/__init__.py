@@ -1,4 +1,4 @@
-"""The registry of runtimes, the agent clients that have a plugin: a line each (see docs/adding-a-runtime.md)."""
+"""The registry of runtimes, the agent clients that have a plugin: a line each (see docs/dev/adding-a-runtime.md)."""
 
 from __future__ import annotations
 

@@ -90,7 +90,6 @@ class Runtime(ABC):
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # True if it tells hooks of the agents that a session starts
     check_tool: CheckTool | None = None  # the way to ask a tool of the session's MCP server in the check, or None
-    first_questions: tuple[tuple[str, dict[str, Any]], ...] = ()  # its questions to a server at a session's start
     call_mark = ""  # a key of a tool call's metadata that is there if the client names the calling session
     # Variables that name the session of a process, as seen in the client's hooks and shells. A star stands for any end.
     # A worker is started without them, or it would take that session for its own.

@@ -12,7 +12,6 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in, says
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import CLIENT_INFO
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.owned_folder import read_record
@@ -20,13 +19,6 @@ from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import write_whole
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
-
-
-_ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 class ClaudeCode(Runtime):
@@ -43,10 +35,6 @@ class ClaudeCode(Runtime):
     has_subagents = True
     # The agent's id is there, empty, in a session's main thread as well.
     check_tool = CheckTool(SERVER, '"$CLAUDE_CODE_SESSION_ID"', ("agent_id", "transcript_path"))
-    # As of release 2.1.330.
-    first_questions = tuple(
-        (method, {"_meta": _ENVELOPE}) for method in ("server/discover", "prompts/list", "resources/list", "tools/list")
-    )
     # As of release 2.1.330.
     session_variables = (
         "CLAUDECODE", "CLAUDE_PID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "CLAUDE_SESSION_ID", "CLAUDE_EFFORT",

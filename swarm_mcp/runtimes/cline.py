@@ -16,7 +16,6 @@ from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
@@ -41,8 +40,6 @@ class Cline(InPlace):
     shell_tool = "run_commands"
     needed = PLUGIN_FILE
     has_subagents = True
-    # As of release 3.0.65. It drops a server that has not answered the first of them within 3 seconds.
-    first_questions = handshake("2024-11-05", {}, ("tools/list", {}))
     session_variables = ("CLINE_CONNECTOR_CLI_LAUNCH",)
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:

@@ -17,7 +17,6 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal, object_in
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
@@ -92,7 +91,6 @@ class Codex(Runtime):
     has_subagents = True
     check_tool = CheckTool("swarm", '""')
     # As of release 0.169.0.
-    first_questions = handshake("2025-06-18", {}, ("tools/list", {"_meta": {"progressToken": 0}}))
     # As of release 0.169.0.
     session_variables = (
         "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TURN_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_PLUGIN_ROOT",

@@ -15,7 +15,6 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
 from swarm_mcp.runtimes.json_editor import object_of
@@ -53,7 +52,6 @@ class Gemini(InPlace):
     needed = HOOKS
     shell_tool = "run_shell_command"
     # As of release 0.61.0.
-    first_questions = handshake("2025-06-18", {"roots": {"listChanged": True}}, ("tools/list", {}))
     # As of release 0.61.0, in its hooks and, the last ones, its shells.
     session_variables = (
         "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CLI",

@@ -11,7 +11,6 @@ from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
@@ -39,14 +38,6 @@ class Qwen(InPlace):
     shell_tool = "run_shell_command"
     manifests = (MANIFEST,)
     has_subagents = True
-    # As of release 0.24.4.
-    first_questions = handshake(
-        "2025-11-25",
-        {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}, "roots": {}},
-        ("prompts/list", {}),
-        ("resources/list", {}),
-        ("tools/list", {}),
-    )
     # As of release 0.24.4.
     session_variables = (
         "QWEN_CODE_SESSION_ID", "QWEN_CODE_PROMPT_ID", "QWEN_CODE_AGENT_ID", "QWEN_CODE_LAUNCHER_PID",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import gc
-import json
 import os
 import signal
 import sys
@@ -13,30 +11,35 @@ from collections.abc import Callable
 
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.mcp.protocol import ProtocolError, Refusal, Request, messages_in
+from swarm_mcp.mcp.server import Connection
+from swarm_mcp.mcp.streams import Incoming, Outgoing, claim_streams
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.handshake_cache import HandshakeCache
+from swarm_mcp.server.client_process import ClientProcess
 from swarm_mcp.server.heartbeat import Heartbeat
-from swarm_mcp.server.stdio import ClientProcess, Incoming, Outgoing, claim_streams
+from swarm_mcp.server.service import Service
+from swarm_mcp.server.standard_error import StandardError
 from swarm_mcp.store import Store
 
 UPKEEP_SECONDS = 30.0
 SHORTEST_UPKEEP_SECONDS = 2.0
-LEAVE_SECONDS = 3.0  # to wait for a busy store at the end: what is not left is the client's until that ends
-# To go on after the client's last line without an answer getting through, and how often that is looked at meanwhile.
+LEAVE_SECONDS = 3.0  # to wait for a busy store at the end; a session that stays in it lasts as long as the client
+# After the client's last line: time without a delivered answer until the server ends, and looks meanwhile.
 LINGER_SECONDS, LINGER_LOOKS = 1.6, 32
-FINISH_SECONDS = 0.3  # to note what has been delivered
-STUCK_SECONDS = 8.0  # after which the end comes without leaving
-DEFERRED = 16  # notifications that the SDK need not be loaded for
+FINISH_SECONDS = 0.3  # to note delivered answers in the store
+MOST_GREETINGS = 16  # messages answered before the event loop. Only the event loop reads while a client does not read
+STUCK_SECONDS = 8.0  # until the server ends although it could not leave the store
 
 
 def run(with_check: bool = False) -> int:
-    """Serve on standard input and output; the exit code. `with_check` adds the tool that hooks call."""
-    incoming, outgoing = claim_streams()
+    """Serve on standard input and output; return the exit code. `with_check` adds the tool for a plugin's hooks."""
+    incoming, outgoing = claim_streams(StandardError)
     session = CallingSession()
-    shutdown = Shutdown(session)
+    service = Service(session, with_check)
+    shutdown = Shutdown(session, service.finish)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         number = getattr(signal, name, None)
-        # Who started us with SIGHUP ignored (nohup) wants us to outlive the terminal.
+        # A server started with SIGHUP ignored (nohup) outlives its terminal.
         if number is not None and (name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN):
             signal.signal(number, lambda *_: shutdown.begin())
     outgoing.lost = shutdown.now
@@ -46,17 +49,11 @@ def run(with_check: bool = False) -> int:
     try:
         if session.preassigned:
             _join(session)
-        if with_check:
-            _thread.start_new_thread(_load_sdk, ())  # a write will be waiting for it
-        handshakes = HandshakeCache()
-        answered = _shake_hands(handshakes, incoming, outgoing)
-        if answered is not None:
-            sdk = _load_sdk()
-            from swarm_mcp.server.tools import all_tools  # costs what a handshake must not
+        connection = Connection(service.server)
+        if _greet(service, connection, incoming, outgoing):
+            from swarm_mcp.server.serving import serve  # loads asyncio; the handshake does not wait for that
 
-            calls = sdk.Calls(session, all_tools(with_check))
-            shutdown.finish = calls.finish
-            sdk.serve(calls, handshakes, incoming, outgoing, answered)
+            serve(service, connection, incoming, outgoing)
     except BaseException:
         _leave(session)
         raise
@@ -65,22 +62,20 @@ def run(with_check: bool = False) -> int:
 
 
 class Shutdown:
-    """The server's end: it leaves the store once, from whichever thread first has a reason, and is gone.
+    """The server's end: one thread leaves the store, once, and ends the process.
 
-    Other threads may be waiting in reads and in the store then; nothing is left to wait for but what
-    `finish(seconds)` waits for.
+    Other threads may still be reading or using the store. Only ``finish(seconds)`` is waited for.
     """
 
-    def __init__(self, session: CallingSession):
-        self._session = session
+    def __init__(self, session: CallingSession, finish: Callable[[float], None]):
+        self._session, self._finish = session, finish
         self._leaving = _thread.allocate_lock()
-        self.finish: Callable[[float], None] = lambda seconds: None
 
     def now(self) -> None:
         """Leave, and end this process."""
         if self._leaving.acquire(blocking=False):
             _thread.start_new_thread(self._give_up, ())
-            self.finish(FINISH_SECONDS)
+            self._finish(FINISH_SECONDS)
             _leave(self._session)
             os._exit(0)
         self._give_up()  # another thread is at it and ends us before this does
@@ -90,76 +85,61 @@ class Shutdown:
         os._exit(0)
 
     def begin(self) -> None:
-        """The same from a signal handler, which may have interrupted anything: an import, another leaving."""
+        """Leave, from a signal handler. It may have interrupted anything, such as an import or another thread's
+        leaving.
+        """
         _thread.start_new_thread(self.now, ())
 
     def linger(self, outgoing: Outgoing) -> None:
-        """End once the client has been given no answer for a while. What is answered sooner ends by itself."""
+        """End once no answer has reached the client for a while. A server without open requests ends by itself before
+        that.
+        """
         _thread.start_new_thread(self._linger, (outgoing,))
 
     def _linger(self, outgoing: Outgoing) -> None:
         wrote_at, looks = outgoing.wrote_at, 0
         while looks < LINGER_LOOKS:  # and not by the clock: on a busy machine an answer and a look both take longer
             time.sleep(LINGER_SECONDS / LINGER_LOOKS)
-            looks = looks + 1 if outgoing.wrote_at == wrote_at else 0
+            if outgoing.wrote_at == wrote_at:
+                looks = looks + 1
+            else:
+                looks = 0
             wrote_at = outgoing.wrote_at
         self.now()
 
 
-def _shake_hands(handshakes: HandshakeCache, incoming: Incoming, outgoing: Outgoing) -> list[object] | None:
-    """Answer from the record as far as it goes; None where the client left before asking for more.
+def _greet(service: Service, connection: Connection, incoming: Incoming, outgoing: Outgoing) -> bool:
+    """Answer a client's first questions, one after the other. Return True at the first that needs the event loop.
 
-    What decides the SDK's view of the connection is put back for it to read; returned are the ids of the
-    requests among that, whose answers the client has.
+    Its line is put back. Return False where the client leaves before that.
     """
-    replayed: list[str] = []
-    answered: list[object] = []
-    notes = 0
-    while True:
+    for _ in range(MOST_GREETINGS):
         line = incoming.read_line()
         if not line:
-            return None
-        if not line.strip():
-            continue
-        message = _parsed(line)
-        if "id" not in message and "method" in message and notes < DEFERRED:
-            replayed.append(line)
-            notes += 1
-            continue
-        answer = handshakes.answer(message)
-        if answer is None:
-            if not message and not line.endswith("\n"):
-                return None  # the client ended in the middle of a line
-            incoming.put_back([*replayed, line])
-            return answered
-        outgoing.send(answer)
-        # The first request decides the era, and each handshake the version.
-        if not answered or message["method"] == "initialize":
-            replayed.append(line)
-            answered.append(message["id"])
+            return False
+        if line.strip():
+            messages = messages_in(line, service.mends)
+        else:
+            messages = []
+        if any(isinstance(message, Request) and message.method in service.slow for message in messages):
+            incoming.put_back(line)
+            return True
+        for message in messages:
+            if isinstance(message, Request):
+                outgoing.send(_answer(connection, message))
+            elif isinstance(message, Refusal):
+                outgoing.send(message.answer)
+    return True
 
 
-def _parsed(line: str) -> dict:
-    """The message in a line; empty where there is none, which is for the SDK to say."""
+def _answer(connection: Connection, request: Request) -> dict[str, object]:
+    """Return the answer to a request that needs no event loop."""
     try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-def _load_sdk():
-    """The official SDK with our tools on it.
-
-    Its models are hundreds of thousands of objects that stay: looking for garbage among them while they
-    are made, and ever after, would take a tenth of the time.
-    """
-    gc.disable()
-    from swarm_mcp.server import sdk
-
-    gc.freeze()
-    gc.enable()
-    return sdk
+        result = connection.begin(request)
+    except ProtocolError as error:
+        return error.answer(request.number)
+    assert isinstance(result, dict)
+    return request.answer(result)
 
 
 def _watch(session: CallingSession, shutdown: Shutdown) -> None:
@@ -172,7 +152,7 @@ def _watch(session: CallingSession, shutdown: Shutdown) -> None:
 
 
 def _tidy(session: CallingSession) -> float:
-    """Do what is due; the seconds until there is more, which is soon while much has piled up."""
+    """Do the housekeeping that is due. Return the seconds until the next; few if much is left."""
     try:
         if os.path.isfile(store_path()):
             with Store(busy_seconds=LEAVE_SECONDS) as store:

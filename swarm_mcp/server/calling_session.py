@@ -1,9 +1,8 @@
-"""Which session a tool call comes from.
+"""The session that a tool call comes from.
 
-Codex names its thread in every call. Claude Code does not, and its environment keeps the name of the
-first session of the process; but hooks and server are children of one client process, and hooks
-record that process with each session. Where no hooks do, each connection is a session of its own, which
-the client's next server goes on with once this one has provably gone.
+Codex names its thread in every call. Claude Code does not, and its environment keeps the name of the first session of
+the process. But hooks and server are children of one client process, and hooks record that process with each session.
+Without hooks, each connection is a session of its own; the client's next server continues it once this one has ended.
 """
 
 from __future__ import annotations
@@ -16,52 +15,61 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import client_process, gone, start_time
-from swarm_mcp.agents_shell import agents_around
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.runtimes import of_call
+from swarm_mcp.sessions.agents_shell import agents_around
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
-NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAMES = ("sessionId", "threadId")  # keys for a session's name in the metadata of Codex's calls
 SESSION_ARGUMENT = "_session"
 
 
 def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> Session | None:
-    """The instance `instance_id`, if it is that of a run under way and `client` its child; else None."""
+    """Return the instance `instance_id` if it belongs to a running run and `client` is the run's child, else `None`."""
     run = store.runs.admit(instance_id, client)
-    return store.instances.live(run.instance_id) if run else None
+    if run:
+        return store.instances.live(run.instance_id)
+    return None
 
 
 def connection_name() -> str:
-    """A name for the session that is this server's connection, from which others see whether the server has gone."""
+    """Return a name for this connection's session. It contains the server's process, so that others notice its end."""
     return f"server-{os.getpid()}-{start_time(os.getpid())}-{new_id()}"
 
 
 def server_of(row: Session) -> tuple[int, str]:
-    """Pid and start time of the server whose connection registered `row`; ``(0, "")`` where its name does not tell."""
+    """Return pid and start time of the server that registered `row`, or ``(0, "")`` if its name lacks them."""
     parts = (row.session_id or "").split("-")
-    return (int(parts[1]), parts[2]) if parts[0] == "server" and len(parts) > 2 and parts[1].isdigit() else (0, "")
+    if parts[0] == "server" and len(parts) > 2 and parts[1].isdigit():
+        return (int(parts[1]), parts[2])
+    return (0, "")
 
 
 def server_has_gone(row: Session, here: str) -> bool:
-    """Whether the server whose connection registered `row` provably no longer runs."""
+    """Return True if the server that registered `row` has provably ended."""
     return gone(row.host or "", *server_of(row), here)
 
 
 def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> Session | None:
-    """Take the reserved instance for this server, or make it; its row. None where nothing is reserved or it is taken.
+    """Take the reserved instance for this server, or register it. Return `None` if none is reserved, or it is taken.
 
-    A row that waits under that id is adopted and keeps its scope and folder. One that another live client or
-    connection works as is that one's: two sessions are never one. `client` is ``(pid, start time)`` of the client
-    this server belongs to, `session_id` the name that the connection goes by.
+    A waiting row with that id is adopted, and keeps its scope and folder. A row of another live client or connection is
+    taken: two sessions never share an instance. `client` is ``(pid, start time)`` of this server's client, `session_id`
+    the connection's name.
     """
     wanted = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if not wanted:
         return None
     name = session_id or connection_name()
-    client = client if client[0] else (os.getpid(), start_time(os.getpid()))
+    if not client[0]:
+        client = (os.getpid(), start_time(os.getpid()))
     if store.instances.live(wanted):
         row = of_run(store, wanted, client)
         if row:
@@ -71,7 +79,9 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
             return known  # its hooks were here first
         if known and (server_has_gone(known, store.here) or not server_of(known)[0]):
             taken = store.instances.rename_session(wanted, known.session_id or "", name)
-            return store.instances.live(wanted) if taken else None
+            if taken:
+                return store.instances.live(wanted)
+            return None
         if store.instances.is_session(wanted):
             return None
     row = store.instances.register(
@@ -89,24 +99,27 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
     )
     if row.id == wanted:
         return row
-    store.instances.remove(row.id)  # somebody took it between the look and now
+    store.instances.remove(row.id)  # another process took it between the look and now
     return None
 
 
 class CallingSession:
     """The session behind one connection, looked up anew for each call: clients change it under us."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.client = client_process()
         self._began = int(time.time())
         self._own_id = connection_name()
         self._callers: set[str] = set()  # instances that calls have come from
 
-    def instance(self, store: Store, meta: dict) -> Session | None:
-        """The registered instance this call speaks for, or None."""
+    def instance(self, store: Store, meta: dict[str, Any]) -> Session | None:
+        """Return the registered instance of this call, or `None`."""
         # Codex's daemon is one process for many sessions: one it names is never guessed at.
         named = _names_session(meta)
-        known = self._named(store, meta) if named else self._of_client(store)
+        if named:
+            known = self._named(store, meta)
+        else:
+            known = self._of_client(store)
         found = known or self._of_run(store) or self._own(store)
         found = found or (None if named else self._go_on(store)) or self._waiting(store)
         if found:
@@ -114,10 +127,10 @@ class CallingSession:
         return found
 
     def vouched(self, store: Store) -> list[str]:
-        """Ids of the instances that are alive as long as this server's client is.
+        """Return ids of the instances that live as long as this server's client.
 
-        A client of several sessions, such as Codex's daemon, does not tell which of them goes on: then those that
-        have called this server.
+        A client of several sessions, such as Codex's daemon, does not tell which session goes on. Then these are the
+        sessions that have called this server.
         """
         rows = self._sessions_of_client(store)
         found = [row.id for row in rows if len(rows) == 1 or row.id in self._callers]
@@ -126,19 +139,27 @@ class CallingSession:
 
     def inherited(self, store: Store) -> list[str]:
         """Ids of the instances that this connection would go on with, were it called now."""
-        left = None if self._own(store) else self._left_behind(store)
-        return [left.id] if left else []
+        if self._own(store):
+            left = None
+        else:
+            left = self._left_behind(store)
+        if left:
+            return [left.id]
+        return []
 
-    def register(self, store: Store, meta: dict, arguments: dict) -> Session:
-        """The session's instance; where hooks have registered none, a new one for this connection."""
+    def register(self, store: Store, meta: dict[str, Any], arguments: dict[str, Any]) -> Session:
+        """Return the session's instance. Without hooks, register one for this connection."""
         known = self.instance(store, meta)
         if not known and arguments.get("label") and not _names_session(meta):
             known = self._go_on(store, arguments["label"])
         if known:
             return known
-        # Codex says whose call it is, so the row is the one its hooks would make.
+        # Codex names the session, so the row equals the one of its hooks.
         runtime = of_call(meta)
-        named = str(meta.get("sessionId") or "") if runtime else ""
+        if runtime:
+            named = str(meta.get("sessionId") or "")
+        else:
+            named = ""
         return store.instances.register(
             self._request(
                 arguments["directory"],
@@ -153,7 +174,7 @@ class CallingSession:
 
     @property
     def preassigned(self) -> bool:
-        """Whether whoever started this server reserved an instance for it (``SWARM_MCP_INSTANCE_ID``)."""
+        """Return True if the process that started this server has reserved an instance (``SWARM_MCP_INSTANCE_ID``)."""
         return bool(os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip())
 
     def join_preassigned(self, store: Store) -> None:
@@ -161,13 +182,13 @@ class CallingSession:
         register_preassigned(store, self.client, self._own_id)
 
     def renew(self, store: Store) -> None:
-        """A sign of life for what this connection itself registered."""
+        """Renew the lease of this connection's own registration."""
         own = self._own(store)
         if own:
             store.instances.show_life(own.id)
 
     def leave(self, store: Store) -> None:
-        """Remove what this connection itself registered; sessions of hooks end by their own hook."""
+        """Remove this connection's own registration. Sessions of hooks end by their own hook."""
         own = self._own(store)
         if own:
             store.instances.remove(own.id)
@@ -176,23 +197,31 @@ class CallingSession:
         return store.instances.of_session(SERVER_RUNTIME, self._own_id)
 
     def _of_run(self, store: Store) -> Session | None:
-        """The instance of the run whose child started this server."""
+        """Return the instance of the run whose child started this server."""
         reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
-        return of_run(store, reserved, self.client) if reserved else None
+        if reserved:
+            return of_run(store, reserved, self.client)
+        return None
 
-    def _named(self, store: Store, meta: dict) -> Session | None:
+    def _named(self, store: Store, meta: dict[str, Any]) -> Session | None:
         # A sub-agent has a thread of its own in its parent's session.
         for key in NAMES:
             name = meta.get(key)
-            rows = store.instances.of_session_id(name) if isinstance(name, str) and name else []
+            if isinstance(name, str) and name:
+                rows = store.instances.of_session_id(name)
+            else:
+                rows = []
             if len(rows) == 1:
-                return rows[0] if self._is_of_client(store, rows[0]) else None
+                if self._is_of_client(store, rows[0]):
+                    return rows[0]
+                return None
         return None
 
     def _is_of_client(self, store: Store, row: Session) -> bool:
-        """Whether the session that a call names may be one of this server's client.
+        """Return True if the session named by a call may belong to this server's client.
 
-        It is not where another client's agent has started the server in its shell, and names a session that is not its.
+        It does not if another client's agent has started the server in its shell, and names a session of its own
+        choice.
         """
         if any(one.id == row.id for one in store.instances.of_client(*self.client)):
             return True  # the common case
@@ -215,10 +244,12 @@ class CallingSession:
         if len(rows) != 1:
             return None
         row = store.instances.register(self._request(directory, "", "", scope=scope, adopt_id=rows[0].id))
-        return row if row.id == rows[0].id else None
+        if row.id == rows[0].id:
+            return row
+        return None
 
-    def _request(self, directory: str, runtime: str, named: str, **more) -> Registration:
-        """How this connection registers, as the session of `runtime` that its client `named` where it names any."""
+    def _request(self, directory: str, runtime: str, named: str, **more: Any) -> Registration:
+        """Return the registration of this connection, as the session `named` of `runtime` if the client names one."""
         return Registration(
             directory,
             runtime=runtime if named else SERVER_RUNTIME,
@@ -229,7 +260,7 @@ class CallingSession:
         )
 
     def _go_on(self, store: Store, label: str = "") -> Session | None:
-        """What a server of this client that has gone has left behind, from now on this connection's."""
+        """Continue the session of an earlier server of this client that has ended. Return its instance, or `None`."""
         left = self._left_behind(store, label)
         if not left or not store.instances.rename_session(left.id, left.session_id or "", self._own_id):
             return None
@@ -244,10 +275,12 @@ class CallingSession:
         left = [row for row in rows if (row.last_seen or 0) <= self._began and server_has_gone(row, store.here)]
         if len(rows) > 1:
             left = [row for row in left if label and row.label == label]
-        return left[0] if len(left) == 1 else None
+        if len(left) == 1:
+            return left[0]
+        return None
 
     def _sessions_of_client(self, store: Store) -> list[Session]:
-        """The sessions that hooks have registered for this client: neither what its servers did, nor commands."""
+        """Return the sessions that hooks have registered for this client, without servers and commands."""
         rows = store.instances.of_client(*self.client)
         return [row for row in rows if row.runtime not in (SERVER_RUNTIME, HOLD)]
 
@@ -259,10 +292,10 @@ class CallingSession:
         return next((row for row in rows if row.session_id == hint), None)
 
 
-def with_session(arguments: dict, meta: dict) -> tuple[dict, dict]:
-    """The arguments and the metadata of a call, as a plugin makes it that can say whose it is in an argument alone.
+def with_session(arguments: dict[str, Any], meta: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return arguments and metadata of a call by a plugin that can name its session only in an argument.
 
-    Only a server that such a plugin has started heeds that: elsewhere a model could speak for any session.
+    Only a server started by such a plugin reads that argument. Elsewhere a model could speak for any session.
     """
     named = arguments.get(SESSION_ARGUMENT)
     rest = {key: value for key, value in arguments.items() if key != SESSION_ARGUMENT}
@@ -271,6 +304,6 @@ def with_session(arguments: dict, meta: dict) -> tuple[dict, dict]:
     return rest, {**meta, "sessionId": named} if isinstance(named, str) else meta
 
 
-def _names_session(meta: dict) -> bool:
-    """Whether the client says in a call which of its sessions that is."""
+def _names_session(meta: dict[str, Any]) -> bool:
+    """Return True if the client names the session of a call."""
     return any(isinstance(meta.get(key), str) and meta[key] for key in NAMES)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import math
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.mcp.schema import first_mismatch
 from swarm_mcp.server.calling_session import CallingSession, with_session
 from swarm_mcp.server.store_watcher import StoreWatcher
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to, bounded
@@ -22,26 +23,26 @@ from swarm_mcp.store import Store
 WORKERS = 4
 READ, WRITE, WAIT = "read", "write", "wait"
 LARGEST = 2**63 - 1  # whole number that the store can keep
-LONGEST_COMPLAINT, LONGEST_NAME = 300, 60  # characters of what a client sent, where it is told what was wrong
+LONGEST_COMPLAINT, LONGEST_NAME = 300, 60  # characters of a client's text in an error
 
 
 class Calls:
-    """What the server does when a tool is called, or a resource read."""
+    """The workers for tool calls and resources."""
 
     def __init__(self, session: CallingSession, tools: dict[str, Tool]):
         self.session = session
         self.tools = tools
         self.watcher = StoreWatcher()
         self._workers = {kind: ThreadPoolExecutor(WORKERS, thread_name_prefix=kind) for kind in (READ, WRITE, WAIT)}
-        self._receipts: set[Future] = set()
+        self._receipts: set[Future[Any]] = set()
         self._own = threading.local()
-        self._validators: dict = {}
+        self._background: set[asyncio.Future[Any]] = set()  # asyncio itself keeps weak references
 
-    async def use(self, name: str, arguments: dict, meta: dict) -> Answer:
+    async def use(self, name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> Answer:
         """Call the tool `name`. A refusal is an ordinary answer; wrong arguments and faults are errors."""
         return bounded(await self._use(name, *with_session(arguments, meta)))
 
-    async def _use(self, name: str, arguments: dict, meta: dict) -> Answer:
+    async def _use(self, name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> Answer:
         tool = self.tools[name]
         wrong = self._complaint(tool, arguments)
         if wrong:
@@ -51,24 +52,39 @@ class Calls:
         try:
             waiting = _waiting(tool, arguments)
             if waiting:
-                with self.watcher.listening():
-                    return await waiting(_Waiting(self, meta), arguments)
-            return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
+                return await self._wait(waiting, arguments, meta)
+            kind = READ if tool.reads else WRITE
+            answer: Answer = await self.run(lambda call: tool.call(call, arguments), meta, kind)
+            return answer
         except SwarmError as error:
             return answer_to(error)
         except Exception as error:
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)
 
+    async def _wait(
+        self, function: Callable[..., Awaitable[Answer]], arguments: dict[str, Any], meta: dict[str, Any]
+    ) -> Answer:
+        call = _Waiting(self, meta)
+        try:
+            with self.watcher.listening():
+                return await function(call, arguments)
+        except asyncio.CancelledError:
+            for undo in call.undo:  # in the background: the client does not wait for it
+                task = asyncio.ensure_future(self.run(undo, meta, WAIT))
+                self._background.add(task)
+                task.add_done_callback(self._background.discard)
+            raise
+
     def is_waiting(self, name: object, arguments: object) -> bool:
-        """Whether this is a call that waits for something to happen."""
+        """Return True for a call that waits for something to happen."""
         tool = self.tools.get(name) if isinstance(name, str) else None
         return tool is not None and _waiting(tool, arguments) is not None
 
-    async def run(self, function: Callable, meta: dict, kind: str = READ):
-        """`function(call)` in a worker thread of its kind; what it returns. Once begun it is carried out to its end.
+    async def run(self, function: Callable[..., Any], meta: dict[str, Any], kind: str = READ) -> Any:
+        """Return the result of ``function(call)``, run in a worker thread of this kind. Once begun, it is finished.
 
-        An answer that is cancelled meanwhile counts as lost.
+        An answer counts as lost if the call is cancelled meanwhile.
         """
         work = self._workers[kind].submit(self._carry_out, function, meta)
         try:
@@ -78,94 +94,107 @@ class Calls:
             raise
 
     def sent(self, answer: Answer) -> None:
-        """See to what an answer wants done once the client has it."""
+        """Run an answer's `on_sent`: the client has the answer."""
         self._see_to(answer.on_sent)
 
     def lost(self, answer: Answer) -> None:
-        """See to what an answer wants done where the client will never have it."""
+        """Run an answer's `on_lost`: the client will never have it."""
         self._see_to(answer.on_lost)
 
     def finish(self, seconds: float) -> None:
         """Wait until that has been done for every answer so far, for at most `seconds`."""
         wait(list(self._receipts), seconds)
 
-    def _see_to(self, function: Callable | None) -> None:
+    def _see_to(self, function: Callable[..., Any] | None) -> None:
         if function:
             work = self._workers[WRITE].submit(self._carry_out, lambda call: function(call.store), {})
             self._receipts.add(work)
             work.add_done_callback(self._seen_to)
 
-    def _seen_to(self, work: Future) -> None:
+    def _seen_to(self, work: Future[Any]) -> None:
         self._receipts.discard(work)
         error = work.exception()
-        if error:  # the claim on what was to be delivered runs out by itself
+        if error:  # the claim on undelivered mail expires by itself
             print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)
 
-    def give_up(self, work: Future | asyncio.Future) -> None:
-        """See to the answer of `work`, which is done, as one that its client will never have."""
-        answer = None if work.cancelled() or work.exception() else work.result()
+    def give_up(self, work: Future[Any] | asyncio.Future[Any]) -> None:
+        """Treat the answer of the finished `work` as lost."""
+        if work.cancelled() or work.exception():
+            answer = None
+        else:
+            answer = work.result()
         if isinstance(answer, Answer):
             self.lost(answer)
 
-    def _carry_out(self, function: Callable, meta: dict):
+    def _carry_out(self, function: Callable[..., Any], meta: dict[str, Any]) -> Any:
         store = getattr(self._own, "store", None)
         if store is None:
             store = self._own.store = Store()
         store.refresh()
         return function(Call(store, self.session, meta))
 
-    def _complaint(self, tool: Tool, arguments: dict) -> str:
-        """What is wrong with `arguments`, in a line; empty where they fit."""
-        odd = "" if tool.hidden else _no_number(arguments)  # a check goes on, whatever a client has put into it
+    def _complaint(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """Return the first mistake in `arguments`, in a line; empty if there is no mistake."""
+        odd = "" if tool.hidden else _no_number(arguments)  # a check goes on with any input
         if odd:
             return f"{tool.name}: {odd}"
-        validator = self._validators.get(tool.name)
-        if validator is None:
-            from jsonschema import Draft202012Validator
-
-            validator = self._validators[tool.name] = Draft202012Validator(tool.schema)
-        error = next(iter(sorted(validator.iter_errors(arguments), key=lambda e: len(e.path))), None)
-        if error is None:
+        wrong = first_mismatch(arguments, tool.schema)
+        if wrong is None:
             return ""
-        if error.validator == "required" and not error.path:
+        if wrong.keyword == "required" and not wrong.path:
             missing = next(name for name in tool.required if name not in arguments)
             return f"{tool.name} needs {missing}: {tool.properties[missing]['description']}"
-        if error.validator == "additionalProperties" and not error.path:
+        if wrong.keyword == "additionalProperties" and not wrong.path:
             unknown = next(name for name in arguments if name not in tool.properties)[:LONGEST_NAME]
             return f"{tool.name} has no argument {unknown}; it takes {', '.join(tool.properties) or 'none'}"
-        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).lstrip(".")
-        return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
+        return f"{tool.name}: {wrong.place()}: {wrong.message[:LONGEST_COMPLAINT]}"
 
 
 def _no_number(value: object, place: str = "") -> str:
-    """Return where in `value`, as a request has it, a number is none, infinite or too large; empty where all are fit.
+    """Return the complaint about an infinite or too large number in `value`, with its place; empty if there is no such
+    number.
 
-    JSON has no NaN, but parsers take it, and no limit of a schema keeps it out. `1e999` is read as infinity.
+    JSON has no NaN, but parsers take it, and no schema forbids it. `1e999` is read as infinity.
     """
     if isinstance(value, float):
-        return "" if math.isfinite(value) else f"{place or 'the value'}: {value} is no number that JSON has"
+        if math.isfinite(value):
+            return ""
+        return f"{place or 'the value'}: {value} is no number that JSON has"
     if isinstance(value, int) and abs(value) > LARGEST:
         return f"{place or 'the value'}: a whole number here lies between -{LARGEST} and {LARGEST}"
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    named = ((f"{place}[{name}]" if place else str(name)[:LONGEST_NAME], one) for name, one in items)
-    return next((odd for where, one in named if (odd := _no_number(one, where))), "")
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for name, one in items:
+        odd = _no_number(one, f"{place}[{name}]" if place else str(name)[:LONGEST_NAME])
+        if odd:
+            return odd
+    return ""
 
 
-def _waiting(tool: Tool, arguments: object) -> Callable | None:
-    """What waits for something to happen, in a call of `tool` with `arguments`; None for nothing."""
+def _waiting(tool: Tool, arguments: object) -> Callable[..., Any] | None:
+    """Return the coroutine function of a waiting call of `tool`, or `None` if the call does not wait."""
     if inspect.iscoroutinefunction(tool.call):
         return tool.call
-    return tool.wait if isinstance(arguments, dict) and arguments.get("wait_seconds") else None
+    if isinstance(arguments, dict) and arguments.get("wait_seconds"):
+        return tool.wait
+    return None
 
 
 class _Waiting(WaitingCall):
-    def __init__(self, calls: Calls, meta: dict):
+    def __init__(self, calls: Calls, meta: dict[str, Any]):
         self._calls = calls
         self._meta = meta
         self._commits = calls.watcher.commits
+        self.undo: list[Callable[..., Any]] = []
 
-    async def run(self, function):
-        # Shielded, for once begun it goes on: what it has taken from the store by then must be put back.
+    def when_cancelled(self, function: Callable[..., object]) -> None:
+        self.undo.append(function)
+
+    async def run(self, function: Callable[..., Any]) -> Any:
+        # Shielded: once begun it is finished, so that locks and mail it has taken can be put back.
         work = asyncio.ensure_future(self._calls.run(function, self._meta, WAIT))
         try:
             return await asyncio.shield(work)
@@ -177,9 +206,3 @@ class _Waiting(WaitingCall):
         found = await self._calls.watcher.wait_beyond(self._commits, seconds)
         self._commits = self._calls.watcher.commits
         return found
-
-
-def texts_of(answer: Answer) -> list[str]:
-    """An answer as the text blocks of a result."""
-    first = answer.text if answer.value is None else json.dumps(answer.value, indent=2, ensure_ascii=False)
-    return [first, *answer.notes]

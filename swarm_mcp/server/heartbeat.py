@@ -1,7 +1,7 @@
-"""The server's heartbeat: while its client lives, the leases of that client's session do not lapse.
+"""The server's heartbeat: it keeps the leases of the client's session from expiring while the client lives.
 
-It sleeps until a lease is due, or somebody commits to the store, since locks are also taken by commands. A client
-that is stopped (SIGSTOP, Ctrl-Z) is not vouched for: it could not do anything about its locks either.
+It sleeps until a lease is due, or until a commit to the store, because commands take locks as well. The leases of a
+stopped client (SIGSTOP, Ctrl-Z) expire: it could not release its locks either.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUSY_SECONDS = 1.0  # for the store to take a sign of life
 
 
 class Heartbeat:
-    """Signs of life for what this server's session holds. `run` never returns; a daemon thread is its place."""
+    """The beat for the leases of this server's session. `run` never returns, and belongs in a daemon thread."""
 
     def __init__(self, session: CallingSession):
         self._session = session
@@ -33,7 +33,7 @@ class Heartbeat:
     def run(self) -> None:
         """Beat for ever."""
         time.sleep(FIRST_SECONDS)
-        from swarm_mcp.store.changes import Changes
+        from swarm_mcp.store.changes import Changes  # only now, after the client's first questions
 
         with Changes() as changes:
             while True:
@@ -42,17 +42,17 @@ class Heartbeat:
                 time.sleep(max(0.0, min(GAP_SECONDS, due - time.monotonic())))
 
     def beat(self) -> float:
-        """Renew what is due, see to what others let lapse; seconds until there may be something to do again."""
+        """Renew leases that are due, and end expired ones of others. Return the seconds until the next beat."""
         if not os.path.isfile(store_path()):
             return LONGEST_SECONDS
-        from swarm_mcp.store import Store
-
         try:
             with Store(busy_seconds=BUSY_SECONDS) as store:
                 return max(SHORTEST_SECONDS, min(self._keep(store), self._see_to_others(store), LONGEST_SECONDS))
         except Exception as error:
             print(f"swarm-mcp serve: heartbeat: {type(error).__name__}: {error}", file=sys.stderr)
-            return GAP_SECONDS if isinstance(error, SwarmError) else LONGEST_SECONDS
+            if isinstance(error, SwarmError):
+                return GAP_SECONDS
+            return LONGEST_SECONDS
 
     def _keep(self, store: Store) -> float:
         waits, pid = [], self._session.client[0]
@@ -61,7 +61,7 @@ class Heartbeat:
             if store.leases.is_due(instance_id) and pid and is_stopped(pid):
                 waits.append(STOPPED_SECONDS)
             else:
-                # When it was last seen tells whether this connection may go on with it, and stays what it was.
+                # An inherited lease keeps its last sign of life: it tells if this connection may continue the session.
                 left = store.leases.keep(instance_id, instance_id not in inherited)
                 waits += [] if left is None else [left]
         return min(waits, default=LONGEST_SECONDS)
@@ -70,4 +70,6 @@ class Heartbeat:
         store.leases.some()
         left = store.leases.next_due()
         # Every server around wakes for it: not all at once.
-        return LONGEST_SECONDS if left is None else max(0.0, left) + GAP_SECONDS * os.urandom(1)[0] / 255
+        if left is None:
+            return LONGEST_SECONDS
+        return max(0.0, left) + GAP_SECONDS * os.urandom(1)[0] / 255

@@ -1,80 +1,52 @@
-"""What clients can read, and have themselves told of: a session's mail, sessions, tasks, and a file's lock."""
+"""Reading the server's resources and subscribing to them: a session's mail, sessions, tasks, and a file's lock."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
-
-from mcp.shared.subscriptions import ResourceUpdated
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import LONGEST
 from swarm_hook_core.untrusted_text import cut_text
+from swarm_mcp.answers.paging import page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import STATUSES
 from swarm_mcp.folders import file_of
-from swarm_mcp.paging import page
+from swarm_mcp.mcp.protocol import RESOURCE_UPDATED, SUBSCRIPTION_KEY
+from swarm_mcp.mcp.server import Call as Request
 from swarm_mcp.server.calls import Calls
+from swarm_mcp.server.resource_list import INBOX, INSTANCES, LISTED, LOCK, TASKS, TEMPLATES
 from swarm_mcp.server.tool import Answer, Call, bounded, of_page
-from swarm_mcp.session_summary import sessions_page
+from swarm_mcp.sessions.summary import sessions_page
 from swarm_mcp.store import Store
 
-LONGEST_SHOWN = 200  # characters of a URI that nobody knows, and of what is said of one
+LONGEST_SHOWN = 200  # characters of an unknown URI, and of an error about one
 LONGEST_URI = 16 * LONGEST
-INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
-LISTED = (
-    {
-        "uri": INBOX,
-        "name": "inbox",
-        "description": "Messages this session has not read yet. Reading the resource does not mark them as read."
-        " Where there are many, `?after=` goes on behind those of an earlier answer; `?limit=` asks for fewer.",
-        "mime_type": "application/json",
-    },
-    {
-        "uri": TASKS,
-        "name": "tasks",
-        "description": "Tasks of this scope by status: the most urgent, and the newest of those that ended;"
-        " `not_shown` counts the others, which list_tasks has.",
-        "mime_type": "application/json",
-    },
-    {
-        "uri": INSTANCES,
-        "name": "instances",
-        "description": "The live sessions of this scope; `?after=` and `?limit=` as for the inbox.",
-        "mime_type": "application/json",
-    },
-)
-TEMPLATES = (
-    {
-        "uri_template": LOCK + "{?file}",
-        "name": "lock-for-file",
-        "description": "Who holds a file, since when and why; `active` is null where nobody does.",
-        "mime_type": "application/json",
-    },
-)
+LISTENED = ("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions")
 
 
 class UnknownResource(Exception):
     """There is no such resource."""
 
     def __init__(self, uri: str):
-        known = ", ".join([*(item["uri"] for item in LISTED), *(item["uri_template"] for item in TEMPLATES)])
+        known = ", ".join([*(item["uri"] for item in LISTED), *(item["uriTemplate"] for item in TEMPLATES)])
         super().__init__(f"there is no resource {uri[:LONGEST_SHOWN]}; there are {known}")
 
 
 def is_known(uri: str) -> bool:
-    """Whether `uri` can be read and subscribed to."""
+    """Return True if `uri` can be read and subscribed to."""
     return _place(uri) in (INBOX, INSTANCES) or uri == TASKS or bool(_file_in(uri))
 
 
 def read(call: Call, uri: str) -> Answer:
-    """The resource, as the calling session may see it. Raises UnknownResource, and SwarmError for no such page.
+    """Return the resource, as the calling session may see it. Raises UnknownResource, and SwarmError for a wrong
+    cursor.
 
-    For a connection that is not registered the lists are empty. What there is no room for is said in numbers.
+    Lists are empty for a connection that is not registered. A list that is too long is cut, and says by how many rows.
     """
     if not is_known(uri):
         raise UnknownResource(uri)
@@ -86,7 +58,10 @@ def read(call: Call, uri: str) -> Answer:
     if uri == TASKS:
         return bounded(Answer(call.store.tasks.glance(row)))
     after, asked = _query(uri, "after"), _query(uri, "limit")
-    limit = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else None
+    if asked.isascii() and asked.isdigit() and len(asked) < 10:
+        limit = int(asked)
+    else:
+        limit = None
     if _place(uri) == INSTANCES:
         found = sessions_page(call.store, row, after=after, limit=limit)
     else:
@@ -101,7 +76,8 @@ def state(call: Call, uri: str) -> str:
     row = call.instance()
     answer = read(call, uri)
     if _place(uri) == INSTANCES and row:
-        seen = [(other["id"], other["label"], other["directory"]) for other in answer.value or ()]
+        rows: Iterable[Any] = answer.value or ()
+        seen = [(other["id"], other["label"], other["directory"]) for other in rows]
         return repr((seen, answer.notes))
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
@@ -109,8 +85,11 @@ def state(call: Call, uri: str) -> str:
     return json.dumps([answer.value, answer.notes])
 
 
-def _lock(store: Store, me: Session | None, file: str) -> dict:
-    path = file_of(me, file) if me else file
+def _lock(store: Store, me: Session | None, file: str) -> dict[str, Any]:
+    if me:
+        path = file_of(me, file)
+    else:
+        path = file
     return {"file": path, "active": store.locks.active_on(path, token(me.label or "", "identity") if me else "")}
 
 
@@ -119,113 +98,143 @@ def _place(uri: str) -> str:
 
 
 def _file_in(uri: str) -> str:
-    """Return the file that a URI asks for the lock of; empty for no such URI, and for what can be no path."""
-    file = _query(uri, "file") if len(uri) <= LONGEST_URI and _place(uri) == LOCK else ""
-    return file if len(file) <= LONGEST and "\0" not in file else ""
+    """Return the file of a lock's URI. Empty for another URI, and for a name that can be no path."""
+    if len(uri) <= LONGEST_URI and _place(uri) == LOCK:
+        file = _query(uri, "file")
+    else:
+        file = ""
+    if len(file) <= LONGEST and "\0" not in file:
+        return file
+    return ""
 
 
 def _query(uri: str, name: str) -> str:
     query = uri.partition("#")[0].partition("?")[2]
     try:
         return parse_qs(query, max_num_fields=8).get(name, [""])[0]
-    except ValueError:
+    except ValueError:  # more than eight fields: no URI of ours
         return ""
 
 
-PACE_SECONDS = 0.1  # between two looks: a busy store is news now and then, not a hundred times a second
+PACE_SECONDS = 0.1  # between two looks at the store; a busy store changes a hundred times a second
+
+
+class Subscriber:
+    """One receiver of changes: `uris` are its resources, `call` is the request that asked for them.
+
+    `meta` stands in each notification. No notification is sent before `ready`.
+    """
+
+    def __init__(self, call: Request, uris: set[str], meta: dict[str, Any]):
+        self.call, self.uris, self._meta = call, uris, meta
+        self.ready = asyncio.Event()
+
+    async def notify(self, uri: str) -> None:
+        """Tell the client that the resource has changed."""
+        await self.ready.wait()
+        params: dict[str, Any] = {"uri": uri}
+        if self._meta:
+            params["_meta"] = self._meta
+        await self.call.notify(RESOURCE_UPDATED, params)
 
 
 class Subscriptions:
-    """One connection's subscriptions, of either protocol era.
+    """One connection's subscriptions.
 
-    Until 2025-11-25 a client subscribes to one URI after the other (`add`); since 2026-07-28 it listens to
-    several at once, and the SDK forwards what is `published` on its bus.
+    Until 2025-11-25 a client adds and removes one URI after the other. Since 2026-07-28 one request names several URIs
+    and stays open.
     """
 
-    def __init__(self, calls: Calls, bus):
+    def __init__(self, calls: Calls):
         self._calls = calls
-        self._bus = bus
-        self._sessions: dict[str, Any] = {}
-        self._published: dict[str, int] = {}
-        self._seen: dict[str, str] = {}
-        self._meta: dict = {}
-        self._watching: asyncio.Task | None = None
+        self._single: Subscriber | None = None
+        self._subscribers: list[Subscriber] = []
+        self._states: dict[str, str] = {}  # by URI, as last notified
+        self._follower: asyncio.Task[None] | None = None
 
-    async def add(self, uri: str, session, meta: dict) -> None:
-        """Notify `session` whenever the resource reads differently from now on."""
-        self._sessions[uri] = session
-        await self._watch([uri], meta)
+    async def add(self, uri: str, call: Request) -> None:
+        """Notify the client of changes from now on."""
+        if self._single is None:
+            self._single = Subscriber(call, set(), {})
+            self._single.ready.set()
+            self._subscribers.append(self._single)
+        self._single.uris.add(uri)
+        await self._follow([uri], call)
 
     def remove(self, uri: str) -> None:
-        """Notify no more; of a URI that was never subscribed to, nothing happens."""
-        self._sessions.pop(uri, None)
-        self._forget([uri])
+        """Stop notifying. A URI without subscription is ignored."""
+        if self._single is None:
+            return
+        self._single.uris.discard(uri)
+        if not self._single.uris:
+            self._subscribers.remove(self._single)
+            self._single = None
+        self._tidy()
 
-    @asynccontextmanager
-    async def published(self, uris: list[str], meta: dict):
-        """Publish changes of these resources on the bus meanwhile."""
-        known = [uri for uri in uris if is_known(uri)]
-        for uri in known:
-            self._published[uri] = self._published.get(uri, 0) + 1
+    async def listen(self, call: Request) -> dict[str, Any]:
+        """Acknowledge a subscription to several resources, and notify until the request is cancelled."""
+        wanted = call.params["notifications"]
+        uris = [uri for uri in wanted.get("resourceSubscriptions") or () if is_known(uri)]
+        meta = {SUBSCRIPTION_KEY: call.request.number}
+        subscriber = Subscriber(call, set(uris), meta)
+        self._subscribers.append(subscriber)
         try:
-            if known:
-                await self._watch(known, meta)
-            yield
+            await self._follow(uris, call)
+            honored = {name: value for name, value in wanted.items() if name in LISTENED and value}
+            await call.notify("notifications/subscriptions/acknowledged", {"notifications": honored, "_meta": meta})
+            subscriber.ready.set()
+            await asyncio.get_running_loop().create_future()  # for ever
         finally:
-            for uri in known:
-                self._published[uri] -= 1
-                if not self._published[uri]:
-                    del self._published[uri]
-            self._forget(known)
+            subscriber.ready.set()
+            self._subscribers.remove(subscriber)
+            self._tidy()
+        return {"_meta": meta}
 
-    async def _watch(self, uris: list[str], meta: dict) -> None:
-        self._meta = meta
-        if self._watching is None:
-            self._watching = asyncio.get_running_loop().create_task(self._follow())
+    async def _follow(self, uris: list[str], call: Request) -> None:
+        if uris and self._follower is None:
+            self._follower = asyncio.get_running_loop().create_task(self._notify_changes())
             await asyncio.sleep(0)  # until it listens: no change may fall between that and this look
         for uri in uris:
-            if uri not in self._seen:
-                self._seen[uri] = await self._state(uri)
+            if uri not in self._states:
+                self._states[uri] = await self._state(uri, call)
 
-    def _forget(self, uris: list[str]) -> None:
-        for uri in uris:
-            if uri not in self._sessions and uri not in self._published:
-                self._seen.pop(uri, None)
-        if self._watching is not None and not self._sessions and not self._published:
-            self._watching.cancel()
-            self._watching = None
-            self._seen.clear()
+    def _tidy(self) -> None:
+        uris = {uri for one in self._subscribers for uri in one.uris}
+        self._states = {uri: state for uri, state in self._states.items() if uri in uris}
+        if self._follower is not None and not uris:
+            self._follower.cancel()
+            self._follower = None
 
-    async def _follow(self) -> None:
-        loop = asyncio.get_running_loop()
-        with self._calls.watcher.listening():
+    async def _notify_changes(self) -> None:
+        loop, watcher = asyncio.get_running_loop(), self._calls.watcher
+        with watcher.listening():
             while True:
-                commits, looked = self._calls.watcher.commits, loop.time()
-                for uri in {*self._sessions, *self._published} & self._seen.keys():
-                    state = await self._state(uri)
-                    if state not in ("", self._seen.get(uri, state)):
-                        self._seen[uri] = state
-                        await self._tell(uri)
-                await self._calls.watcher.wait_beyond(commits, None)
+                commits, looked = watcher.commits, loop.time()
+                for uri, known in list(self._states.items()):
+                    subscribers = [one for one in self._subscribers if uri in one.uris]
+                    if subscribers:
+                        await self._notify_if_changed(uri, known, subscribers)
+                await watcher.wait_beyond(commits, None)
                 await asyncio.sleep(max(0.0, looked + PACE_SECONDS - loop.time()))
 
-    async def _state(self, uri: str) -> str:
+    async def _notify_if_changed(self, uri: str, known: str, subscribers: list[Subscriber]) -> None:
+        state = await self._state(uri, subscribers[0].call)
+        if state in ("", known) or uri not in self._states:
+            return
+        self._states[uri] = state
+        for subscriber in subscribers:
+            try:
+                await subscriber.notify(uri)
+            except Exception as error:
+                _print(uri, error)
+
+    async def _state(self, uri: str, call: Request) -> str:
         try:
-            return await self._calls.run(lambda call: state(call, uri), self._meta)
+            return str(await self._calls.run(lambda made: state(made, uri), call.meta))
         except Exception as error:
-            _say(uri, error)
+            _print(uri, error)
             return ""
 
-    async def _tell(self, uri: str) -> None:
-        session = self._sessions.get(uri)
-        try:
-            if session is not None:
-                await session.send_resource_updated(uri)
-            if uri in self._published:
-                await self._bus.publish(ResourceUpdated(uri=uri))
-        except Exception as error:
-            _say(uri, error)
 
-
-def _say(uri: str, error: Exception) -> None:
+def _print(uri: str, error: Exception) -> None:
     print(f"swarm-mcp serve: {cut_text(f'{uri}: {type(error).__name__}: {error}', LONGEST_SHOWN)}", file=sys.stderr)

@@ -1,8 +1,7 @@
-"""The server's standard error: a log for a person, which a client need not read.
+"""The server's standard error: a log for a person. A client need not read it.
 
-A client that leaves its end of the pipe unread would otherwise stop the server once the pipe is full: every thread
-that prints would wait there for ever. Each line is cut to what a pipe takes at once, and left out where there is no
-room.
+A client that does not read would otherwise stop the server once the pipe is full: every thread that prints would wait
+for ever. Each line is cut to the size that a pipe takes at once, and left out if the pipe is full.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class StandardError(io.TextIOBase):
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._lock = threading.Lock()
-        self._begun = ""  # a line whose end has not come
+        self._begun = ""  # the beginning of a line without its end
         self._left_out = 0  # lines
 
     def fileno(self) -> int:
@@ -64,7 +63,7 @@ class StandardError(io.TextIOBase):
         try:
             os.write(self._descriptor, data)
         except OSError:
-            return  # nobody reads any more
+            return  # the reader has gone
 
     def _has_room(self) -> bool:
         if not hasattr(select, "poll"):
@@ -73,5 +72,5 @@ class StandardError(io.TextIOBase):
         poll.register(self._descriptor, select.POLLOUT)
         try:
             return any(event & select.POLLOUT for _, event in poll.poll(0))
-        except OSError:
+        except OSError:  # the reader has gone
             return False

@@ -1,24 +1,28 @@
-"""One watcher of the store for all that waits in this server: tool calls and subscriptions."""
+"""The watcher of the store for everything that waits in this server: tool calls and subscriptions."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from swarm_mcp.store.changes import Changes
 
 
 class StoreWatcher:
-    """Counts the commits that other processes, and this one, make. It watches only while somebody listens."""
+    """A counter of commits to the store, by this process and others. It watches only while there are listeners."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.commits = 0
         self._listeners = 0
         self._next_commit = asyncio.Event()
-        self._changes = None
+        self._changes: Any = None  # a Changes, while there are listeners
 
     @contextmanager
-    def listening(self):
-        """Count `commits` meanwhile. What is committed before this is entered does not count."""
+    def listening(self) -> Iterator[None]:
+        """Count `commits` meanwhile. A commit before the entry does not count."""
         self._listeners += 1
         if self._changes is None:
             self._start()
@@ -31,21 +35,20 @@ class StoreWatcher:
                 self._changes = None
 
     async def wait_beyond(self, commits: int, seconds: float | None) -> bool:
-        """Wait until there are more than `commits`; False when `seconds` have passed first."""
-        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        while self.commits <= commits:
-            left = None if deadline is None else deadline - asyncio.get_running_loop().time()
-            if left is not None and left <= 0:
-                return False
-            try:
-                await asyncio.wait_for(self._next_commit.wait(), left)
-            except asyncio.TimeoutError:
-                return False
+        """Wait until there are more than `commits`. Return False after `seconds`; `None` waits for ever."""
+        if self.commits > commits:
+            return True
+        try:
+            await asyncio.wait_for(self._pass(commits), seconds)
+        except asyncio.TimeoutError:  # no commit in time
+            return False
         return True
 
-    def _start(self) -> None:
-        from swarm_mcp.store.changes import Changes
+    async def _pass(self, commits: int) -> None:
+        while self.commits <= commits:
+            await self._next_commit.wait()
 
+    def _start(self) -> None:
         changes = self._changes = Changes()
         loop = asyncio.get_running_loop()
 

@@ -1,21 +1,28 @@
-"""One tool: what it is called, what it wants, what it does. Each group of tools is a module of these."""
+"""The parts of a tool: name, schema, function, and answer. Each module in ``tools`` is a group of tools."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+import json
 
-from swarm_mcp.answer_size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
 from swarm_mcp.domain.page import Page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, NamedTuple, TypeVar
+
+    from swarm_mcp.server.calling_session import CallingSession
+
+    Result = TypeVar("Result")
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple  # loads faster than dataclasses
+
 NOT_REGISTERED = "Not registered. Call register first."
-Result = TypeVar("Result")
 
 
 class NotRegistered(SwarmError):
@@ -25,17 +32,15 @@ class NotRegistered(SwarmError):
         super().__init__(NOT_REGISTERED)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a tool returns: `value` as structured content and JSON text, or `text` alone; then `notes`.
+class Answer(NamedTuple):
+    """A tool's answer: `value` as structured content and JSON text, or `text` alone; then `notes`.
 
-    `on_sent(store)` runs once the answer has been written to the client, and not if that fails: what
-    is handed out counts as delivered only then. `on_lost(store)` runs where the client has cancelled
-    the call before that. A list is the rows of a `page`, where there are more than it has room for. What was asked
-    for by its name or id is `whole`, however large it is; every other answer is cut (``answer_size``).
+    ``on_sent(store)`` runs after the answer was written to the client: only then do its contents count as delivered.
+    ``on_lost(store)`` runs if the client cancels the call before that. A list with more rows than fit is one `page`. A
+    `whole` answer is never cut, because it was asked for by name or id; others are cut to size (``answer_size``).
     """
 
-    value: dict | list | None = None
+    value: dict[str, Any] | list[Any] | None = None
     text: str = ""
     notes: tuple[str, ...] = ()
     is_error: bool = False
@@ -44,11 +49,18 @@ class Answer:
     on_sent: Callable[..., None] | None = None
     on_lost: Callable[..., None] | None = None
 
+    def texts(self) -> list[str]:
+        """Return the text blocks of the answer: its value as JSON, or its text, then the notes."""
+        first = self.text
+        if self.value is not None:
+            first = json.dumps(self.value, indent=2, ensure_ascii=False)
+        return [first, *self.notes]
 
-def delivering(ids: list[int]) -> dict:
-    """What becomes of the messages `ids`, which an ``Answer(..., **delivering(ids))`` hands out.
 
-    They count as read once it has been written; where it never will be, the next poll gets them.
+def delivering(ids: list[int]) -> dict[str, Any]:
+    """Return the hooks of an answer with the messages `ids`: ``Answer(..., **delivering(ids))``.
+
+    The messages count as read once the answer is written. If it never is, the next poll gets them.
     """
     if not ids:
         return {}
@@ -59,7 +71,9 @@ def delivering(ids: list[int]) -> dict:
 
 
 def answer_to(error: SwarmError) -> Answer:
-    """What a tool that raised `error` answers: a refusal is an ordinary answer, anything else is marked as an error."""
+    """Return the answer for an `error` of a tool. A refusal is an ordinary answer, everything else is marked as an
+    error.
+    """
     if isinstance(error, NotRegistered):
         return Answer(text=str(error))
     if isinstance(error, Refused):
@@ -69,11 +83,13 @@ def answer_to(error: SwarmError) -> Answer:
 
 def listed(
     rows: Iterable[tuple[str, Result]],
-    shown: Callable[[Result], dict | None],
+    shown: Callable[[Result], dict[str, Any] | None],
     total: Callable[[], int],
-    arguments: dict,
+    arguments: dict[str, Any],
 ) -> Answer:
-    """The answer of a tool that lists, whose `arguments` may have ``limit`` and ``after``; else as ``paging.page``."""
+    """Return the answer of a tool that lists. `arguments` may have ``limit`` and ``after``; the rest is for
+    ``paging.page``.
+    """
     return of_page(page(rows, shown, total, after=arguments.get("after", ""), limit=arguments.get("limit")))
 
 
@@ -81,7 +97,10 @@ def of_page(found: Page, how: str = "call again with `after`: {next}") -> Answer
     """The rows of a page, and beside them how many there are in all and `how` to get the rest."""
     if found.total is None:
         return Answer(found.rows)
-    rest = f"; for the rest {how.format(next=found.next)}" if found.next or "{next}" not in how else ""
+    if found.next or "{next}" not in how:
+        rest = f"; for the rest {how.format(next=found.next)}"
+    else:
+        rest = ""
     return Answer(found.rows, notes=(f"{len(found.rows)} of {found.total}{rest}",), page=found)
 
 
@@ -90,25 +109,27 @@ def bounded(answer: Answer) -> Answer:
     if answer.whole:
         return answer
     if isinstance(answer.value, dict):
-        return replace(answer, value=fitted(answer.value, ROWS_BYTES))
+        return answer._replace(value=fitted(answer.value, ROWS_BYTES))
     if isinstance(answer.value, list) and answer.page is None and sent(answer.value) > ANSWER_BYTES:
         return of_page(page((("", row) for row in answer.value), dict, lambda: len(answer.value or ())), "ask for less")
-    return replace(answer, text=text_fitted(answer.text)) if answer.text else answer
+    if answer.text:
+        return answer._replace(text=text_fitted(answer.text))
+    return answer
 
 
 class Call:
-    """One call as a tool sees it, in the thread that carries it out.
+    """One call of a tool, in its worker thread.
 
-    `store` is open and this thread's own; `session` says who calls; `meta` is the call's ``_meta``.
+    `store` is open and belongs to the thread, `session` is the caller, `meta` is the call's ``_meta``.
     """
 
-    def __init__(self, store: Store, session, meta: dict):
+    def __init__(self, store: Store, session: CallingSession, meta: dict[str, Any]):
         self.store = store
         self.session = session
         self.meta = meta
 
     def instance(self) -> Session | None:
-        """The instance of the calling session, or None."""
+        """Return the instance of the calling session, or `None`."""
         return self.session.instance(self.store, self.meta)
 
     def member(self) -> Session:
@@ -123,31 +144,33 @@ class WaitingCall:
     """One call of a tool that waits (an ``async def``). It touches the store only through `run`."""
 
     async def run(self, function: Callable[[Call], Result]) -> Result:
-        """Run `function` with a `Call` in a worker thread; what it returns."""
+        """Return the result of `function`, run with a `Call` in a worker thread."""
         raise NotImplementedError
 
     async def changed(self, seconds: float | None) -> bool:
-        """Wait until some process has committed to the store since this call began, or since the last `changed`.
+        """Wait for a commit to the store since this call began, or since the last `changed`. Cancellation ends it.
 
-        False when `seconds` have passed first; None waits for ever. A client that cancels ends the call here.
+        Return False after `seconds` without a commit. `None` waits for ever.
         """
         raise NotImplementedError
 
+    def when_cancelled(self, function: Callable[[Call], object]) -> None:
+        """Run `function` with a `Call`, in a worker thread, if the client cancels the call."""
+        raise NotImplementedError
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool's whole definition.
 
-    `call(call, arguments) -> Answer` gets a `Call`, or a `WaitingCall` where it is an ``async def``;
-    `arguments` fit `properties`, with defaults filled in. A SwarmError it raises is answered
-    with (`answer_to`). A tool that `reads` changes nothing; `destructive` ones take away what is somebody
-    else's or cannot be had back. Where there is a `wait`, an ``async def``, it takes the place of `call` for
-    arguments that have `wait_seconds`. A `hidden` one is not listed: clients call it for their hooks.
+class Tool(NamedTuple):
+    """The definition of a tool.
+
+    ``call(call, arguments) -> Answer`` gets a `Call`, or a `WaitingCall` if it is an ``async def``. `arguments` fit
+    `properties` and have the defaults. A SwarmError becomes an answer (`answer_to`). A tool that `reads` changes
+    nothing; a `destructive` one removes something of another session, or for good. `wait`, an ``async def``, replaces
+    `call` for arguments with `wait_seconds`. A `hidden` tool is not listed: clients call it for their hooks.
     """
 
     name: str
     description: str
-    properties: dict[str, dict]
+    properties: dict[str, dict[str, Any]]
     call: Callable[..., Answer | Awaitable[Answer]]
     required: tuple[str, ...] = ()
     reads: bool = False
@@ -157,16 +180,18 @@ class Tool:
     wait: Callable[..., Awaitable[Answer]] | None = None
 
     @property
-    def schema(self) -> dict:
+    def schema(self) -> dict[str, Any]:
         """The input schema (JSON Schema)."""
         schema = {"type": "object", "properties": self.properties, "additionalProperties": False}
-        return {**schema, "required": list(self.required)} if self.required else schema
+        if self.required:
+            return {**schema, "required": list(self.required)}
+        return schema
 
-    def described(self) -> dict:
-        """As listed to clients.
+    def described(self) -> dict[str, Any]:
+        """Return the tool as clients list it.
 
-        Nothing is open-world, and little destructive: Codex asks for approval otherwise, which a
-        session that may not ask (``exec``) cannot get.
+        No tool is open-world, and few are destructive. For those, Codex asks a person, and a session without one
+        (``exec``) cannot call them.
         """
         annotations = {
             "readOnlyHint": self.reads,
@@ -178,35 +203,25 @@ class Tool:
         return {**shown, "annotations": annotations}
 
 
-_background: set[asyncio.Future] = set()
-
-
-def in_background(work: Awaitable) -> None:
-    """See `work` through though nobody waits for it; the event loop itself would let go of it half-done."""
-    task = asyncio.ensure_future(work)
-    _background.add(task)
-    task.add_done_callback(_background.discard)
-
-
-def text(description: str, **more) -> dict:
+def text(description: str, **more: object) -> dict[str, Any]:
     """A string property. `more` is JSON Schema: ``default``, ``enum``."""
     return {"type": "string", "description": description, **more}
 
 
-def flag(description: str, default: bool = False) -> dict:
+def flag(description: str, default: bool = False) -> dict[str, Any]:
     """A boolean property."""
     return {"type": "boolean", "default": default, "description": description}
 
 
-def number(description: str, **more) -> dict:
+def number(description: str, **more: object) -> dict[str, Any]:
     """A whole-number property. `more` is JSON Schema: ``minimum``, ``exclusiveMinimum``, ``maximum``, ``default``."""
     return {"type": "integer", "description": description, **more}
 
 
 LIMIT = number("At most so many rows. Default: as many as an answer has room for.", minimum=1, maximum=1000)
-AFTER = text("Go on behind the rows of an earlier answer: what that had as `next`. Stays good while rows come and go.")
+AFTER = text("Continue after the rows of an earlier answer: its `next`. It stays good while rows come and go.")
 
 
-def texts(description: str, **items) -> dict:
+def texts(description: str, **items: object) -> dict[str, Any]:
     """A list of strings. `items` is JSON Schema for each: ``enum``."""
     return {"type": "array", "items": {"type": "string", **items}, "description": description}

@@ -1,7 +1,4 @@
-"""The embedded store: one SQLite file that several implementations of the contract may share.
-
-Methods that ``api`` declares are documented there, and only there.
-"""
+"""The store: one SQLite file that several implementations of the contract may share. Start at ``store.Store``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What has happened in a scope since a moment, as far as it concerns one session.
+"""Events since a moment, as far as they concern one session.
 
-Everything here is found through an index: asking costs the same with 100 000 rows as with none.
+All questions go through indexes: they cost the same with 100 000 rows as with one.
 
-A session's own changes are no news to it: it made them. The event rows tell whose a change was. Nor are
-those of sessions of another identity, but for their locks: that a file is held is never hidden.
+A session is not told of its own changes. It is not told of changes of another identity either, except of locks: a
+locked file is never hidden.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, onlooker
-from swarm_mcp.store.task_reading import Sight, find
-from swarm_mcp.visibility import may_meet
+from swarm_mcp.store import denials, lock_endings, lock_rows, reactions, session_table, task_reading
+from swarm_mcp.store.naming import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.denials import Denials
-    from swarm_mcp.store.leases import Leases
-    from swarm_mcp.store.lock_endings import LockEndings
-    from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.session_table import SessionTable
+    from typing import Any
+
+    from swarm_mcp.store.database import Database, Transaction
 
 EVENTS_AT_ONCE = 1000
 LOCKS_TOLD = 100
@@ -41,177 +38,35 @@ CHANGES = {
     "kv": "kv_updates",
     "context": "lock_updates",
 }
-# What of a lock's event says who holds the file, and why.
+# Fields of a lock's event about its holder.
 _OF_THE_HOLDER = ("content", "note", "holder", "holder_label", "said")
 
 
-class Activity:
-    """The embedded store's answer to: what is new?"""
-
-    def __init__(
-        self,
-        db: Database,
-        finder: LockFinder,
-        endings: LockEndings,
-        leases: Leases,
-        sessions: SessionTable,
-        denials: Denials,
-    ):
-        self._db = db
-        self._finder = finder
-        self._endings = endings
-        self._leases = leases
-        self._sessions = sessions
-        self._denials = denials
-
-    def moment(self, instance: Session) -> Moment:
-        scope, instance_id = instance.scope, instance.id
-        row = self._db.row(
-            "SELECT (SELECT max(id) FROM events WHERE scope = ?1) AS event,"
-            " (SELECT max(id) FROM messages WHERE scope = ?1 AND recipient = ?2 AND read = 0) AS message,"
-            " (SELECT max(changed_at) FROM tasks WHERE scope = ?1) AS task,"
-            " (SELECT count(*) FROM instances WHERE scope = ?1) AS here,"
-            " (SELECT max(registered_at) FROM instances WHERE scope = ?1) AS newest,"
-            " (SELECT changed_at FROM kv_scope_updates WHERE scope = ?1) AS kv",
-            (scope, instance_id),
-        )
-        known = {name: value or 0 for name, value in (row or {}).items()}
-        instances = (known["here"], known["newest"])
-        return Moment(known["event"], known["message"], known["task"], instances, known["kv"])
-
-    def since(self, instance: Session, before: Moment) -> News:
-        now = self.moment(instance)
-        if now == before:
-            return News(now)
-        events = self._events(instance.scope, before.event, now.event)
-        known = Acquaintance(self._sessions, instance.label)
-        known.learn(events)
-        moved = {
-            "task.": now.task != before.task,
-            "instance.": now.instances != before.instances,
-            "kv.": now.kv != before.kv,
-        }
-        if len(events) < EVENTS_AT_ONCE:  # else more than anybody reads one by one: all that moved is news
-            for group in moved:
-                mine = [event for event in events if event.type.startswith(group)]
-                if mine:
-                    sight = Sight(self._db, instance)
-                    moved[group] = any(self._concerns(instance, event, known, sight) for event in mine)
-        tasks, instances, kv = moved.values()
-        locks = self._locks(instance, events, known)
-        return News(now, now.message > before.message, tasks, instances, kv, locks)
-
-    def feed(self, scope: str, identity: str, last: int | None = None) -> Feed:
-        return Feed(self._db, self._sessions, scope, identity, last)
-
-    def acquaintance(self, label: str | None) -> Acquaintance:
-        return Acquaintance(self._sessions, label, for_one_answer=True)
-
-    def of_locks(self, before: int | None, limit: int) -> list[Event]:
-        self._finder.adopt()  # what has just been locked by a write is part of it
-        condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
-        return self._db.rows(
-            "SELECT id, type, actor, subject, payload, created_at FROM events"
-            f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {limit}",
-            values,
-            Event,
-        )
-
-    def timeline(
-        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = LOCKS_AND_SESSIONS
-    ) -> list[Event]:
-        within, values = ("AND scope = ?", (scope,)) if scope else ("", ())
-        # Of a busy store's events most are about other things: so many are looked through, not more.
-        some = (
-            "SELECT id, scope, type, actor, subject, payload, created_at FROM events INDEXED BY events_created_at_idx"
-            f" WHERE created_at BETWEEN ? AND ? {within} ORDER BY created_at DESC, id DESC LIMIT {LOOKED_THROUGH}"
-        )
-        shown = " OR ".join(f"(type >= '{group}.' AND type < '{group}/')" for group in groups)
-        no_file = f"{MUTEX_PREFIX}%"
-        return self._db.rows(
-            f"SELECT * FROM ({some}) WHERE ({shown}) AND coalesce(subject, '') NOT LIKE ? LIMIT ?",
-            (since, until, *values, no_file, limit),
-            Event,
-        )
-
-    def of_sessions(self, ids: list[str]) -> list[Event]:
-        return self._db.rows(
-            "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
-            f" AND subject IN ({','.join('?' * len(ids))}) ORDER BY id",
-            ids,
-            Event,
-        )
-
-    def sweep(self) -> None:
-        self._leases.some()
-        if self._sessions.some_gone() or self._denials.are_due() or self._finder.ended_holds():
-            foreign = self._finder.foreign_keys(2000)
-            with self._db.writing():
-                self._sessions.reclaim()
-                self._endings.reaped(self._finder.ended_holds())
-                self._finder.give_keys(foreign)  # or a lock by another spelling would be due again and again
-                self._denials.settle()
-
-    # -------------------------------------------------------------- innards
-
-    def _events(self, scope: str, after: int, until: int) -> list[Event]:
-        """Return the newest events in between, oldest first."""
-        rows = self._db.rows(
-            "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
-            " ORDER BY id DESC LIMIT ?",
-            (scope, after, until, EVENTS_AT_ONCE),
-            Event,
-        )
-        return rows[::-1]
-
-    def _concerns(self, instance: Session, event: Event, known: Acquaintance, sight: Sight) -> bool:
-        # What the system does to a session is that session's doing here: it joined, or is gone.
-        doer = event.subject if event.type.startswith("instance.") else event.actor
-        if doer == instance.id:
-            return False
-        if event.type.startswith("task."):
-            task = find(self._db, "id = ?", (event.subject,))
-            return not task or sight.sees(task[0])
-        return known.may_meet(doer)
-
-    def _locks(self, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
-        """Return what became of which file in the end; files that only this session has touched not."""
-        last: dict[str, Event] = {}
-        for event in events:
-            file = event.subject or ""
-            if event.type in _LOCK_CHANGES and not file.startswith(MUTEX_PREFIX):
-                last.pop(file, None)
-                if event.actor != instance.id:
-                    last[file] = event
-        told = []
-        for file, newest in list(last.items())[-LOCKS_TOLD:]:
-            holder = newest.actor if known.may_meet(newest.actor) else None
-            told.append({"file": file, "change": _LOCK_CHANGES[newest.type], "instance_id": holder})
-        return tuple(told)
-
-
 class Feed:
-    """Events of `scope` after the one with id `last` (None: the newest).
+    """Events of `scope` after the one with id `last` (None: from now on).
 
-    `identity` is that of the viewer, empty for none.
+    `identity` is the identity of the viewer, empty without one.
     """
 
-    def __init__(self, db: Database, sessions: SessionTable, scope: str, identity: str, last: int | None):
-        self._db = db
+    def __init__(self, tx: Transaction, scope: str, identity: str, last: int | None):
+        self._tx = tx
         self.scope = scope
-        self.last = self._newest() if last is None else last
+        if last is None:
+            self.last = self._newest()
+        else:
+            self.last = last
         self._viewer = onlooker(identity, scope)
-        self._known = Acquaintance(sessions, self._viewer.label)
+        self._known = Acquaintance(tx, self._viewer.label)
 
     def _newest(self) -> int:
-        """Return the id of the newest event, 0 where there is none."""
-        row = self._db.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
+        """Return the id of the newest event, 0 without events."""
+        row = self._tx.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
         return (row and row.id) or 0
 
-    def read(self) -> list[dict]:
+    def read(self) -> list[dict[str, Any]]:
         if self._newest() < self.last:
             self.last = 0  # another store has taken the place of the one before
-        rows = self._db.rows(
+        rows = self._tx.rows(
             "SELECT id, type, actor, subject, payload, created_at FROM events WHERE scope = ? AND id > ?"
             " ORDER BY id LIMIT ?",
             (self.scope, self.last, FEED_AT_ONCE),
@@ -222,15 +77,21 @@ class Feed:
             self.last = rows[-1].id
         return [self._seen(row) for row in rows]
 
-    def _seen(self, row: Event) -> dict:
+    def _seen(self, row: Event) -> dict[str, Any]:
         group, payload = row.type.partition(".")[0], payload_of(row)
-        doer = row.subject if group == "instance" else row.actor
+        if group == "instance":
+            doer = row.subject
+        else:
+            doer = row.actor
         open_to_viewer = self._known.may_meet(doer)
         if group == "message":
             shown = open_to_viewer and self._known.may_meet(row.subject)
         elif group == "task":
-            tasks = find(self._db, "id = ?", (row.subject,))
-            shown = Sight(self._db, self._viewer).sees(tasks[0]) if tasks else open_to_viewer
+            tasks = task_reading.find(self._tx, "id = ?", (row.subject,))
+            if tasks:
+                shown = task_reading.Sight(self._tx, self._viewer).sees(tasks[0])
+            else:
+                shown = open_to_viewer
         elif group == "context":
             shown = not (row.subject or "").startswith(MUTEX_PREFIX)
             if not (open_to_viewer and self._known.may_meet(payload.get("holder"))):
@@ -239,34 +100,202 @@ class Feed:
             shown = open_to_viewer or group == "instance"
         if not shown:
             return {"id": row.id}
-        actor = row.actor if open_to_viewer or group == "instance" else None
+        if open_to_viewer or group == "instance":
+            actor = row.actor
+        else:
+            actor = None
         if group == "instance" and not open_to_viewer:
             payload = {"label": None}
-        label = self._known.label_of(actor) if actor and open_to_viewer else None
+        if actor and open_to_viewer:
+            label = self._known.label_of(actor)
+        else:
+            label = None
         facts = {"actor": actor, "actor_label": label, "subject": row.subject, "payload": payload}
         return {"id": row.id, "at": row.created_at, "change": CHANGES.get(group), "type": row.type, **facts}
 
 
-def payload_of(event: Event) -> dict:
-    """Return an event's payload; empty where it has none, or none that can be read."""
+def moment(tx: Transaction, instance: Session) -> Moment:
+    """Now, as this session sees it."""
+    scope, instance_id = instance.scope, instance.id
+    row = tx.row(
+        "SELECT (SELECT max(id) FROM events WHERE scope = ?1) AS event,"
+        " (SELECT max(id) FROM messages WHERE scope = ?1 AND recipient = ?2 AND read = 0) AS message,"
+        " (SELECT max(changed_at) FROM tasks WHERE scope = ?1) AS task,"
+        " (SELECT count(*) FROM instances WHERE scope = ?1) AS here,"
+        " (SELECT max(registered_at) FROM instances WHERE scope = ?1) AS newest,"
+        " (SELECT changed_at FROM kv_scope_updates WHERE scope = ?1) AS kv",
+        (scope, instance_id),
+    )
+    known = {name: value or 0 for name, value in (row or {}).items()}
+    instances = (known["here"], known["newest"])
+    return Moment(known["event"], known["message"], known["task"], instances, known["kv"])
+
+
+def since(tx: Transaction, instance: Session, before: Moment) -> News:
+    """Return all news of this session since `before`."""
+    now = moment(tx, instance)
+    if now == before:
+        return News(now)
+    events = _events(tx, instance.scope, before.event, now.event)
+    known = Acquaintance(tx, instance.label)
+    known.learn(events)
+    moved = {
+        "task.": now.task != before.task,
+        "instance.": now.instances != before.instances,
+        "kv.": now.kv != before.kv,
+    }
+    # else there are more than a reader goes through one by one: each kind that moved is news
+    if len(events) < EVENTS_AT_ONCE:
+        for group in moved:
+            mine = [event for event in events if event.type.startswith(group)]
+            if mine:
+                sight = task_reading.Sight(tx, instance)
+                moved[group] = any(_concerns(tx, instance, event, known, sight) for event in mine)
+    tasks, instances, kv = moved.values()
+    locks = _locks(tx, instance, events, known)
+    return News(now, now.message > before.message, tasks, instances, kv, locks)
+
+
+def feed(tx: Transaction, scope: str, identity: str, last: int | None = None) -> Feed:
+    """Return the events of `scope` after the one with id `last`, as `identity` may see them. Default: from now on."""
+    return Feed(tx, scope, identity, last)
+
+
+def acquaintance(tx: Transaction, label: str | None) -> Acquaintance:
+    """Return the sessions in events as a viewer with this label may know them."""
+    return Acquaintance(tx, label, for_one_answer=True)
+
+
+def of_locks(tx: Transaction, before: int | None, limit: int) -> list[Event]:
+    """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
+    condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
+    return tx.rows(
+        "SELECT id, type, actor, subject, payload, created_at FROM events"
+        f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {limit}",
+        values,
+        Event,
+    )
+
+
+def timeline(
+    tx: Transaction, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = LOCKS_AND_SESSIONS
+) -> list[Event]:
+    """Return the newest events of `scope` (empty: all) in these seconds, newest first.
+
+    `groups` of them: ``context`` (locks), ``instance`` (sessions), ``protection``, ``task``.
+    """
+    within, values = ("AND scope = ?", (scope,)) if scope else ("", ())
+    # Of a busy store's events most are about other things: so many are looked through, not more.
+    some = (
+        "SELECT id, scope, type, actor, subject, payload, created_at FROM events INDEXED BY events_created_at_idx"
+        f" WHERE created_at BETWEEN ? AND ? {within} ORDER BY created_at DESC, id DESC LIMIT {LOOKED_THROUGH}"
+    )
+    shown = " OR ".join(f"(type >= '{group}.' AND type < '{group}/')" for group in groups)
+    no_file = f"{MUTEX_PREFIX}%"
+    return tx.rows(
+        f"SELECT * FROM ({some}) WHERE ({shown}) AND coalesce(subject, '') NOT LIKE ? LIMIT ?",
+        (since, until, *values, no_file, limit),
+        Event,
+    )
+
+
+def of_sessions(tx: Transaction, ids: list[str]) -> list[Event]:
+    """Return when these sessions joined and left, oldest first."""
+    return tx.rows(
+        "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
+        f" AND subject IN ({','.join('?' * len(ids))}) ORDER BY id",
+        ids,
+        Event,
+    )
+
+
+def sweep(db: Database) -> None:
+    """Notice changes that no process announces: sessions that died, and locks that another program deleted.
+
+    Both end waits of other sessions. Costs one read while there is nothing of the kind.
+    """
+    lock_endings.let_lapse(db)
+    if session_table.some_gone(db) or denials.are_due(db) or lock_rows.ended_holds(db):
+        foreign = lock_rows.foreign_keys(db, 2000)
+        with db.writing() as tx:
+            reactions.reclaim(tx)
+            lock_endings.reaped(tx, lock_rows.ended_holds(tx))
+            lock_rows.give_keys(tx, foreign)  # or a lock by another spelling would be due again and again
+            denials.settle(tx)
+
+
+def _events(tx: Transaction, scope: str, after: int, until: int) -> list[Event]:
+    """Return the newest events in between, oldest first."""
+    rows = tx.rows(
+        "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
+        " ORDER BY id DESC LIMIT ?",
+        (scope, after, until, EVENTS_AT_ONCE),
+        Event,
+    )
+    return rows[::-1]
+
+
+def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquaintance, sight: task_reading.Sight) -> bool:
+    # The subject of an instance's event counts as its doer: it joined, or is gone.
+    if event.type.startswith("instance."):
+        doer = event.subject
+    else:
+        doer = event.actor
+    if doer == instance.id:
+        return False
+    if event.type.startswith("task."):
+        task = task_reading.find(tx, "id = ?", (event.subject,))
+        return not task or sight.sees(task[0])
+    return known.may_meet(doer)
+
+
+def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
+    """Return the last change of each lock; without files that only this session has touched."""
+    last: dict[str, Event] = {}
+    for event in events:
+        file = event.subject or ""
+        if event.type in _LOCK_CHANGES and not file.startswith(MUTEX_PREFIX):
+            last.pop(file, None)
+            if event.actor != instance.id:
+                last[file] = event
+    told = []
+    for file, newest in list(last.items())[-LOCKS_TOLD:]:
+        if known.may_meet(newest.actor):
+            holder = newest.actor
+        else:
+            holder = None
+        told.append({"file": file, "change": _LOCK_CHANGES[newest.type], "instance_id": holder})
+    return tuple(told)
+
+
+def payload_of(event: Event) -> dict[str, Any]:
+    """Return an event's payload; empty if it has no payload, or an unreadable one."""
     try:
-        value = loads(event.payload) if isinstance(event.payload, str) else None
-    except (ValueError, RecursionError):
+        if isinstance(event.payload, str):
+            value = loads(event.payload)
+        else:
+            value = None
+    except (ValueError, RecursionError):  # another program's payload, or a damaged one
         value = None
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 class Acquaintance:
-    """What a viewer with `label` may know of the sessions in events. Learns the labels of those that leave.
+    """The sessions in events, as far as a viewer with `label` may know them. Learns the labels of sessions that leave.
 
-    `for_one_answer`: it looks each session up once, since it is made anew for each answer.
+    `for_one_answer`: look each session up once, since the object is made for each answer.
     """
 
-    def __init__(self, sessions: SessionTable, label: str | None, for_one_answer: bool = False):
-        self._sessions = sessions
+    def __init__(self, tx: Transaction, label: str | None, for_one_answer: bool = False):
+        self._tx = tx
         self.label = label
         self._labels: dict[str, str | None] = {}
-        self._rows: dict[str, Session | None] | None = {} if for_one_answer else None
+        if for_one_answer:
+            self._rows: dict[str, Session | None] | None = {}
+        else:
+            self._rows = None
 
     def learn(self, events: list[Event]) -> None:
         for event in events:
@@ -276,7 +305,9 @@ class Acquaintance:
 
     def label_of(self, instance_id: str) -> str | None:
         row = self._row(instance_id)
-        return row.label if row else self._labels.get(instance_id)
+        if row:
+            return row.label
+        return self._labels.get(instance_id)
 
     def may_meet(self, instance_id: str | None) -> bool:
         if instance_id in (None, "system"):
@@ -288,7 +319,7 @@ class Acquaintance:
 
     def _row(self, instance_id: str) -> Session | None:
         if self._rows is None:
-            return self._sessions.get(instance_id)
+            return session_table.get(self._tx, instance_id)
         if instance_id not in self._rows:
-            self._rows[instance_id] = self._sessions.get(instance_id)
+            self._rows[instance_id] = session_table.get(self._tx, instance_id)
         return self._rows[instance_id]

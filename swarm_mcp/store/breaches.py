@@ -1,6 +1,6 @@
-"""Locked files that changed under their holders, and what was restored of them.
+"""Locked files that changed under their holders, and restored contents.
 
-A row says which file changed while whose call ran, and where the content before that is kept
+A row says for a file during whose call it changed, and where the earlier content is kept
 (``swarm_hook_core.watching.kept``). It goes when the kept content does.
 """
 
@@ -15,180 +15,210 @@ from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock
 from swarm_mcp.domain.session import TEAM, Session
-from swarm_mcp.store import events
-from swarm_mcp.views import known_as
-from swarm_mcp.visibility import may_meet
+from swarm_mcp.store import claimed, lock_finder, messages, session_table
+from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.messages import Messages
-    from swarm_mcp.store.session_table import SessionTable
+    from typing import Any
+
+    from swarm_mcp.store.database import Database, Transaction
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names
-RESTORED = "restored"  # the kind of a row that `restore` has written; what it replaced is kept as well
+RESTORED = "restored"  # the kind of a row written by `restore`; the content that it replaced is kept as well
 
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-class Breaches:
-    """The embedded store's record of what happened to locked files."""
+def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict[str, Any]]) -> list[int]:
+    # Asks the disk, before the transaction.
+    """Write down `changes` while session `writer` (None: not registered) ran a call; return the new rows' ids.
 
-    def __init__(self, db: Database, finder: LockFinder, sessions: SessionTable, messages: Messages):
-        self._db = db
-        self._finder = finder
-        self._sessions = sessions
-        self._messages = messages
+    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path of the
+    earlier content (empty if it was not kept), Unix seconds; with ``key`` where the file's key before the change is
+    known: a link may have taken its place. A file without a holder at that time is left out. Each holder gets one
+    message.
+    """
+    keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
+    told: dict[str, list[dict[str, Any]]] = {}
+    added = []
+    with db.writing() as tx:
+        claimed.adopt_in(tx)
+        for change in changes:
+            row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
+            holder = session_table.live(tx, change["holder_id"])
+            if holder:
+                lock = _lock_on(tx, row, holder)
+            else:
+                lock = None
+            if lock is None or _is_known(tx, writer, row):
+                continue
+            row["id"] = _add(tx, lock.scope, writer, row)
+            added.append(row["id"])
+            told.setdefault(change["holder_id"], []).append(row)
+            _say(tx, lock, writer, row)
+        for holder_id, rows in told.items():
+            _post(tx, session_table.with_evidence(tx, holder_id), writer, rows)
+    return added
 
-    def report(self, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
-        # Asks the disk, while nobody waits.
-        keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
-        told: dict[str, list[dict]] = {}
-        added = []
-        with self._db.writing():
-            self._finder.adopt()
-            for change in changes:
-                row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
-                holder = self._sessions.live(change["holder_id"])
-                lock = self._lock_on(row, holder) if holder else None
-                if lock is None or self._is_known(writer, row):
-                    continue
-                row["id"] = self._add(lock.scope, writer, row)
-                added.append(row["id"])
-                told.setdefault(change["holder_id"], []).append(row)
-                self._say(lock, writer, row)
-            for holder_id, rows in told.items():
-                self._post(self._sessions.with_evidence(holder_id), writer, rows)
-        return added
 
-    def restored(self, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
-        key = key_of(file)
-        held = self._finder.on(file)
-        with self._db.writing():
-            row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": self._db.now()}
-            row.update(holder_id=held[0].instance_id if held else "", tool="restore", command="")
-            number = self._add(restorer.scope if restorer else scope, restorer, row)
-            payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
-            actor = restorer.id if restorer else "system"
-            events.add(self._db, restorer.scope if restorer else scope, "context.restored", actor, file, payload)
-            for lock in held:
-                holder = self._sessions.live(lock.instance_id)
-                if holder and not (restorer and restorer.id == holder.id):
-                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
-                    if holder.runtime == TEAM:
-                        undo = " That was in a clone on another machine: yours is as it was."
-                    who = _name(restorer, holder) if restorer else "A person at a terminal"
-                    what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
-                    text = f"[auto] {who} {what}{undo}"
-                    self._messages.post(holder.scope, "system", holder.id, text)
-        return number
+def restored(db: Database, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
+    """Write down that absolute `file` was brought back from kept content `source`; return the row's id.
 
-    def of(self, file: str, keys: list[str]) -> list[Breach]:
-        marks = ",".join("?" * len(keys))
-        condition = f"path_key IN ({marks}) OR file = ?"
-        return self._db.rows(
-            f"SELECT * FROM swarm_alterations WHERE {condition} ORDER BY id DESC", (*keys, file), Breach
-        )
-
-    def known(self, scope: str) -> list[Breach]:
-        return self._db.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,), Breach)
-
-    def forget_old(self, limit: int) -> int:
-        """Inside a transaction: drop rows whose kept content has gone by its age, `limit` at most; how many went."""
-        chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
-        past = self._db.now() - AGE_SECONDS
-        return self._db.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
-
-    # -------------------------------------------------------------- innards
-
-    def _add(self, scope: str, writer: Session | None, row: dict) -> int:
-        self._db.change(
-            "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
-            " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                scope, row["file"], row["path_key"], writer and writer.id, writer and writer.label,
-                row["holder_id"], row["tool"], row["command"], row["kind"], row["kept"], int(row["at"]),
-            ),
-        )  # fmt: skip
-        found = self._db.row("SELECT last_insert_rowid() AS id")
-        return found.id if found else 0
-
-    def _lock_on(self, row: dict, holder: Session) -> Lock | None:
-        """Return the lock that covers the file, or did when it changed; None where none did."""
-        file, key = row["file"], row["path_key"]
-        locks = self._db.rows(
-            "SELECT id, scope, file, path_key, content, pattern, base FROM context"
-            " WHERE type = 'lock' AND instance_id = ?",
-            (holder.id,),
-            Lock,
-        )
-        for lock in locks:
-            if lock.pattern:
-                if covered(lock.pattern, lock.base, lock.path_key, [key]):
-                    return lock
-            elif contains(plain(lock.file), file) or (lock.path_key and contains(lock.path_key, key)):
-                return lock
-        for lock in self._finder.on(file):  # by a pattern, or in another work tree
-            if lock.instance_id == holder.id:
-                return lock
-        released = self._db.rows(
-            "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
-            (int(row["at"]), holder.id),
-        )
-        if any(event.subject and contains(plain(event.subject), file) for event in released):
-            return Lock(id=None, scope=holder.scope, content="")
-        return None
-
-    def _is_known(self, writer: Session | None, row: dict) -> bool:
-        found = self._db.row(
-            "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
-            " AND abs(altered_at - ?) <= ?",
-            (
-                row["path_key"], writer and writer.id, row["kind"], row["kept"], int(row["at"]),
-                SAME_SECONDS if row["kept"] else 0,
-            ),
-        )  # fmt: skip
-        return found is not None
-
-    def _say(self, lock: Lock, writer: Session | None, row: dict) -> None:
-        payload = {
-            "holder": row["holder_id"], "lock": lock.id, "note": lock.content, "key": row["path_key"],
-            "writer_label": writer and writer.label, "tool": row["tool"], "command": row["command"],
-            "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
-        }  # fmt: skip
-        actor = writer.id if writer else "system"
-        events.add(self._db, lock.scope, "context.lock_breached", actor, row["file"], payload)
-
-    def _post(self, holder: Session | None, writer: Session | None, rows: list[dict]) -> None:
-        if holder is None:
-            return
-        first = rows[0]
-        ran = "made a call"
-        if writer is None or may_meet(writer.label, holder.label):
-            tool = untrusted_text.named(first["tool"])
-            ran = f"ran {untrusted_text.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
-        while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
-        age = f"{duration(self._db.now() - first['at'])} ago"
-        named = untrusted_text.named
-        if len(rows) == 1:
-            what = _WHAT.get(first["kind"], "changed")
-            text = f"[auto] {named(first['file'])}, which you hold, {what} {age}, {while_ran}."
+    `kept` is the path of the content that it replaced, empty without one. Holders of the file are told, except
+    `restorer` itself (None: a person).
+    """
+    key = key_of(file)
+    held = lock_finder.on(db, file)
+    with db.writing() as tx:
+        row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": tx.now()}
+        row.update(holder_id=held[0].instance_id if held else "", tool="restore", command="")
+        number = _add(tx, restorer.scope if restorer else scope, restorer, row)
+        payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
+        if restorer:
+            actor = restorer.id
         else:
-            text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
-            text += "".join(f"\n- {named(row['file'])} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
-            text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
-        if holder.runtime == TEAM:
-            text += "\nThat was in a clone on another machine: yours is as it was, and the two may conflict."
-            self._messages.post(holder.scope, "system", holder.id, text)
-            return
-        text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
-        text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
-        self._messages.post(holder.scope, "system", holder.id, text)
+            actor = "system"
+        tx.add_event(restorer.scope if restorer else scope, "context.restored", actor, file, payload)
+        for lock in held:
+            holder = session_table.live(tx, lock.instance_id)
+            if holder and not (restorer and restorer.id == holder.id):
+                if kept:
+                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this."
+                else:
+                    undo = ""
+                if holder.runtime == TEAM:
+                    undo = " That was in a clone on another machine: yours is as it was."
+                if restorer:
+                    who = _name(restorer, holder)
+                else:
+                    who = "A person at a terminal"
+                what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
+                text = f"[auto] {who} {what}{undo}"
+                messages.post(tx, holder.scope, "system", holder.id, text)
+    return number
 
 
-def _how_to_undo(row: dict) -> str:
+def of(tx: Transaction, file: str, keys: list[str]) -> list[Breach]:
+    """Return all that happened to absolute `file`, by this name or by any of these keys, newest first."""
+    marks = ",".join("?" * len(keys))
+    condition = f"path_key IN ({marks}) OR file = ?"
+    return tx.rows(f"SELECT * FROM swarm_alterations WHERE {condition} ORDER BY id DESC", (*keys, file), Breach)
+
+
+def known(tx: Transaction, scope: str) -> list[Breach]:
+    """Return all that happened to files of a scope, newest first."""
+    return tx.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,), Breach)
+
+
+def forget_old(tx: Transaction, limit: int) -> int:
+    """Inside a transaction: drop up to `limit` rows whose kept content is too old; return their number."""
+    chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
+    past = tx.now() - AGE_SECONDS
+    return tx.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
+
+
+def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any]) -> int:
+    tx.change(
+        "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
+        " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            scope, row["file"], row["path_key"], writer and writer.id, writer and writer.label,
+            row["holder_id"], row["tool"], row["command"], row["kind"], row["kept"], int(row["at"]),
+        ),
+    )  # fmt: skip
+    found = tx.row("SELECT last_insert_rowid() AS id")
+    if found:
+        return int(found.id)
+    return 0
+
+
+def _lock_on(tx: Transaction, row: dict[str, Any], holder: Session) -> Lock | None:
+    """Return the lock that covers the file, or did when it changed; else None."""
+    file, key = row["file"], row["path_key"]
+    locks = tx.rows(
+        "SELECT id, scope, file, path_key, content, pattern, base FROM context WHERE type = 'lock' AND instance_id = ?",
+        (holder.id,),
+        Lock,
+    )
+    for lock in locks:
+        if lock.pattern:
+            if covered(lock.pattern, lock.base, lock.path_key, [key]):
+                return lock
+        elif contains(plain(lock.file), file) or (lock.path_key and contains(lock.path_key, key)):
+            return lock
+    for lock in lock_finder.on(tx, file):  # by a pattern, or in another work tree
+        if lock.instance_id == holder.id:
+            return lock
+    released = tx.rows(
+        "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
+        (int(row["at"]), holder.id),
+    )
+    if any(event.subject and contains(plain(event.subject), file) for event in released):
+        return Lock(id=None, scope=holder.scope, content="")
+    return None
+
+
+def _is_known(tx: Transaction, writer: Session | None, row: dict[str, Any]) -> bool:
+    found = tx.row(
+        "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
+        " AND abs(altered_at - ?) <= ?",
+        (
+            row["path_key"], writer and writer.id, row["kind"], row["kept"], int(row["at"]),
+            SAME_SECONDS if row["kept"] else 0,
+        ),
+    )  # fmt: skip
+    return found is not None
+
+
+def _say(tx: Transaction, lock: Lock, writer: Session | None, row: dict[str, Any]) -> None:
+    payload = {
+        "holder": row["holder_id"], "lock": lock.id, "note": lock.content, "key": row["path_key"],
+        "writer_label": writer and writer.label, "tool": row["tool"], "command": row["command"],
+        "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
+    }  # fmt: skip
+    if writer:
+        actor = writer.id
+    else:
+        actor = "system"
+    tx.add_event(lock.scope, "context.lock_breached", actor, row["file"], payload)
+
+
+def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows: list[dict[str, Any]]) -> None:
+    if holder is None:
+        return
+    first = rows[0]
+    ran = "made a call"
+    if writer is None or may_meet(writer.label, holder.label):
+        tool = untrusted_text.named(first["tool"])
+        if first["command"]:
+            ran = f"ran {untrusted_text.command(first['command'])} ({tool})"
+        else:
+            ran = f"called {tool}"
+    if writer:
+        while_ran = f"while {_name(writer, holder)} {ran}"
+    else:
+        while_ran = f"while a session unknown here {ran}"
+    age = f"{duration(tx.now() - first['at'])} ago"
+    named = untrusted_text.named
+    if len(rows) == 1:
+        what = _WHAT.get(first["kind"], "changed")
+        text = f"[auto] {named(first['file'])}, which you hold, {what} {age}, {while_ran}."
+    else:
+        text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
+        text += "".join(f"\n- {named(row['file'])} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
+        text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
+    if holder.runtime == TEAM:
+        text += "\nThat was in a clone on another machine: yours is as it was, and the two may conflict."
+        messages.post(tx, holder.scope, "system", holder.id, text)
+        return
+    text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
+    text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
+    messages.post(tx, holder.scope, "system", holder.id, text)
+
+
+def _how_to_undo(row: dict[str, Any]) -> str:
     if row["kept"]:
         command = f"swarm-mcp restore {quoted(row['file'])} --id {row['id']}"
         return f"The content before is kept in {row['kept']}; `{command}` brings it back."

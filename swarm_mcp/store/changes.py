@@ -1,9 +1,9 @@
-"""Knowing when any process has committed to a store, at once and at no cost while nothing happens.
+"""Waiting for commits of any process to a store, at once and at no cost while nothing happens.
 
-`FileEvents` tells that the store's files were written to, by whatever process; `Changes` looks then whether that was a
-commit. A store is its file with ``-wal`` or ``-journal`` beside it, which come and go; so its folder is watched.
-`FileEvents` never opens the database file itself: closing any handle on it would drop the locks that SQLite holds on
-it for this whole process (https://sqlite.org/howtocorrupt.html, 2.2).
+`FileEvents` tells of writes to the store's files; `Changes` then looks for a commit. A store is its file with ``-wal``
+or ``-journal`` beside it. Those come and go, so the folder is watched. `FileEvents` never opens the database file
+itself: closing any handle on it would drop the locks that SQLite holds on it for this whole process
+(https://sqlite.org/howtocorrupt.html, 2.2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _kernel: Any = select  # not every system has `kqueue`
 
 
 class FileEvents:
-    """Events of a store's files. This one knows none and only keeps time, for systems that cannot tell."""
+    """Events of a store's files. This class gets no events and only keeps time, for systems that offer none."""
 
     def __init__(self, path: str):
         self.path = path
@@ -44,11 +44,11 @@ class FileEvents:
 
     @property
     def rest(self) -> float:
-        """Seconds after which to look whether or not there was an event."""
+        """Seconds after which to look, with or without an event."""
         return POLL_SECONDS
 
     def wait(self, seconds: float) -> bool:
-        """Wait for an event or `interrupt`, for at most `seconds`; whether a file of the store was touched."""
+        """Wait for an event or `interrupt`, for at most `seconds`; return True if a file of the store was touched."""
         self.pause(seconds)
         return False
 
@@ -101,7 +101,9 @@ class Inotify(FileEvents):
 
     @property
     def rest(self) -> float:
-        return REST_SECONDS if self._watches else POLL_SECONDS
+        if self._watches:
+            return REST_SECONDS
+        return POLL_SECONDS
 
     def wait(self, seconds: float) -> bool:
         if not self._watches:  # the folder was not there, or has been replaced
@@ -122,15 +124,15 @@ class Inotify(FileEvents):
 
     def _watch(self) -> bool:
         folder = os.fsencode(self.folder)
-        return self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0
+        return bool(self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0)
 
     def _touched(self) -> bool:
-        """Read all that is pending; whether any of it is about our files."""
+        """Read all pending events; return True if one is about our files."""
         touched = False
         while True:
             try:
                 data = os.read(self._handle, 65536)
-            except BlockingIOError:
+            except BlockingIOError:  # nothing more is pending
                 return touched
             at = 0
             while at < len(data):  # struct inotify_event: wd, mask, cookie, len; then the name
@@ -145,9 +147,9 @@ class Inotify(FileEvents):
 
 
 class Kqueue(FileEvents):
-    """macOS and BSD: the folder, for files that come and go, and the log, for what is written to it.
+    """macOS and BSD: the folder, for files that come and go, and the log, for writes to it.
 
-    With a rollback journal each commit removes that file, which the folder tells.
+    With a rollback journal each commit removes the journal, which changes the folder.
     """
 
     def __init__(self, path: str):
@@ -159,7 +161,9 @@ class Kqueue(FileEvents):
 
     @property
     def rest(self) -> float:
-        return REST_SECONDS if self.folder in self._watched else POLL_SECONDS
+        if self.folder in self._watched:
+            return REST_SECONDS
+        return POLL_SECONDS
 
     def wait(self, seconds: float) -> bool:
         if self._watch():
@@ -175,12 +179,12 @@ class Kqueue(FileEvents):
         super().close()
 
     def _watch(self) -> bool:
-        """Watch what there is now; whether that is news."""
+        """Watch all files that are there now; return True if there is a new one."""
         news = False
         for path in (self.folder, os.path.join(self.folder, self.name + "-wal")):
             try:
                 inode = os.stat(path).st_ino
-            except OSError:
+            except OSError:  # the file is not there now
                 inode = 0
             handle, known = self._watched.get(path, (-1, 0))
             if inode == known:
@@ -204,7 +208,7 @@ class Kqueue(FileEvents):
         self._watched[path] = (handle, os.fstat(handle).st_ino)
         return True
 
-    def _event(self, handle: int, kind: int, flags: int, notes: int = 0):
+    def _event(self, handle: int, kind: int, flags: int, notes: int = 0) -> Any:
         return _kernel.kevent(handle, filter=kind, flags=flags, fflags=notes)
 
 
@@ -235,11 +239,14 @@ class Changes:
         self._connection: Any = None
         self._file: tuple[int, int] | None = None
         self._answered = 0.0
-        self._seen: tuple | None = None
+        self._seen: tuple[Any, ...] | None = None
         self._seen = self._version()
 
     def wait(self, seconds: float | None = None) -> bool:
-        end = None if seconds is None else time.monotonic() + seconds
+        if seconds is None:
+            end = None
+        else:
+            end = time.monotonic() + seconds
         self._events.pause(self._left(end, self._answered + GAP_SECONDS - time.monotonic()))
         # Frames are written and synced before a commit can be seen, so a look right after an event is
         # often too early: look again, ever more slowly, for as long as a sync may take.
@@ -279,13 +286,15 @@ class Changes:
     def __enter__(self) -> Changes:
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     # -------------------------------------------------------------- innards
 
     def _left(self, end: float | None, seconds: float) -> float:
-        return seconds if end is None else min(seconds, end - time.monotonic())
+        if end is None:
+            return seconds
+        return min(seconds, end - time.monotonic())
 
     def _moved(self) -> bool:
         version = self._version()
@@ -295,12 +304,14 @@ class Changes:
         self._answered = time.monotonic()
         return True
 
-    def _version(self) -> tuple | None:
-        """Return what differs after every commit, None without a store; as last seen while one is on its way."""
+    def _version(self) -> tuple[Any, ...] | None:
+        """Return a value that differs after every commit, None without a store. While a commit is on its way: the last
+        value.
+        """
         try:
             found = os.stat(self.path)
             file = (found.st_dev, found.st_ino)
-        except OSError:
+        except OSError:  # there is no store yet
             file = None
         try:
             if file != self._file:
@@ -315,9 +326,9 @@ class Changes:
         except self.driver.Error:
             return self._seen  # locked for the blink of a commit, or only half there yet
 
-    def _connect(self):
-        # No waiting for a writer: the next look is soon enough. And no reading of the bare file where there
-        # is no leave to make the log's index: somebody who writes will make it.
+    def _connect(self) -> Any:
+        # Do not wait for a writer: the next look is soon enough. Do not read the bare file without the right to make
+        # the log's index: a writer will make it.
         uri = "file:" + self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
         return self.driver.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
 

@@ -6,6 +6,7 @@ import _thread
 import os
 import time
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
@@ -13,60 +14,59 @@ from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, ref
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.transaction import Transaction, pause
+from swarm_mcp.store import turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar, overload
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar, overload
 
     R = TypeVar("R", bound=Record)
 
 BUSY_SECONDS = 15.0
 PATIENCE_SECONDS = 0.05
 CONTRACT_VERSION = 1
-# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
-# comes later again at each use, which takes several times as long as running it.
+# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares later ones again at
+# each use, which takes several times as long as running them.
 STATEMENTS = 256
 _BESIDE = ("-wal", "-shm", "-journal")  # SQLite's own files: new ones have the mode of the store
 _OTHERS = 0o077
 _FILE, _FOLDER = 0o100000, 0o040000
-# Closing a file drops what locks the process has on it. So nobody here opens a store while another makes it.
+# Closing a file drops the process's locks on it. So no thread opens a store while another makes it.
 _making = _thread.allocate_lock()
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
 
-class Database:
-    """The store's file, open: every read-then-write is one immediate transaction.
+class Transaction:
+    """An open transaction: rows, changes, and the clock. Functions of the store take one as their first argument.
 
-    One to write with creates or migrates the file when needed. A read-only one works in a sandbox that
-    cannot write the file's folder, and answers as an empty store where there is no file yet.
+    `Database.writing` begins one that may change rows. A function that only reads is given the database itself, so that
+    each statement sees the file as it is at that moment.
     """
 
-    def __init__(self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS):
-        self.path = path or store_path()
-        self.folder = os.path.dirname(self.path)
-        self.read_only = read_only
-        self.busy_seconds = busy_seconds
-        self.turn_ends = 0.0  # until then it may write without asking who waits, by ``time.monotonic``
-        self.after_commit: list[Callable[[], object]] = []  # what the present transaction wants done once it is there
-        self.driver = drivers.load()
-        self.here = host_id()
-        self._opened: tuple[int, int] | None = None
-        self._prepared: set[str] = set()
-        self.connection = self._open()
+    path: str
+    driver: Any
+    connection: Any
+    read_only: bool
+    here: str  # this machine since its last start, as rows name it
+    after_commit: list[Callable[[], object]]  # called once the present transaction is committed
+    adopts: bool  # claims of hooks become locks before locks are looked at
+    taker: tuple[str, list[str]] = ("", [])  # a session that is taking the place of a dead holder, and the file's keys
+    swept_at = 0  # when dead waiters were last removed, in Unix seconds
+    keys_sought_at = 0  # when keys of other programs' locks were last worked out
 
-    # ------------------------------------------------------------------ access
+    def _execute(self, sql: str, values: Sequence[object]) -> Any:
+        raise NotImplementedError
 
     if TYPE_CHECKING:
 
         @overload
-        def rows(self, sql: str, values: tuple | list = ()) -> list[Record]: ...
+        def rows(self, sql: str, values: Sequence[object] = ()) -> list[Record]: ...
 
         @overload
-        def rows(self, sql: str, values: tuple | list, kind: type[R]) -> list[R]: ...
+        def rows(self, sql: str, values: Sequence[object], kind: type[R]) -> list[R]: ...
 
-    def rows(self, sql: str, values: tuple | list = (), kind: type[Record] = Record) -> list:
+    def rows(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> list[Any]:
         """Return all rows of a query, as records of this kind."""
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
@@ -83,34 +83,47 @@ class Database:
     if TYPE_CHECKING:
 
         @overload
-        def row(self, sql: str, values: tuple | list = ()) -> Record | None: ...
+        def row(self, sql: str, values: Sequence[object] = ()) -> Record | None: ...
 
         @overload
-        def row(self, sql: str, values: tuple | list, kind: type[R]) -> R | None: ...
+        def row(self, sql: str, values: Sequence[object], kind: type[R]) -> R | None: ...
 
-    def row(self, sql: str, values: tuple | list = (), kind: type[Record] = Record):
+    def row(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> Any:
         """Return the first row of a query, or None."""
         found = self.rows(sql, values, kind)
-        return found[0] if found else None
+        if found:
+            return found[0]
+        return None
 
-    def column(self, sql: str, values: tuple | list = ()) -> list:
+    def column(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the first column of a query of numbers."""
         return [value for (value,) in self._execute(sql, values)]
 
-    def change(self, sql: str, values: tuple | list = ()) -> int:
+    def change(self, sql: str, values: Sequence[object] = ()) -> int:
         """Run one statement inside `writing`; the number of rows it changed."""
-        return self._execute(sql, values).rowcount
+        return int(self._execute(sql, values).rowcount)
 
-    def writing(self, before_waiting: Callable[[], object] | None = None) -> Transaction:
-        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale.
+    def has(self, rows: str, *values: object) -> bool:
+        """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
+        return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))
 
-        `before_waiting` is called where somebody else has the store, and may raise what makes waiting needless.
+    def add_event(
+        self, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict[str, Any] | str | None
+    ) -> None:
+        """Append a row to the audit trail, in the transaction of the change that it records.
+
+        `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON.
         """
-        return Transaction(self, before_waiting)
+        text = dumps(payload) if isinstance(payload, dict) else payload
+        self.change(
+            "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (scope, kind, actor, subject, text, self.now()),
+        )
 
-    def hurried(self) -> _Hurry:
-        """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""
-        return _Hurry(self)
+    def version(self) -> tuple[int, int]:
+        """Return a value that differs after each commit of another process, and after the file was replaced."""
+        number = self.rows("PRAGMA data_version")[0].data_version
+        return id(self.connection), number
 
     def now(self) -> int:
         """Return Unix seconds."""
@@ -119,6 +132,41 @@ class Database:
     def now_ms(self) -> int:
         """Return Unix milliseconds, the unit of ``changed_at`` columns."""
         return int(time.time() * 1000)
+
+
+class Database(Transaction):
+    """The store's file, open: every read-then-write is one immediate transaction.
+
+    One to write with creates or migrates the file when needed. A read-only one works in a sandbox that
+    cannot write the file's folder, and answers as an empty store where there is no file yet.
+    """
+
+    def __init__(
+        self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS, adopts: bool = True
+    ):
+        self.path = path or store_path()
+        self.folder = os.path.dirname(self.path)
+        self.read_only = read_only
+        self.adopts = adopts
+        self.busy_seconds = busy_seconds
+        self.turn_ends = 0.0  # until then it may write without asking for waiting processes, by ``time.monotonic``
+        self.after_commit = []
+        self.driver = drivers.load()
+        self.here = host_id()
+        self._opened: tuple[int, int] | None = None
+        self._prepared: set[str] = set()
+        self.connection = self._open()
+
+    def writing(self, before_waiting: Callable[[], object] | None = None) -> Turn:
+        """Return a transaction that holds the write lock from its beginning, so that nothing read in it is stale.
+
+        `before_waiting` is called if another process has the store, and may raise to make waiting needless.
+        """
+        return Turn(self, before_waiting)
+
+    def hurried(self) -> _Hurry:
+        """Give up soon, inside the block, while another process is writing: for work that is not urgent."""
+        return _Hurry(self)
 
     def refresh(self) -> None:
         """Open the file anew where it was removed or replaced since. Costs 3 us where it was not.
@@ -132,18 +180,13 @@ class Database:
             self._prepared.clear()
             stale.close()
 
-    def version(self) -> tuple[int, int]:
-        """Return another value after each commit of somebody else, and where the file is another."""
-        number = self.rows("PRAGMA data_version")[0].data_version
-        return id(self.connection), number
-
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self.connection.close()
 
     # ----------------------------------------------------------------- opening
 
-    def _execute(self, sql: str, values):
+    def _execute(self, sql: str, values: Sequence[object]) -> Any:
         if not self.connection.in_transaction:
             self.refresh()
         self._prepared.add(sql)
@@ -153,11 +196,11 @@ class Database:
             raise SwarmError("text that is not valid UTF-8 cannot be stored") from None
         except (self.driver.Error, OverflowError) as error:
             if is_busy(error):
-                return self.insist_on(sql, pause, values)
+                return self.insist_on(sql, turns.pause, values)
             raise self._unavailable(error) from error
 
     def try_to(self, sql: str) -> bool:
-        """Run a statement; whether it could be, False where somebody else has the store."""
+        """Run a statement; return False if another process has the store."""
         if not self.connection.in_transaction:
             self.refresh()
         try:
@@ -168,7 +211,7 @@ class Database:
             raise self._unavailable(error) from error
         return True
 
-    def insist_on(self, sql: str, wait, values: tuple | list = ()):
+    def insist_on(self, sql: str, wait: Callable[[], object], values: Sequence[object] = ()) -> Any:
         """Run a statement that found the store busy, after each `wait()`, for at most `busy_seconds`."""
         end = time.monotonic() + self.busy_seconds
         while True:
@@ -180,10 +223,12 @@ class Database:
                     raise self._unavailable(error) from error
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        why = f"somebody else was writing to it for {self.busy_seconds:g} s" if is_busy(error) else error
+        why = str(error)
+        if is_busy(error):
+            why = f"somebody else was writing to it for {self.busy_seconds:g} s"
         return StoreUnavailable(f"the store {self.path} cannot be used: {why}")
 
-    def _open(self):
+    def _open(self) -> Any:
         try:
             refuse_link(self.path)
         except OSError as error:
@@ -192,11 +237,14 @@ class Database:
             raise StoreUnavailable(f"the store {self.path} is no file")
         # Looked at first: should it be replaced meanwhile, `refresh` finds that this is not the one.
         file = _identity(self.path)
-        connection = self._open_to_read() if self.read_only else self._open_to_write()
+        if self.read_only:
+            connection = self._open_to_read()
+        else:
+            connection = self._open_to_write()
         self._opened = file or (None if self.read_only else _identity(self.path))
         return connection
 
-    def _open_to_read(self):
+    def _open_to_read(self) -> Any:
         try:
             if not os.path.exists(self.path):
                 return self._empty()
@@ -215,14 +263,14 @@ class Database:
             return connect_read_only(self.driver, self.path, self.busy_seconds)
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
 
-    def _empty(self):
+    def _empty(self) -> Any:
         from swarm_mcp.store.schema import create
 
         connection = self.driver.connect(":memory:", isolation_level=None)
         create(connection, self.driver, in_memory=True)
         return connection
 
-    def _open_to_write(self):
+    def _open_to_write(self) -> Any:
         try:
             _make_private(self.path)
             connection = self._connect()
@@ -242,7 +290,7 @@ class Database:
             connection.close()
             raise self._unavailable(error) from error
 
-    def _connect(self):
+    def _connect(self) -> Any:
         connection = self.driver.connect(
             self.path,
             timeout=self.busy_seconds,
@@ -253,19 +301,19 @@ class Database:
         connection.text_factory = as_text
         return connection
 
-    def _tune(self, connection) -> None:
+    def _tune(self, connection: Any) -> None:
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()  # reads the file, so it may have to wait
         if journal == "wal":
-            # A commit survives whatever kills processes; the last ones before a power cut may be lost, and
-            # with them every session they were about. Nothing is torn: checkpoints sync. With a rollback
-            # journal this could tear the file, so that keeps the default, FULL.
+            # A commit survives any kill of processes. The last commits before a power cut may be lost, and with them
+            # every session that they were about. Nothing is torn: checkpoints sync. With a rollback journal this
+            # setting could tear the file, so that journal keeps the default, FULL.
             connection.execute("PRAGMA synchronous = NORMAL")
             # Four times SQLite's own pages: each time, commits wait for the disk. No more, since a reader looks through
             # the log by tables of 4,062 pages, and the first of these costs it nothing.
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA busy_timeout = 0")  # from here on waiting is ours: see `transaction`
 
-    def _refuse_newer(self, connection) -> None:
+    def _refuse_newer(self, connection: Any) -> None:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         if found > CONTRACT_VERSION:
             connection.close()
@@ -273,6 +321,47 @@ class Database:
                 f"the store {self.path} is of version {found}, newer than this swarm-mcp understands"
                 f" ({CONTRACT_VERSION}); upgrade swarm-mcp"
             )
+
+
+class Turn:
+    """``with database.writing() as tx:`` commits at the end, rolls back on any exception."""
+
+    __slots__ = ("database", "before_waiting")
+
+    def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
+        self.database = database
+        self.before_waiting = before_waiting
+
+    def __enter__(self) -> Transaction:
+        database = self.database
+        now = time.monotonic()
+        is_over = now >= database.turn_ends
+        if is_over:
+            database.turn_ends = now + turns.TURN
+        if (is_over and turns.is_waited_for(database.folder)) or not database.try_to("BEGIN IMMEDIATE"):
+            if self.before_waiting:
+                self.before_waiting()
+            line = turns.Line(database.folder, min(turns.PATIENCE, database.busy_seconds))
+            try:
+                database.insist_on("BEGIN IMMEDIATE", line.pause)
+            finally:
+                line.leave()
+            database.turn_ends = time.monotonic() + turns.TURN
+        return database
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
+        database = self.database
+        try:
+            # With a rollback journal readers keep a commit waiting; the transaction stays whole meanwhile.
+            if kind is None and not database.try_to("COMMIT"):
+                database.insist_on("COMMIT", turns.pause)
+        finally:
+            after, database.after_commit = database.after_commit, []
+            if database.connection.in_transaction:
+                database.connection.execute("ROLLBACK")
+        if kind is None:
+            for action in after:
+                action()
 
 
 class _Hurry:
@@ -290,20 +379,22 @@ class _Hurry:
 
 
 def _short(value: object) -> object:
-    return bounded(value) if isinstance(value, str) and len(value) > LONGEST else value
+    if isinstance(value, str) and len(value) > LONGEST:
+        return bounded(value)
+    return value
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return which file is at `path` now; None where there is none."""
+    """Return an identity of the file at `path`; None without a file."""
     try:
         found = os.lstat(path)
-    except OSError:
+    except OSError:  # there is no file
         return None
     return found.st_dev, found.st_ino
 
 
 def _make_private(path: str) -> None:
-    """See to it that there is a file at `path` which this user alone can read. Raises OSError, for a link too."""
+    """Make sure that there is a file at `path` that only this user can read. Raises OSError, for a link too."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         make_private(folder)

@@ -1,8 +1,8 @@
-"""Who was kept from which file, and the word to them once it is free.
+"""Denials: sessions that were kept from a file, and the word to them once it is free.
 
-A row stands from the refusal until the file is free (then its session gets one message), until the
-session itself gets the lock, or until the session ends. A file that somebody waits for (``lock_queue``) is not
-free: the word comes when nobody holds it and nobody is in line for it.
+A row stands from the refusal until the file is free (then its session gets one message), until the session itself gets
+the lock, or until the session ends. A file with waiters in line (``lock_queue``) is not free: the word comes when the
+file has no holder and no waiter.
 """
 
 from __future__ import annotations
@@ -15,27 +15,21 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import events
+from swarm_mcp.store import lock_finder, lock_queue, notices, session_table
 from swarm_mcp.store.lock_request import Attempt, reach_in, rule
-from swarm_mcp.views import known_as
-from swarm_mcp.visibility import may_meet
+from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.notices import Notices
-    from swarm_mcp.store.session_table import SessionTable
-    from swarm_mcp.store.storms import Storms
+    from swarm_mcp.store.database import Database, Transaction
 
-KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
-WRITE_DENIED = "context.write_denied"  # the event of a refusal for the sake of what another has not committed
+KEPT_SECONDS = 86400  # then no session waits any more, and cleanup forgets it
+WRITE_DENIED = "context.write_denied"  # the event of a refusal because of another session's uncommitted work
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
-# Reason of a release, as events have it -> what its holder did with what it held.
+# Reason of a release, as events have it -> words about the holder.
 _WAYS = {
     "": "{who} released {it}",
     "task_terminal": "the task that {who} held {it} for has ended",
@@ -50,337 +44,366 @@ _WAYS = {
     "agent_ended": "the agent of {who} that held {it} has ended",
 }
 _ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."
-LOOKED_AT_ONCE = 1000  # refusals that are looked at for whether their file is free by now: the newest
+LOOKED_AT_ONCE = 1000  # refusals that are checked for a free file: the newest
 
-# Of swarm_denials as `d`: nobody has a lock by that name any more.
+# Of swarm_denials as `d`: there is no lock by that name any more.
 _FREE = (
     "NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key IN (d.path_key, d.file))"
     f" AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND {SPELLED} AND c.file = d.file)"
 )
 
 
-class Denials:
-    """The embedded store's record of refused sessions."""
+def are_recent(tx: Transaction, instance_id: str) -> bool:
+    """Return True if a refusal of this session was written down so recently that a repetition `is_known`."""
+    sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND denied_at > ? LIMIT 1"
+    return tx.row(sql, (instance_id, tx.now() - KNOWN_SECONDS)) is not None
 
-    def __init__(
-        self,
-        db: Database,
-        finder: LockFinder,
-        sessions: SessionTable,
-        notices: Callable[[], Notices],
-        queue: LockQueue,
-        storms: Callable[[], Storms],
-    ):
-        self._db = db
-        self._finder = finder
-        self._sessions = sessions
-        self._notices = notices
-        self._queue = queue
-        self._storms = storms
-        self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
-    def are_recent(self, instance_id: str) -> bool:
-        """Tell whether a refusal of this session was written down so recently that the same one `is_known`."""
-        sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND denied_at > ? LIMIT 1"
-        return self._db.row(sql, (instance_id, self._db.now() - KNOWN_SECONDS)) is not None
+def is_known(tx: Transaction, instance: Session, lock: Lock | Waiter, path: str, tool: str) -> bool:
+    """Return True if this session's refusal of `path` by this lock's holder was written down just now.
 
-    def is_known(self, instance: Session, lock: Lock | Waiter, path: str, tool: str) -> bool:
-        """Tell whether this session's refusal of `path` by this lock's holder was written down just now.
+    A refused write stands for a refused request for the lock as well (`tool` tells them apart), but not the other way
+    round: a request must not hide a write.
+    """
+    others = (ASKED,) if tool in REQUESTS else REQUESTS
+    row = tx.row(
+        "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
+        f" AND (path IS NULL OR ? IN ('', path)) AND coalesce(tool, '') NOT IN ({','.join('?' * len(others))})",
+        (instance.id, key_of_lock(lock), lock.instance_id, path, *others),
+    )
+    return row is not None and 0 <= tx.now() - row.denied_at < KNOWN_SECONDS
 
-        A refused write stands for a refused request for the lock (`tool` says which) as well, but not the other way
-        round: a request must not hide that something would have been written.
-        """
-        others = (ASKED,) if tool in REQUESTS else REQUESTS
-        row = self._db.row(
-            "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
-            f" AND (path IS NULL OR ? IN ('', path)) AND coalesce(tool, '') NOT IN ({','.join('?' * len(others))})",
-            (instance.id, key_of_lock(lock), lock.instance_id, path, *others),
-        )
-        return row is not None and 0 <= self._db.now() - row.denied_at < KNOWN_SECONDS
 
-    def count(self, instance: Session, lock: Lock | Waiter) -> None:
-        """A refusal that `is_known` is no second event, but counts."""
-        from swarm_hook_core import repeated_denials
+def count(tx: Transaction, instance: Session, lock: Lock | Waiter) -> None:
+    """A refusal that `is_known` is no second event, but counts."""
+    from swarm_hook_core import repeated_denials
 
-        repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
+    repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
 
-    def record(self, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
-        """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`).
 
-        `tried` says by what attempt of its own, or just by which tool.
-        """
-        attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
-        self._wait(instance, lock, attempt)
-        self._say(instance, lock, attempt)
+def record(tx: Transaction, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
+    """Inside a transaction: write down that `instance` was kept from the file of `lock`.
 
-    def await_lock(self, instance: Session, lock: Lock) -> None:
-        """Inside a transaction: `instance` has asked the holder of `lock` for it, and hears when it is free.
+    `tried` is the refused attempt, or just the tool.
+    """
+    if isinstance(tried, Attempt):
+        attempt = tried
+    else:
+        attempt = Attempt(tried)
+    _wait(tx, instance, lock, attempt)
+    _say(tx, instance, lock, attempt)
 
-        Nothing was refused. What was refused before says more, and stays.
-        """
-        values = (instance.id, key_of_lock(lock), lock.instance_id)
-        sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
-        if self._db.row(sql, values) is None:
-            self._wait(instance, lock, Attempt(ASKED))
 
-    def _wait(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
-        """Inside a transaction: have `instance` told once the file of `lock` is free."""
-        tool = attempt.tool
-        key, now = key_of_lock(lock), self._db.now()
-        self._db.change(
-            "INSERT OR REPLACE INTO swarm_denials"
-            " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path, times)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT times FROM swarm_denials WHERE instance_id = ? AND path_key = ?"
-            " AND holder_id = ? AND denied_at >= ?))",
-            (
-                instance.id,
-                key,
-                instance.scope,
-                lock.file,
-                lock.instance_id,
-                tool,
-                now,
-                attempt.path or None,
-                *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
-            ),
-        )
+def await_lock(tx: Transaction, instance: Session, lock: Lock) -> None:
+    """Inside a transaction: `instance` has asked the holder of `lock` for it, and is told when it is free.
 
-    def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
-        attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
-        tool = attempt.tool
-        if attempt.why:
-            with self._db.writing():
-                self._report_loss(instance, file, holder_id, attempt)
-            return False
-        with self._db.writing():
-            self._finder.adopt()
-            held = self._finder.on(file)
-            held.sort(key=lambda lock: (lock.instance_id != holder_id, lock.fence != attempt.fence))
-            theirs = [lock for lock in held if lock.instance_id != instance.id]
-            if holder_id == instance.id:
-                self.report_sibling(instance, [lock for lock in held if lock.agent], attempt)
-            elif theirs:
-                if self.is_known(instance, theirs[0], attempt.path, tool):
-                    self.count(instance, theirs[0])
-                else:
-                    self.record(instance, theirs[0], attempt)
-                self._storms().note(instance, theirs[0], key_of_lock(theirs[0]), attempt)
+    Nothing was refused. An earlier refusal says more, and stays.
+    """
+    values = (instance.id, key_of_lock(lock), lock.instance_id)
+    sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
+    if tx.row(sql, values) is None:
+        _wait(tx, instance, lock, Attempt(ASKED))
+
+
+def _wait(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
+    """Inside a transaction: have `instance` told once the file of `lock` is free."""
+    tool = attempt.tool
+    key, now = key_of_lock(lock), tx.now()
+    tx.change(
+        "INSERT OR REPLACE INTO swarm_denials"
+        " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path, times)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT times FROM swarm_denials WHERE instance_id = ? AND path_key = ?"
+        " AND holder_id = ? AND denied_at >= ?))",
+        (
+            instance.id,
+            key,
+            instance.scope,
+            lock.file,
+            lock.instance_id,
+            tool,
+            now,
+            attempt.path or None,
+            *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
+        ),
+    )
+
+
+def report(db: Database, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
+    """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
+
+    Return True if the file is still held; else the session is told at once that it is free. Of a refusal without a lock
+    (``Attempt.why``), `holder_id` is the session with the uncommitted work; it is only an event.
+    """
+    if isinstance(tried, Attempt):
+        attempt = tried
+    else:
+        attempt = Attempt(tried)
+    tool = attempt.tool
+    if attempt.why:
+        with db.writing() as tx:
+            _report_loss(tx, instance, file, holder_id, attempt)
+        return False
+    with db.writing() as tx:
+        held = lock_finder.on(tx, file)
+        held.sort(key=lambda lock: (lock.instance_id != holder_id, lock.fence != attempt.fence))
+        theirs = [lock for lock in held if lock.instance_id != instance.id]
+        if holder_id == instance.id:
+            report_sibling(tx, instance, [lock for lock in held if lock.agent], attempt)
+        elif theirs:
+            if is_known(tx, instance, theirs[0], attempt.path, tool):
+                count(tx, instance, theirs[0])
             else:
-                self._say_freed(instance, file, holder_id, attempt)
-                denial = Denial(file=file, tool=tool, denied_at=self._db.now(), holder_id=holder_id)
-                self._post(instance, [denial], self._sessions.get(holder_id), "freed")
-        return bool(theirs)
+                record(tx, instance, theirs[0], attempt)
+            from swarm_mcp.store import storms
 
-    def report_sibling(self, instance: Session, held: list[Lock | Waiter], attempt: Attempt) -> None:
-        """Inside a transaction: one of the session's agents was kept from what another of them holds.
+            storms.note(tx, instance, theirs[0], key_of_lock(theirs[0]), attempt)
+        else:
+            _say_freed(tx, instance, file, holder_id, attempt)
+            denial = Denial(file=file, tool=tool, denied_at=tx.now(), holder_id=holder_id)
+            _post(tx, instance, [denial], session_table.get(tx, holder_id), "freed")
+    return bool(theirs)
 
-        That is for the record alone: whatever the session is told is told to all of them.
-        """
-        others = [lock for lock in held if (lock.instance_id, lock.agent) != (instance.id, attempt.agent)]
-        if not others:
-            return
-        same = self._db.row(
-            "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
-            (self._db.now() - KNOWN_SECONDS, instance.id, others[0].file),
-        )
-        self.count(instance, others[0]) if same else self._say(instance, others[0], attempt)
 
-    def _report_loss(self, instance: Session, file: str, owner_id: str, attempt: Attempt) -> None:
-        """Inside a transaction: a write was refused for the sake of what session `owner_id` has not committed.
+def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter], attempt: Attempt) -> None:
+    """Inside a transaction: record that one of the session's agents was refused a file of another of its agents.
 
-        Nobody waits for such a file: it is never said to be free. The same refusal is recorded once in a while.
-        """
-        key = key_of(file)
-        same = self._db.row(
-            "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor = ? AND subject = ?"
-            " AND json_extract(payload, '$.holder') = ?",
-            (self._db.now() - KNOWN_SECONDS, WRITE_DENIED, instance.id, file, owner_id),
-        )
-        if same:
-            return  # who denied it has counted it
-        owner = self._sessions.get(owner_id)
-        payload: dict = {"holder": owner_id, "holder_label": owner and owner.label, "key": key, "tool": attempt.tool}
-        payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
-        payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
-        payload.update(also=list(attempt.also), said=attempt.said)
-        payload.update(_client_of(self._db, instance))
-        told = {name: value for name, value in payload.items() if value}
-        events.add(self._db, instance.scope, WRITE_DENIED, instance.id, file, told)
+    It is for the record alone: a message to the session would reach all of its agents.
+    """
+    others = [lock for lock in held if (lock.instance_id, lock.agent) != (instance.id, attempt.agent)]
+    if not others:
+        return
+    same = tx.row(
+        "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
+        (tx.now() - KNOWN_SECONDS, instance.id, others[0].file),
+    )
+    count(tx, instance, others[0]) if same else _say(tx, instance, others[0], attempt)
 
-    def _say_freed(self, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
-        """Inside a transaction: record a refusal of which the lock has gone by now."""
-        holder, path = self._sessions.get(holder_id), attempt.path or file
-        payload: dict = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
-        payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
-        payload.update(
-            denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(self._db, instance)
-        )
-        told = {name: value for name, value in payload.items() if value}
-        events.add(self._db, instance.scope, "context.lock_denied", instance.id, file, told)
 
-    def _say(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
-        payload: dict = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
-        payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
-        payload.update(_facts(self._db, instance, lock, attempt))
-        events.add(self._db, instance.scope, "context.lock_denied", instance.id, lock.file, payload)
+def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, attempt: Attempt) -> None:
+    """Inside a transaction: record a refused write that would have hit uncommitted work of session `owner_id`.
 
-    def forget(self, instance_id: str, keys: list[str] | None = None) -> None:
-        """Inside a transaction: this session need not hear of these files (None: of any) any more."""
-        condition, values = "instance_id = ?", [instance_id]
-        if keys is not None:
-            condition += f" AND path_key IN ({','.join('?' * len(keys))})"
-            values += keys
-        self._db.change(f"DELETE FROM swarm_denials WHERE {condition}", values)
+    Such a file is never said to be free. The same refusal is recorded once in `KNOWN_SECONDS`.
+    """
+    key = key_of(file)
+    same = tx.row(
+        "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor = ? AND subject = ?"
+        " AND json_extract(payload, '$.holder') = ?",
+        (tx.now() - KNOWN_SECONDS, WRITE_DENIED, instance.id, file, owner_id),
+    )
+    if same:
+        return  # the hook that denied it has counted it
+    owner = session_table.get(tx, owner_id)
+    payload: dict[str, Any] = {
+        "holder": owner_id,
+        "holder_label": owner and owner.label,
+        "key": key,
+        "tool": attempt.tool,
+    }
+    payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
+    payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
+    payload.update(also=list(attempt.also), said=attempt.said)
+    payload.update(_client_of(tx, instance))
+    told = {name: value for name, value in payload.items() if value}
+    tx.add_event(instance.scope, WRITE_DENIED, instance.id, file, told)
 
-    def tell(self, locks: list[Lock], reason: str) -> None:
-        """Inside a transaction that has just deleted `locks`: one message to each session they had kept out.
 
-        Where a session is just taking the place of a dead holder (`taker`), the file is not free.
-        `reason` as in the event of the release, empty for an ordinary one.
-        """
-        freed: dict[tuple[str, str], list[Denial]] = {}  # (who is to hear, who held) -> denials
-        for lock in locks:
-            for denial in self._at(key_of_lock(lock)):
-                if denial.path_key in self.taker[1]:
-                    self._waits_for(denial, self.taker[0])
-                elif denial.instance_id != lock.instance_id:
-                    freed.setdefault((denial.instance_id, lock.instance_id), []).append(denial)
-        self._settle(freed, reason)
+def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
+    """Inside a transaction: record a refusal whose lock has gone by now."""
+    holder, path = session_table.get(tx, holder_id), attempt.path or file
+    payload: dict[str, Any] = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
+    payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
+    payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
+    told = {name: value for name, value in payload.items() if value}
+    tx.add_event(instance.scope, "context.lock_denied", instance.id, file, told)
 
-    def follow(self, key: str, holder_id: str) -> None:
-        """Inside a transaction: what has this key has gone from one holder to another without being free."""
-        self._db.change("UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE path_key = ?", (holder_id, key))
 
-    def are_due(self) -> bool:
-        """Tell whether `settle` has anything to do."""
-        return bool(self._silently_freed(1))
+def _say(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
+    payload: dict[str, Any] = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
+    payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
+    payload.update(_facts(tx, instance, lock, attempt))
+    tx.add_event(instance.scope, "context.lock_denied", instance.id, lock.file, payload)
 
-    def files(self, instance_id: str, limit: int) -> list[str]:
-        rows = self._db.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (instance_id, limit))
-        return [row.file for row in rows]
 
-    def settle(self, limit: int = 100) -> None:
-        """Inside a transaction: tell those whose file is free, though nobody here has released it.
+def forget(tx: Transaction, instance_id: str, keys: list[str] | None = None) -> None:
+    """Inside a transaction: forget the refusals of this session for these files (None: for all)."""
+    condition, values = "instance_id = ?", [instance_id]
+    if keys is not None:
+        condition += f" AND path_key IN ({','.join('?' * len(keys))})"
+        values += keys
+    tx.change(f"DELETE FROM swarm_denials WHERE {condition}", values)
 
-        Implementations that know only the contract's tables delete locks without a word.
-        """
+
+def tell(tx: Transaction, locks: list[Lock], reason: str) -> None:
+    """Inside a transaction that has just deleted `locks`: one message to each session they had kept out.
+
+    Where a session is just taking the place of a dead holder (`taker`), the file is not free.
+    `reason` as in the event of the release, empty for an ordinary one.
+    """
+    freed: dict[tuple[str, str], list[Denial]] = {}  # (session to tell, former holder) -> denials
+    for lock in locks:
+        for denial in _at(tx, key_of_lock(lock)):
+            if denial.path_key in tx.taker[1]:
+                _waits_for(tx, denial, tx.taker[0])
+            elif denial.instance_id != lock.instance_id:
+                freed.setdefault((denial.instance_id, lock.instance_id), []).append(denial)
+    _settle(tx, freed, reason)
+
+
+def follow(tx: Transaction, key: str, holder_id: str) -> None:
+    """Inside a transaction: the lock with this key has a new holder, without having been free."""
+    tx.change("UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE path_key = ?", (holder_id, key))
+
+
+def are_due(tx: Transaction) -> bool:
+    """Return True if `settle` has anything to do."""
+    return bool(_silently_freed(tx, 1))
+
+
+def files(tx: Transaction, instance_id: str, limit: int) -> list[str]:
+    """Return files that this session was refused and has not heard of since."""
+    rows = tx.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (instance_id, limit))
+    return [row.file for row in rows]
+
+
+def settle(tx: Transaction, limit: int = 100) -> None:
+    """Inside a transaction: tell sessions whose file is free, though no release was seen here."""
+    freed: dict[tuple[str, str], list[Denial]] = {}
+    for denial in _silently_freed(tx, limit):
+        freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
+    _settle(tx, freed, "freed")
+
+
+def settle_some(tx: Transaction, after: str, limit: int) -> str:
+    """Inside a transaction: do so for the next `limit` refusals behind `after`, however many there are.
+
+    Return the last one looked at, empty at the end.
+    """
+    chosen = f"SELECT rowid FROM swarm_denials WHERE rowid > ? ORDER BY rowid LIMIT {limit}"
+    rows = tx.rows(chosen, (int(after or 0),))
+    if rows:
+        sql = f"SELECT * FROM swarm_denials d WHERE d.rowid IN ({chosen}) AND d.denied_at > ? AND {_FREE}"
         freed: dict[tuple[str, str], list[Denial]] = {}
-        for denial in self._silently_freed(limit):
+        for denial in tx.rows(sql, (int(after or 0), tx.now() - KEPT_SECONDS), Denial):
             freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
-        self._settle(freed, "freed")
+        _settle(tx, freed, "freed")
+    if len(rows) == limit:
+        return str(rows[-1].rowid)
+    return ""
 
-    def settle_some(self, after: str, limit: int) -> str:
-        """Inside a transaction: do so for the next `limit` refusals behind `after`, however many there are.
 
-        Return the last one looked at, empty at the end.
-        """
-        chosen = f"SELECT rowid FROM swarm_denials WHERE rowid > ? ORDER BY rowid LIMIT {limit}"
-        rows = self._db.rows(chosen, (int(after or 0),))
-        if rows:
-            sql = f"SELECT * FROM swarm_denials d WHERE d.rowid IN ({chosen}) AND d.denied_at > ? AND {_FREE}"
-            freed: dict[tuple[str, str], list[Denial]] = {}
-            for denial in self._db.rows(sql, (int(after or 0), self._db.now() - KEPT_SECONDS), Denial):
-                freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
-            self._settle(freed, "freed")
-        return str(rows[-1].rowid) if len(rows) == limit else ""
+def forget_old(tx: Transaction, limit: int) -> int:
+    """Inside a transaction: forget refusals of a day ago, `limit` at most (-1: all); how many went."""
+    chosen = f"SELECT rowid FROM swarm_denials WHERE denied_at < ? ORDER BY denied_at LIMIT {limit}"
+    past = tx.now() - KEPT_SECONDS
+    return tx.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (past,))
 
-    def forget_old(self, limit: int) -> int:
-        """Inside a transaction: forget refusals of a day ago, `limit` at most (-1: all); how many went."""
-        chosen = f"SELECT rowid FROM swarm_denials WHERE denied_at < ? ORDER BY denied_at LIMIT {limit}"
-        past = self._db.now() - KEPT_SECONDS
-        return self._db.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (past,))
 
-    # -------------------------------------------------------------- innards
+def _silently_freed(tx: Transaction, limit: int) -> list[Denial]:
+    newest = "SELECT * FROM swarm_denials WHERE denied_at > ? ORDER BY denied_at DESC LIMIT ?"
+    values = (tx.now() - KEPT_SECONDS, LOOKED_AT_ONCE, limit)
+    return tx.rows(f"SELECT * FROM ({newest}) d WHERE {_FREE} LIMIT ?", values, Denial)
 
-    def _silently_freed(self, limit: int) -> list[Denial]:
-        newest = "SELECT * FROM swarm_denials WHERE denied_at > ? ORDER BY denied_at DESC LIMIT ?"
-        values = (self._db.now() - KEPT_SECONDS, LOOKED_AT_ONCE, limit)
-        return self._db.rows(f"SELECT * FROM ({newest}) d WHERE {_FREE} LIMIT ?", values, Denial)
 
-    def _at(self, key: str) -> list[Denial]:
-        return self._db.rows(
-            "SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,), Denial
-        )
+def _at(tx: Transaction, key: str) -> list[Denial]:
+    return tx.rows("SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,), Denial)
 
-    def _settle(self, freed: dict[tuple[str, str], list[Denial]], reason: str) -> None:
-        for (instance_id, holder_id), denials in freed.items():
-            instance = self._sessions.live(instance_id)
-            free = [denial for denial in denials if self._is_free(denial, instance_id)]
-            self.forget(instance_id, [denial.path_key for denial in free])
-            told = [denial for denial in free if not self._waiting_for(denial)]  # else by its own wait
-            if instance and told:
-                self._post(instance, told, self._sessions.get(holder_id), reason)
 
-    def _is_free(self, denial: Denial, instance_id: str) -> bool:
-        """Tell whether nobody else holds the file, by any name, or is in line for it; else that one is waited for."""
-        held = self._finder.on(denial.file)
-        theirs = [row for row in (*held, *self._waiting_for(denial)) if row.instance_id != instance_id]
-        if theirs:
-            self._waits_for(denial, theirs[0].instance_id)
-        return not theirs
+def _settle(tx: Transaction, freed: dict[tuple[str, str], list[Denial]], reason: str) -> None:
+    for (instance_id, holder_id), denials in freed.items():
+        instance = session_table.live(tx, instance_id)
+        free = [denial for denial in denials if _is_free(tx, denial, instance_id)]
+        forget(tx, instance_id, [denial.path_key for denial in free])
+        told = [denial for denial in free if not _waiting_for(tx, denial)]  # else by its own wait
+        if instance and told:
+            _post(tx, instance, told, session_table.get(tx, holder_id), reason)
 
-    def _waiting_for(self, denial: Denial) -> list[Waiter]:
-        if not self._db.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
-            return []  # the common case
-        row = {"file": denial.file, "path_key": denial.path_key, "pattern": None}
-        reach = reach_in(row)
-        places = self._queue.waiting_for(reach) if reach else []
-        return [place for place in places if not self._queue.is_silent(place)]
 
-    def _waits_for(self, denial: Denial, holder_id: str) -> None:
-        self._db.change(
-            "UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE instance_id = ? AND path_key = ?",
-            (holder_id, denial.instance_id, denial.path_key),
-        )
+def _is_free(tx: Transaction, denial: Denial, instance_id: str) -> bool:
+    """Tell whether nobody else holds the file, by any name, or is in line for it; else that one is waited for."""
+    held = lock_finder.on(tx, denial.file)
+    theirs = [row for row in (*held, *_waiting_for(tx, denial)) if row.instance_id != instance_id]
+    if theirs:
+        _waits_for(tx, denial, theirs[0].instance_id)
+    return not theirs
 
-    def _post(self, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
-        it = "it" if len(denials) == 1 else "them"
-        if holder is None:
-            who = f"the session that held {it}"
-        elif may_meet(instance.label, holder.label):
-            who = known_as(holder)
+
+def _waiting_for(tx: Transaction, denial: Denial) -> list[Waiter]:
+    if not tx.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
+        return []  # the common case
+    row = {"file": denial.file, "path_key": denial.path_key, "pattern": None}
+    reach = reach_in(row)
+    if reach:
+        places = lock_queue.waiting_for(tx, reach)
+    else:
+        places = []
+    return [place for place in places if not lock_queue.is_silent(tx, place)]
+
+
+def _waits_for(tx: Transaction, denial: Denial, holder_id: str) -> None:
+    tx.change(
+        "UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE instance_id = ? AND path_key = ?",
+        (holder_id, denial.instance_id, denial.path_key),
+    )
+
+
+def _post(tx: Transaction, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
+    if len(denials) == 1:
+        it = "it"
+    else:
+        it = "them"
+    if holder is None:
+        who = f"the session that held {it}"
+    elif may_meet(instance.label, holder.label):
+        who = known_as(holder)
+    else:
+        who = "a session of another identity"
+    how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
+    if len(denials) == 1:
+        (denial,) = denials
+        if denial.tool:
+            by = f" by {named(denial.tool)}"
         else:
-            who = "a session of another identity"
-        how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
-        if len(denials) == 1:
-            (denial,) = denials
-            by = f" by {named(denial.tool)}" if denial.tool else ""
-            since = duration(self._db.now() - denial.denied_at)
-            asked = f"You asked for it {since} ago."
-            if denial.tool != ASKED:
-                asked = f"Your write{by} was refused {since} ago."
-            text = f"[auto] {named(denial.file)} is free: {how}. {asked} {_ADVICE}"
-        else:
-            files = "\n".join(f"- {named(denial.file)}" for denial in denials)
-            text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
-        self._notices().post(instance, text)
+            by = ""
+        since = duration(tx.now() - denial.denied_at)
+        asked = f"You asked for it {since} ago."
+        if denial.tool != ASKED:
+            asked = f"Your write{by} was refused {since} ago."
+        text = f"[auto] {named(denial.file)} is free: {how}. {asked} {_ADVICE}"
+    else:
+        files = "\n".join(f"- {named(denial.file)}" for denial in denials)
+        text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
+    notices.post(tx, instance, text)
 
 
 def key_of_lock(lock: Lock | Waiter) -> str:
     """Return what a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
     if key := lock.get("path_key"):
-        return key
-    return lock.file if lock.file.startswith(MUTEX_PREFIX) else key_of(lock.file)
+        return str(key)
+    if lock.file.startswith(MUTEX_PREFIX):
+        return lock.file
+    return key_of(lock.file)
 
 
-def _facts(db: Database, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict:
+def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
     """Return what the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
-    `lock` is a row of ``LockTable``, or a waiter that goes first.
+    `lock` may also be a waiter that goes first.
     """
     path = attempt.path or lock.file
-    told: dict = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
+    told: dict[str, Any] = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
     told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
     told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
     told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
     told.update(denied_agent=attempt.agent, wanted_mode=attempt.mode, wanted=list(attempt.wanted))
-    told.update(_client_of(db, instance))
+    told.update(_client_of(tx, instance))
     if attempt.fence == lock.get("fence"):
         told["seen_fence"] = None
     return {name: value for name, value in told.items() if value}
 
 
-def _client_of(db: Database, instance: Session) -> dict:
+def _client_of(tx: Transaction, instance: Session) -> dict[str, Any]:
     """Return ``{session: [runtime, id]}``: what the session's client calls it. Nothing where no client has it."""
-    found = db.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
-    return {"session": [found.runtime, found.session_id]} if found else {}
+    found = tx.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
+    if found:
+        return {"session": [found.runtime, found.session_id]}
+    return {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def load():
+def load() -> Any:
     """Return the C module to connect with: pysqlite3's where installed, else the interpreter's."""
     if "pysqlite3" in sys.modules:
         return sys.modules["pysqlite3._sqlite3"]
@@ -28,7 +28,7 @@ def load():
     return sqlite_driver()
 
 
-def version(driver) -> tuple[int, int, int]:
+def version(driver: Any) -> tuple[int, int, int]:
     """Return the SQLite release behind `driver`."""
     numbers = [int(part) for part in driver.sqlite_version.split(".")[:3]]
     return (numbers + [0, 0, 0])[0], (numbers + [0, 0, 0])[1], (numbers + [0, 0, 0])[2]
@@ -41,8 +41,8 @@ def wal_is_safe(release: tuple[int, int, int]) -> bool:
     return (3, 44, 6) <= release < (3, 45, 0) or (3, 50, 7) <= release < (3, 51, 0)
 
 
-def _bundled():
-    """pysqlite3's C module without its Python layer, whose imports cost 5 ms on every command."""
+def _bundled() -> Any:
+    """Return pysqlite3's C module without its Python layer, whose imports cost 5 ms on every command."""
     from swarm_hook_core.lookup.sqlite import without_functools
 
     for folder in sys.path:
@@ -61,7 +61,7 @@ def _bundled():
         with without_functools():
             module = spec.loader.create_module(spec)
             spec.loader.exec_module(module)
-    except ImportError:
+    except ImportError:  # built for another Python
         return None
     sys.modules["pysqlite3._sqlite3"] = module
     return module

@@ -1,7 +1,8 @@
-"""Which locks may meet a reach: one question to the store, answered from indexes.
+"""Candidates: locks that may meet a reach, found by one question that indexes answer.
 
-It finds every lock that meets, and some that do not: ``lock_request.meet`` tells them apart. Below a folder there may
-be any number of locks, so what a pattern cannot cover, and what cannot keep the asker out, is left out by SQLite.
+The question finds every lock that meets, and some that do not: ``lock_request.meet`` tells them apart. Below a folder
+there may be any number of locks. So SQLite leaves out locks that a pattern cannot cover, and locks that cannot keep the
+asker out.
 """
 
 from __future__ import annotations
@@ -16,38 +17,38 @@ from swarm_mcp.store.lock_request import Reach, forms, ignores_case, segments_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 # In the very words of its index, or SQLite does not take it.
 _UNKEYED = f"c.path_key IS NULL AND {NAME_OF_FILE.replace('file', 'c.file')}"
 _TOPS = ["/", NO_CASE + "/"]
-# A pattern as a GLOB, and which are plain enough for that: see `_not_beside`.
+# A pattern as a GLOB, and the condition for patterns that are plain enough for that: see `_not_beside`.
 _AS_GLOB = "'*' || replace(c.pattern, '**/', '*') || CASE WHEN c.pattern GLOB '*/' THEN '*' ELSE '' END"
 _PLAIN = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*", "*/.*", ".*"))
 
 
 class Asking(NamedTuple):
-    """Who asks for a lock, and in which mode: what can never keep it out need not be found.
+    """The session that asks for a lock, and the mode: locks that can never keep it out need not be found.
 
-    `only`, SQL of ``context`` as `c` with its values `given`: nothing but such locks is asked about.
+    `only`, SQL of ``context`` as `c` with its values `given`: only such locks count.
     """
 
     instance_id: str
     agent: str = ""
     mode: str = EXCLUSIVE
     only: str = ""
-    given: tuple = ()
+    given: tuple[Any, ...] = ()
 
 
-def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list]:
-    """Return the SELECT, and its values, of what may meet `reach`; the same row may come more than once.
+def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list[Any]]:
+    """Return the SELECT, and its values, of locks that may meet `reach`; the same row may come more than once.
 
-    With `asking` that is without what cannot keep it out, but for its own lock on that very path or pattern.
+    With `asking`, locks that cannot keep it out are left out, except its own lock on that very path or pattern.
     """
     parts: list[str] = []
-    values: list = []
+    values: list[Any] = []
     only, given = (f" AND {asking.only}", asking.given) if asking and asking.only else ("", ())
     for condition, some in _places(reach, asking):
         parts.append(f"SELECT {columns} FROM context c{condition}{only}")
@@ -55,7 +56,7 @@ def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid
     return " UNION ALL ".join(parts), values
 
 
-def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
+def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list[Any]]]:
     """Yield where to look: each a condition, from its WHERE on, and the values in it."""
     if reach.key is None:
         yield f" WHERE c.type = 'lock' AND {SPELLED} AND c.file = ?", [reach.file]
@@ -89,17 +90,20 @@ def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
                 yield f"{where}{SPELLED} AND c.file >= ? AND c.file < ?{others}", [low, high, *who]
 
 
-def _others(asking: Asking | None) -> tuple[str, list]:
-    """Return what leaves out that which cannot keep `asking` out: as ``domain.lock.keeps_out``."""
+def _others(asking: Asking | None) -> tuple[str, list[Any]]:
+    """Return a condition, and its values, for locks that can keep `asking` out: as ``domain.lock.keeps_out``."""
     if asking is None:
         return "", []
-    shared = f" AND c.mode IS NOT '{SHARED}'" if asking.mode == SHARED else ""
+    if asking.mode == SHARED:
+        shared = f" AND c.mode IS NOT '{SHARED}'"
+    else:
+        shared = ""
     own = "c.instance_id = ? AND coalesce(c.agent, '') IN ('', ?)"
     return f" AND NOT ({own}){shared}", [asking.instance_id, asking.agent]
 
 
-def _or_same(reach: Reach, others: str) -> tuple[str, list]:
-    """Return `others`, which then leaves nothing out that is on this very path or pattern, and its further values."""
+def _or_same(reach: Reach, others: str) -> tuple[str, list[Any]]:
+    """Return `others` with an exception for locks on this very path or pattern, and the further values."""
     if not others:
         return "", []
     if reach.pattern:
@@ -108,12 +112,12 @@ def _or_same(reach: Reach, others: str) -> tuple[str, list]:
     return f" AND (TRUE{others} OR +c.path_key IN ({marks}) OR +c.file IN ({marks}))", [*reach.keys, *reach.keys]
 
 
-def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list]]:
+def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list[Any]]]:
     """Yield where to look below the folder `place`, a form of the one that all a pattern covers is in."""
     between = [place.rstrip("/") + "/", place.rstrip("/") + "0"]
     in_range = "c.path_key >= ? AND c.path_key < ?"
     if ignores_case(reach) and not place.startswith(NO_CASE):
-        yield in_range, between  # a place of letter case inside of one without: nearly always none
+        yield in_range, between  # a place of letter case inside of one without: nearly never
         return
     files, folders, too_deep = globs(segments_of(reach, place.startswith(NO_CASE)), place)
     within, values = (
@@ -130,9 +134,10 @@ def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list]]:
 
 
 def _not_beside(reach: Reach) -> tuple[str, list[str]]:
-    """Return what leaves out most patterns that do not cover the path of `reach`: those that are plain enough to tell.
+    """Return the condition, and its values, without most patterns that do not cover the path of `reach`.
 
-    Between the letters of a GLOB a pattern's ``**/`` is any letters; one that ends in a slash is of what is below.
+    Only plain patterns are told so. Between the letters of a GLOB a pattern's ``**/`` is any letters; a pattern that
+    ends in a slash covers the files below.
     """
     if ignores_case(reach):
         return "", []
@@ -141,11 +146,11 @@ def _not_beside(reach: Reach) -> tuple[str, list[str]]:
     return f" AND (c.base NOT GLOB '{NO_CASE}*' AND {_PLAIN} AND {beside}) IS NOT TRUE", paths
 
 
-def globs(segments, folder: str) -> tuple[str, list[str], str]:
-    """Return what a parsed pattern covers below `folder` as SQLite's GLOB tells it, whose ``*`` crosses slashes.
+def globs(segments: tuple[Any, ...], folder: str) -> tuple[str, list[str], str]:
+    """Return SQLite's GLOBs for a parsed pattern below `folder`; the ``*`` of a GLOB crosses slashes.
 
-    That is one GLOB for the files, those for folders in or below which it may cover something, and one for what is too
-    deep to be either, empty for none.
+    One GLOB for the files, some for folders that may hold a covered file, and one for paths that are too deep to be
+    either (empty without such a limit).
     """
     begun = len([part for part in folder.removeprefix(NO_CASE).split("/") if part])
     text = start = _literal(folder.rstrip("/"))
@@ -164,7 +169,7 @@ def globs(segments, folder: str) -> tuple[str, list[str], str]:
     return text, folders, "" if deep else start + "/*" * (len(segments) - begun + 1)
 
 
-def _segment(part) -> str:
+def _segment(part: Any) -> str:
     if isinstance(part, str):
         return _literal(part)
     exact = [ranges[0][0] if ranges and ranges[0][0] == ranges[-1][1] else None for ranges in part]

@@ -6,209 +6,241 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import GLOB, plain
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import STALE_SECONDS, Session
+from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
-from swarm_mcp.store.lock_finder import ON_FILES, OWN
+from swarm_mcp.store import cursors, lock_finder, lock_rows
 from swarm_mcp.store.lock_request import Reach, checked
-from swarm_mcp.views import seconds_since
+from swarm_mcp.store.lock_rows import ON_FILES, OWN
+from swarm_mcp.store.naming import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.lock_pages import LockPages
-    from swarm_mcp.store.user_interface import Panes
+    from swarm_mcp.store.database import Transaction
 
-NAMES = 300  # in one question, which has each of them three times; old releases of SQLite take 999 values
+NAMES = 300  # names in one question, which has each of them three times; old releases of SQLite take 999 values
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository", "machine", "team_fence")
 
 
-class LockListing:
-    """The questions of ``api.Locks``, which change nothing."""
+def by_name(tx: Transaction, names: Iterable[str]) -> list[Lock]:
+    """Return the live locks with one of these names (paths, and keys of ``paths``), in any scope, oldest first.
 
-    def __init__(self, db: Database, finder: LockFinder, panes: Callable[[], Panes]):
-        self._db = db
-        self._finder = finder
-        self._panes = panes
+    With them all that may hold by another name: those on patterns, and those of every work tree.
+    """
+    asked = list(dict.fromkeys(names))
+    found = [row for at in range(0, len(asked), NAMES) for row in lock_rows.named(tx, asked[at : at + NAMES])]
+    found += lock_rows.select(tx, "AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";"))
+    found += lock_rows.select(tx, "AND c.repository IS NOT NULL", ())
+    unique = {row.id: row for row in found}.values()
+    return lock_rows.live(tx, sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
 
-    def _pages(self) -> LockPages:
-        from swarm_mcp.store.lock_pages import LockPages
 
-        return LockPages(self._db, self._asked())
+def meeting(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return live locks of any mode that meet `reach`, here or in another work tree."""
+    return lock_rows.live(tx, lock_finder.meeting(tx, reach))
 
-    def _asked(self) -> LockFinder:
-        """Return what finds locks, those among them that writes have just claimed."""
-        self._finder.adopt()
-        return self._finder
 
-    def on(self, file: str) -> list[Lock]:
-        return self._asked().on(file)
+def covering(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return live locks that keep the path of `reach` still, also those on the same path of another work tree."""
+    return lock_rows.live(tx, lock_finder.covering(tx, reach))
 
-    def of(self, instance_id: str) -> list[Lock]:
-        return self._asked().of(instance_id)
 
-    def by_name(self, names: Iterable[str]) -> list[Lock]:
-        asked, finder = list(dict.fromkeys(names)), self._asked()
-        found = [row for at in range(0, len(asked), NAMES) for row in finder.named(asked[at : at + NAMES])]
-        found += finder.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";"))
-        found += finder.select("AND c.repository IS NOT NULL", ())
-        unique = {row.id: row for row in found}.values()
-        return finder.live(sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
+def exactly(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return live locks of any session on that very path or pattern."""
+    return lock_rows.live(tx, lock_finder.same(tx, reach))
 
-    def meeting(self, reach: Reach) -> list[Lock]:
-        return self._finder.live(self._asked().meeting(reach))
 
-    def covering(self, reach: Reach) -> list[Lock]:
-        return self._finder.live(self._asked().covering(reach))
+def is_held(tx: Transaction, lock_id: str, instance_id: str) -> bool:
+    """Return True if the grant with this id is there and still this session's, lapsed or not."""
+    sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
+    return tx.row(sql, (lock_id, instance_id)) is not None
 
-    def exactly(self, reach: Reach) -> list[Lock]:
-        return self._finder.live(self._asked().same(reach))
 
-    def seen_in(self, folder: str) -> dict[str, str]:
-        return self._finder.worktrees.seen_in(folder)
+def fences_held(tx: Transaction, instance_id: str, fences: list[int]) -> set[int]:
+    """Return those of these grants that this session still holds."""
+    condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
+    found = lock_rows.live(tx, lock_rows.select(tx, condition, (instance_id, *fences)))
+    return {lock.fence for lock in found if lock.fence is not None}
 
-    def spread(self, folder: str) -> int:
-        return self._finder.worktrees.spread(folder)
 
-    def own(self, instance: Session, reach: Reach, agent: str = "") -> list[Lock]:
-        """Return this session's live locks on that very path or pattern, of one `agent` where given."""
-        return self._asked().own(instance, reach, agent)
+def path_of(tx: Transaction, instance: Session, file: str) -> str:
+    """Return the file that `file` means for a session. Raises SwarmError where it cannot name one."""
+    return file_of(instance, checked(file))
 
-    def left(self, lock: Lock) -> float | None:
-        return self._finder.left(lock)
 
-    def is_held(self, lock_id: str, instance_id: str) -> bool:
-        sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
-        return self._db.row(sql, (lock_id, instance_id)) is not None
+def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Iterator[dict[str, Any]]:
+    """Yield live locks of a scope (None: all), in the order of their first grant, with ``owner_label``.
 
-    def fences_held(self, instance_id: str, fences: list[int]) -> set[int]:
-        condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
-        found = self._finder.live(self._asked().select(condition, (instance_id, *fences)))
-        return {lock.fence for lock in found if lock.fence is not None}
+    Locks of another identity are listed without names and notes. Rows are read as they are asked for: each at most
+    once, and locks taken after the first read may be missing.
+    """
+    from swarm_mcp.store import lock_pages
 
-    def path_of(self, instance: Session, file: str) -> str:
-        return file_of(instance, checked(file))
+    return (listed(tx, row, viewer_identity) for row in lock_pages.each(tx, scope))
 
-    def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
-        return (self.listed(row, viewer_identity) for row in self._pages().each(scope))
 
-    def walk(self, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
-        from swarm_mcp.paging import cursor, place_of
+def walk(
+    tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the locks of `held`, in its order, each with its cursor."""
+    from swarm_mcp.store import lock_pages
 
-        place = place_of(after, (int,)) or [0]
-        for row in self._pages().each(scope, place[0]):
-            yield cursor(row["place"]), self.listed(row, viewer_identity)
+    place = cursors.place_of(after, (int,)) or [0]
+    for row in lock_pages.each(tx, scope, place[0]):
+        yield cursors.cursor(row["place"]), listed(tx, row, viewer_identity)
 
-    def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
-        from swarm_mcp.paging import walk
 
-        self._finder.adopt()
+def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
+    """Yield the locks on files that this session holds, in the order of their first grant."""
 
-        def read(place: list | None, number: int) -> list[Lock]:
-            sql = (
-                f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
-                f" AND rowid > ? ORDER BY rowid LIMIT {number}"
-            )
-            return self._db.rows(sql, (instance_id, *(place or (-1,))), Lock)
-
-        yield from walk(after, (int,), read, lambda row: [row["place"]])
-
-    def count_of(self, instance_id: str) -> int:
-        self._finder.adopt()
-        # From indexes alone: all of them, without the few that are on no file.
-        end = MUTEX_PREFIX[:-1] + "0"
-        row = self._db.row(
-            "SELECT (SELECT count(*) FROM context WHERE type = 'lock' AND instance_id = ?1) - (SELECT count(*) FROM"
-            " context WHERE type = 'lock' AND file >= ?2 AND file < ?3 AND +instance_id = ?1) AS n",
-            (instance_id, MUTEX_PREFIX, end),
+    def read(place: list[Any] | None, number: int) -> list[Lock]:
+        sql = (
+            f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
+            f" AND rowid > ? ORDER BY rowid LIMIT {number}"
         )
-        return row.n if row else 0
+        return tx.rows(sql, (instance_id, *(place or (-1,))), Lock)
 
-    def counts(self, scope: str | None) -> dict[str, int]:
-        return self._pages().counts(scope)
-
-    def foremost(
-        self, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
-    ) -> tuple[int, list[dict]]:
-        live, found = self._pages().foremost(scope, limit, own_id, waited_for)
-        return live, [self.listed(row, viewer_identity) for row in found]
-
-    def recent_of(self, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()) -> list[dict]:
-        return [self.listed(row, viewer_identity) for row in self._pages().recent_of(holders, limit, first)]
-
-    def counts_of(self, holders: list[str], most: int) -> dict[str, int]:
-        self._finder.adopt()
-        return self._pages().counts_of(holders, most)
-
-    def active_on(self, file: str, viewer_identity: str) -> dict | None:
-        held = self._asked().on(file)
-        return self.describe(held[0], viewer_identity) if held else None
-
-    def listed(self, row: Lock, viewer_identity: str) -> dict:
-        shown = self._shown(row)
-        shown["owner_label"] = row["owner_label"]
-        self._add_more(shown, row)
-        if viewer_identity and not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
-            shown.update(content="", owner_label=None, hidden=True)
-            shown.pop("machine", None)
-        return shown
-
-    def describe(self, row: Lock, viewer_identity: str) -> dict:
-        if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
-            return {"hidden": True, "reason": "cross_identity", "file": plain(row.file)}
-        age = seconds_since(row.heartbeat, self._db.now())
-        # A live session that is merely quiet is not stale: its client is there, or its lease runs.
-        quiet = row.last_seen is None and age > STALE_SECONDS
-        owner = {"id": row.instance_id, "label": row.owner_label, "heartbeat": row.heartbeat}
-        owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
-        tasks = self._db.rows(
-            "SELECT id, type, title, status, requester, assignee FROM tasks"
-            " WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')"
-            " ORDER BY priority DESC, created_at, id LIMIT 5",
-            (row.scope, row.instance_id),
-        )
-        active = _shown_to(self._db, viewer_identity, tasks) if tasks else []
-        shown = self._shown(row)
-        from swarm_mcp.store.user_interface import PANE_COLUMNS
-
-        place = self._panes().with_lock({"instance_id": row.instance_id})
-        owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
-        workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
-        answer = {**shown, "owner": owner, **workspace, "active_tasks": active}
-        self._add_more(answer, row)
-        return answer
-
-    # -------------------------------------------------------------- innards
-
-    def _shown(self, row: Lock) -> dict:
-        """Return a lock in the contract's words."""
-        return {
-            "id": row["id"],
-            "instance_id": row["instance_id"],
-            "file": plain(row["file"]),
-            "type": "lock",
-            "content": row["content"],
-            "created_at": row["created_at"],
-        }
-
-    def _add_more(self, shown: dict, row: Lock) -> None:
-        """Add what there is to say of a lock beyond the contract's words."""
-        for name in _MORE:
-            value = row.get(name)
-            if value:
-                shown[name] = value
-        left = self._finder.left(row)
-        if left is not None:
-            shown.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
+    yield from cursors.rows_after(after, (int,), read, lambda row: [row["place"]])
 
 
-def _shown_to(db: Database, viewer: str, tasks: list[Record]) -> list[dict]:
+def count_of(tx: Transaction, instance_id: str) -> int:
+    """Return how many locks `walk_of` has."""
+    # From indexes alone: all of them, without the few that are on no file.
+    end = MUTEX_PREFIX[:-1] + "0"
+    row = tx.row(
+        "SELECT (SELECT count(*) FROM context WHERE type = 'lock' AND instance_id = ?1) - (SELECT count(*) FROM"
+        " context WHERE type = 'lock' AND file >= ?2 AND file < ?3 AND +instance_id = ?1) AS n",
+        (instance_id, MUTEX_PREFIX, end),
+    )
+    if row:
+        return int(row.n)
+    return 0
+
+
+def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
+    """Return the number of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
+    from swarm_mcp.store import lock_pages
+
+    return lock_pages.counts(tx, scope)
+
+
+def foremost(
+    tx: Transaction, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
+) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many live locks a scope has, and `limit` of them, as `held` shows them, newest first.
+
+    First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
+    """
+    from swarm_mcp.store import lock_pages
+
+    live, found = lock_pages.foremost(tx, scope, limit, own_id, waited_for)
+    return live, [listed(tx, row, viewer_identity) for row in found]
+
+
+def recent_of(
+    tx: Transaction, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """Return up to `limit` live locks on files, as `held` shows them.
+
+    Locks with the ids `first` come first, of any holder, then the newest of the sessions `holders`. The cost for a
+    session does not depend on the number of its locks.
+    """
+    from swarm_mcp.store import lock_pages
+
+    return [listed(tx, row, viewer_identity) for row in lock_pages.recent_of(tx, holders, limit, first)]
+
+
+def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
+    """Return how many locks each of these sessions has on record, counted no further than `most`.
+
+    Of a session with few of them, only those on files count.
+    """
+    from swarm_mcp.store import lock_pages
+
+    return lock_pages.counts_of(tx, holders, most)
+
+
+def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:
+    """Return the holder of absolute `file`, in the shape of a refusal's ``active``; None for a free file."""
+    held = lock_finder.on(tx, file)
+    if held:
+        return describe(tx, held[0], viewer_identity)
+    return None
+
+
+def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
+    """Return a lock found by `on`, in the shape of a listing (`held`)."""
+    shown = _shown(row)
+    shown["owner_label"] = row["owner_label"]
+    _add_more(tx, shown, row)
+    if viewer_identity and not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
+        shown.update(content="", owner_label=None, hidden=True)
+        shown.pop("machine", None)
+    return shown
+
+
+def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
+    """Return a lock found by `on`, in the shape of a refusal's ``active``."""
+    from swarm_mcp.store import user_interface
+
+    if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
+        return {"hidden": True, "reason": "cross_identity", "file": plain(row.file)}
+    age = seconds_since(row.heartbeat, tx.now())
+    # A live session that is merely quiet is not stale: its client is there, or its lease runs.
+    quiet = row.last_seen is None and age > STALE_SECONDS
+    owner = {"id": row.instance_id, "label": row.owner_label, "heartbeat": row.heartbeat}
+    owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
+    tasks = tx.rows(
+        "SELECT id, type, title, status, requester, assignee FROM tasks"
+        " WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')"
+        " ORDER BY priority DESC, created_at, id LIMIT 5",
+        (row.scope, row.instance_id),
+    )
+    if tasks:
+        active = _shown_to(tx, viewer_identity, tasks)
+    else:
+        active = []
+    shown = _shown(row)
+    place = user_interface.with_lock(tx, {"instance_id": row.instance_id})
+    owner.update((name, place[name]) for name in user_interface.PANE_COLUMNS if place.get(name))
+    if "workspace" in place:
+        workspace = {"workspace": place["workspace"]}
+    else:
+        workspace = {}
+    answer = {**shown, "owner": owner, **workspace, "active_tasks": active}
+    _add_more(tx, answer, row)
+    return answer
+
+
+def _shown(row: Lock) -> dict[str, Any]:
+    """Return a lock in the contract's words."""
+    return {
+        "id": row["id"],
+        "instance_id": row["instance_id"],
+        "file": plain(row["file"]),
+        "type": "lock",
+        "content": row["content"],
+        "created_at": row["created_at"],
+    }
+
+
+def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
+    """Add the facts about a lock that the contract does not name."""
+    for name in _MORE:
+        value = row.get(name)
+        if value:
+            shown[name] = value
+    left = lock_rows.left(tx, row)
+    if left is not None:
+        shown.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
+
+
+def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict[str, Any]]:
     """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
-    from swarm_mcp.domain.session import onlooker
-    from swarm_mcp.store.task_reading import Sight
+    from swarm_mcp.store import task_reading
 
-    sight = Sight(db, onlooker(viewer))
+    sight = task_reading.Sight(tx, onlooker(viewer))
     names = ("id", "type", "title", "status")
     return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]

@@ -1,7 +1,7 @@
-"""What somebody asks for when asking for locks: what each is to reach, how it is to be held, and what was tried.
+"""Requests for locks: the reach of each lock, how it is to be held, and what was tried.
 
-A `Reach` is one path with all that is under it, or what a pattern covers; `meet` tells when two of them meet. A
-`LockRequest` is of one or several; an `Attempt` is a request, or a write, that was refused.
+A `Reach` is one path with everything under it, or the files that a pattern covers; `meet` compares two of them. A
+`LockRequest` asks for one or several locks; an `Attempt` is a refused request or write.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from swarm_mcp.folders import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
-    from swarm_hook_core.decision import Denial
+    from swarm_hook_core.denial import Denial
     from swarm_hook_core.repository import Tree
     from swarm_mcp.domain.session import Session
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 SHORTEST_LEASE, LONGEST_LEASE = 1.0, 30 * 86400.0  # seconds
-LONGEST_NOTE = 2048  # bytes of a note or a reason, which every session that meets the lock is to read
+LONGEST_NOTE = 2048  # bytes of a note or a reason, since every session that meets the lock reads it
 MOST = 200  # locks in one request
 MOST_NAMED = 20  # of the files of one request, in the record of its refusal
 GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
@@ -38,16 +38,16 @@ GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
 
 
 class Reach(NamedTuple):
-    """What a request names.
+    """The files that a request names.
 
     file      as listings show it: an absolute path, or the folder and the pattern in one
-    key       what it is stored under (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder
-              that all it covers is in; None for a mutex
+    key       the key in the store (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder over
+              all covered files; None for a mutex
     keys      every name of the path that a hook would look for; of a stored lock its key, and how it was spelled
     pattern   as it was given, relative to `base` (the key of a folder); empty for a path
-    base      of a path its own key where it is a folder, or was named with a slash at its end; else empty
-    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A folder counts with all that is under it
-    names     what it is called in its repository, where it is to hold in every work tree: see ``worktree_locks``
+    base      of a path its own key if it is a folder, or was named with a slash at its end; else empty
+    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A folder counts with everything under it
+    names     its names in its repository, if it is to hold in every work tree: see ``worktree_locks``
     """
 
     file: str
@@ -55,16 +55,16 @@ class Reach(NamedTuple):
     keys: tuple[str, ...]
     pattern: str = ""
     base: str = ""
-    segments: tuple = ()
+    segments: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
 
 
 def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_new: bool = True) -> Reach:
-    """Return what `text` means for a session: a pattern where `as_pattern`, a path where that is False.
+    """Return the reach of `text` for a session: a pattern if `as_pattern`, a path if that is False.
 
-    None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the
-    session's scope. Raises SwarmError. Asks the disk; less unless it `is_new`: the `keys` of a path, by which a lock
-    that is there is found, are then all that is right of it.
+    None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the session's
+    scope. Raises SwarmError. Asks the disk; less unless it `is_new`: then only `keys` is right, by which the lock on a
+    path is found.
     """
     text = checked(text)
     if text.startswith(MUTEX_PREFIX):
@@ -84,8 +84,8 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
     return _of_pattern(os.path.join(base, text.lstrip("/")), key_of(base), text)
 
 
-def reach_in(row: dict) -> Reach | None:
-    """Return the reach of a lock's row; None where another program has stored what cannot be read."""
+def reach_in(row: dict[str, Any]) -> Reach | None:
+    """Return the reach of a lock's row; None if another program has stored something unreadable."""
     file = row["file"]
     if not isinstance(file, str) or "\0" in file or len(file) > LONGEST_PATH:
         return None
@@ -94,19 +94,22 @@ def reach_in(row: dict) -> Reach | None:
     if row.get("pattern"):
         try:
             return _of_pattern(file, row["base"], row["pattern"])
-        except SwarmError:
+        except SwarmError:  # another program's pattern
             return None
     key = row["path_key"] or key_of(file)
-    names = (row["repository"],) if row.get("repository") else ()
+    names = tuple(filter(None, [row.get("repository")]))
     base = row.get("base") or ""
-    # What a lock is on was settled when it was taken; only where nobody wrote that down is the disk asked.
-    deep = bool(base) if "base" in row else os.path.isdir(file)
+    # The reach of a lock was settled when it was taken; the disk is asked only if that was not written down.
+    if "base" in row:
+        deep = bool(base)
+    else:
+        deep = os.path.isdir(file)
     keys = dict.fromkeys((key, *row.get("keys", ()), plain(file)))
     return Reach(file, key, tuple(keys), base=base, segments=tuple(_of_key(key, deep)), names=names)
 
 
 def meet(left: Reach, right: Reach) -> bool:
-    """Tell whether there is, or could be, a path that both reach, in one work tree or as the same one of several."""
+    """Return True if a path is, or could be, in both reaches, in one work tree or as the same path of several."""
     if left.names and right.names and any(_name_meets(one, other) for one in left.names for other in right.names):
         return True
     if not left.segments or not right.segments:
@@ -118,18 +121,18 @@ def meet(left: Reach, right: Reach) -> bool:
 
 
 def _places(reach: Reach, fold: bool) -> dict[str, None]:
-    """Return what the key of `reach`, and each other name of its path, is as a path; with `fold` without letter case.
+    """Return the paths behind the key of `reach` and behind each other name of it; with `fold` without letter case.
 
-    More than one where links are on the way, or were when it was locked.
+    More than one if links are on the way, or were when it was locked.
     """
     keys = (reach.key or "", *(key for key in reach.keys if fold or not key.startswith(NO_CASE)))
     return dict.fromkeys(_plain(key.removeprefix(GLOB), fold) for key in keys)
 
 
 def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) -> bool:
-    """Tell whether `left` at its place `one` and `right` at its place `other` meet."""
+    """Return True if `left` at its place `one` and `right` at its place `other` meet."""
     if not (contains(one, other) or contains(other, one)):
-        return False  # most of what there is lies in other folders
+        return False  # most locks lie in other folders
     if not left.pattern and not right.pattern:
         return True
     if not right.pattern:
@@ -140,7 +143,7 @@ def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) ->
     return wildmatch.overlap(mine, segments_of(right, fold))
 
 
-def segments_of(pattern: Reach, fold: bool):
+def segments_of(pattern: Reach, fold: bool) -> tuple[Any, ...]:
     """Return the segments of a pattern, with `fold` without letter case."""
     if not fold or ignores_case(pattern):
         return pattern.segments
@@ -148,13 +151,13 @@ def segments_of(pattern: Reach, fold: bool):
 
 
 def _name_meets(one: str, other: str) -> bool:
-    """Tell whether one of two names in a repository is the other, or that of a folder over it."""
+    """Return True if one of two names in a repository is the other, or a folder over it."""
     low, high = sorted((one, other), key=len)
     return low == high or high.startswith(low if low.endswith(":") else low + "/")
 
 
 def checked(text: str) -> str:
-    """Return `text`, where it can name what is to be locked. Raises SwarmError."""
+    """Return `text` if it can name a file to lock. Raises SwarmError."""
     if not text.strip() or "\0" in text:
         raise SwarmError("a lock needs the path of a file")
     if len(text) > LONGEST_PATH:
@@ -167,7 +170,7 @@ def checked(text: str) -> str:
 def forms(reach: Reach) -> list[str]:
     """Return every name of the path of `reach`, or of a pattern's folder, each with letter case and without.
 
-    Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
+    The disk says if letter case counts, and may say otherwise of the folder and of the files in it.
     """
     keys = [(reach.key or "").removeprefix(GLOB), *reach.keys]
     if reach.pattern and ignores_case(reach):
@@ -182,14 +185,17 @@ def _of_pattern(file: str, base: str, pattern: str) -> Reach:
     except wildmatch.PatternUnreadable as error:
         raise SwarmError(f"{pattern[:120]!r} is not a pattern: it {error}") from None
     prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if fold else pattern)
-    key = f"{base.rstrip('/')}/{prefix}" if prefix else base
+    if prefix:
+        key = f"{base.rstrip('/')}/{prefix}"
+    else:
+        key = base
     return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
 
 
-_known: dict[tuple[str, bool], list] = {}  # parsed patterns: the same few, whatever is asked for
+_known: dict[tuple[str, bool], list[Any]] = {}  # parsed patterns: the same few over and over
 
 
-def _parsed(pattern: str, fold: bool) -> list:
+def _parsed(pattern: str, fold: bool) -> list[Any]:
     found = _known.get((pattern, fold))
     if found is None:
         if len(_known) >= 1000:
@@ -198,18 +204,20 @@ def _parsed(pattern: str, fold: bool) -> list:
     return found
 
 
-def _of_key(key: str, deep: bool = False) -> list:
+def _of_key(key: str, deep: bool = False) -> list[Any]:
     return wildmatch.of_path(key.removeprefix(NO_CASE), deep=deep)
 
 
 def _plain(key: str, fold: bool) -> str:
     """Return a key as the path that it is, with `fold` without letter case."""
     path = key.removeprefix(NO_CASE)
-    return wildmatch.folded(path) if fold else path
+    if fold:
+        return wildmatch.folded(path)
+    return path
 
 
 def ignores_case(reach: Reach) -> bool:
-    """Tell whether letter case does not count in what `reach` is stored under."""
+    """Return True if letter case does not count in the key of `reach`."""
     return (reach.key or "").removeprefix(GLOB).startswith(NO_CASE)
 
 
@@ -217,14 +225,17 @@ def ignores_case(reach: Reach) -> bool:
 
 
 def with_names(reach: Reach, asked: bool) -> Reach:
-    """Return `reach`, with its names in its repository where it is to hold in all of that's work trees.
+    """Return `reach` with its names in its repository, if it is to hold in all of the repository's work trees.
 
-    That is where somebody has `asked` for it, or the repository says so of every lock. Raises SwarmError where it
-    was asked for and cannot be.
+    It is if the request has `asked` for it, or the repository is set so for every lock. Raises SwarmError if it was
+    asked for and cannot be.
     """
     from swarm_hook_core import repository
 
-    tree = tree_of(reach) if reach.key is not None else None
+    if reach.key is not None:
+        tree = tree_of(reach)
+    else:
+        tree = None
     if asked and reach.pattern:
         raise SwarmError(f"{reach.pattern[:120]} is a pattern: a lock of every work tree is on a file or a folder")
     if asked and tree is None:
@@ -236,33 +247,35 @@ def with_names(reach: Reach, asked: bool) -> Reach:
 
 
 def tree_of(reach: Reach) -> Tree | None:
-    """Return the work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
+    """Return the work tree around a path, or around all files of a pattern; None outside of work trees."""
     from swarm_hook_core import repository
 
     path = reach.file
     if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):
-        return repository.tree_over(reach.key, is_real=True)
+        found: Tree | None = repository.tree_over(reach.key, is_real=True)
+        return found
     if reach.pattern:
         parts = path.split("/")
         magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
         path = "/".join(parts[:magic]) or "/"
-    return repository.tree_over(os.path.realpath(path), is_real=True)
+    over: Tree | None = repository.tree_over(os.path.realpath(path), is_real=True)
+    return over
 
 
 # ---------------------------------------------------------------- request
 
 
 class LockRequest(NamedTuple):
-    """Locks that are wanted together: all of them, or none.
+    """Locks that are wanted together: all of them, or not one.
 
     mode          ``exclusive`` or ``shared``
     agent         the subagent that is to hold them; empty for the session with all its agents
-    ttl           seconds of the lease, counted from the holder's last sign of life; None for none
-    expected_end  Unix seconds, for others to read; None where it is not known
-    once          refuse also where this holder has one of them already
-    logical       hold in every work tree of the same repository; so do all where that repository is set to it
-    tool          what asks, for the record
-    ticket        place in the queue (``swarm_waiters``); 0 for whoever does not wait
+    ttl           seconds of the lease, counted from the holder's last sign of life; None without a lease
+    expected_end  Unix seconds, for others to read; None if it is not known
+    once          refuse also if this holder has one of them already
+    logical       hold in every work tree of the same repository; so do all locks if that repository is set to it
+    tool          the tool that asks, for the record
+    ticket        place in the queue (``swarm_waiters``); 0 without one
     """
 
     reaches: tuple[Reach, ...]
@@ -279,7 +292,7 @@ class LockRequest(NamedTuple):
 
 
 def request(
-    instance: Session, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given
+    instance: Session, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given: Any
 ) -> LockRequest:
     """Return the request of `instance` for `files` as it spells them; `given`: as `LockRequest`. Raises SwarmError."""
     if not files:
@@ -316,23 +329,23 @@ def checked_ttl(ttl: float | None) -> float | None:
 class Attempt(NamedTuple):
     """A write, or a request for locks, that was refused.
 
-    tool    what would have written, or asked
+    tool    the tool of the write or the request
     path    the absolute path as it would have been written, empty for not known
-    cwd     the folder from which
+    cwd     the folder of the call
     agent   the subagent that tried, empty for the session itself
     fence   of the lock that the hook saw in the way, None for not known
     mode    the kind of lock that was asked for, empty for a write
     wanted  the files of a request for several
     times   how many refused writes of `path` there were lately with this one, 0 for not known
 
-    Of one that was refused without a lock, for what another session has not committed (``decision.Loss``):
+    Of a write that was refused without a lock, for another session's uncommitted work (``decision.Loss``):
 
-    why         of which kind it is, empty for a lock
-    deed        what the call would have done to that, as a verb
-    command     the part of the command that does so
-    changed_at  Unix seconds: when the other session did it, 0 for not known
-    also        paths of more files for which the call was refused
-    said        what the model was told
+    why         the kind of that work, empty for a lock
+    deed        the effect of the call on it, as a verb
+    command     the part of the command with that effect
+    changed_at  Unix seconds: when the other session wrote, 0 for not known
+    also        paths of more files that the call was refused for
+    said        the words that the model was told
     """
 
     tool: str
@@ -355,9 +368,17 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
     """Return the attempt that a check has refused, by `tool` in the folder `cwd`."""
     held, loss = denial.held, denial.loss
     if loss is None:
-        fence = held.fence if held is not None and isinstance(held.fence, int) else None
+        if held is not None and isinstance(held.fence, int):
+            fence = held.fence
+        else:
+            fence = None
         return Attempt(tool, denial.path, cwd, agent, fence, times=denial.times)
-    told = {"why": loss.why, "deed": loss.deed, "command": loss.by[:LONGEST_WORDS], "changed_at": loss.at}
+    told: dict[str, Any] = {
+        "why": loss.why,
+        "deed": loss.deed,
+        "command": loss.by[:LONGEST_WORDS],
+        "changed_at": loss.at,
+    }
     said = denial.reason.partition("\n")[0][:LONGEST_WORDS]
     also = tuple(loss.also[:MOST_ALSO])
     return Attempt(tool, denial.path, cwd, agent, times=denial.times, also=also, said=said, **told)
@@ -366,14 +387,17 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
 def of_request(instance: Session, wanted: LockRequest) -> Attempt:
     """Return the attempt of a session that asked for locks."""
     files = tuple(reach.file for reach in wanted.reaches)
-    more = files[:MOST_NAMED] if len(files) > 1 else ()
+    if len(files) > 1:
+        more = files[:MOST_NAMED]
+    else:
+        more = ()
     return Attempt(wanted.tool, files[0], instance.directory, wanted.agent, None, wanted.mode, more)
 
 
-def rule(lock: dict, path: str) -> str:
-    """Through what a lock holds `path`: ``file``, ``folder``, ``pattern``, ``repository`` or ``queue``.
+def rule(lock: dict[str, Any], path: str) -> str:
+    """Return the way in which a lock holds `path`: ``file``, ``folder``, ``pattern``, ``repository`` or ``queue``.
 
-    ``inside``: it does not; it is on something below, which keeps the whole of `path` from being locked.
+    ``inside``: it does not; it is on something below, and so the whole of `path` cannot be locked.
     """
     if lock.get("ticket"):
         return "queue"
@@ -387,4 +411,6 @@ def rule(lock: dict, path: str) -> str:
         return "folder"
     if contains(path, file) or contains(own, key):
         return "inside"
-    return "repository" if lock.get("repository") else "file"
+    if lock.get("repository"):
+        return "repository"
+    return "file"

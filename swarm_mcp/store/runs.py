@@ -1,8 +1,8 @@
-"""Runs: children that agent command lines are started as, and who answers for them.
+"""Runs: agent command lines as children, and their supervisors.
 
-A row is written by the run's supervisor and read by whoever asks. While the supervisor lives, the run's
-instance is the supervisor's: sessions that the child's hooks and MCP server report are its guests, who
-come and go without taking the instance, its locks or its task along.
+A row is written by the run's supervisor and read by any process. While the supervisor lives, the run's instance is the
+supervisor's: sessions that the child's hooks and MCP server report are its guests. They come and go without taking the
+instance, its locks or its task along.
 """
 
 from __future__ import annotations
@@ -14,213 +14,256 @@ from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.run import ABANDONED, COLUMNS, ENDED, STARTING, Run
 from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import cursors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from swarm_mcp.domain.record import Record
-    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.database import Database, Transaction
 
 KEPT_SECONDS = 30 * 86400  # an ended run and its record
 _JSON = ("session_params", "usage", "result")
 
 
-class Runs:
-    """The embedded store's record of runs. Rows are dicts with `COLUMNS`; JSON columns come decoded."""
+def begin(db: Database, spec: dict[str, Any]) -> Run:
+    """Write down a run that this process will supervise; its row.
 
-    def __init__(self, db: Database):
-        self._db = db
-
-    def begin(self, spec: dict) -> Run:
-        now = self._db.now()
-        values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": self._db.here}
-        values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
-        values.update(_encoded(spec))
-        with self._db.writing():
-            self._db.change(
-                f"INSERT OR REPLACE INTO swarm_runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
-                list(values.values()),
-            )
-        return self.get(values["id"]) or Run()
-
-    def update(self, run_id: str, **columns: object) -> Run | None:
-        values = {**_encoded(columns), "updated_at": self._db.now()}
-        if columns.get("state") == ENDED:
-            values.setdefault("ended_at", self._db.now())
-        with self._db.writing():
-            self._db.change(
-                f"UPDATE swarm_runs SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
-                (*values.values(), run_id),
-            )
-        return self.get(run_id)
-
-    def ask(self, run_id: str, control: str) -> Run:
-        row = self.get(run_id)
-        if row is None or row.state == ENDED:
-            raise Refused(f"run {run_id} has ended" if row else f"there is no run {run_id}")
-        return self.update(run_id, control=control or None) or row
-
-    def get(self, run_id: str) -> Run | None:
-        found = self._rows("WHERE id = ?", (run_id,))
-        return found[0] if found else None
-
-    def find(self, scope: str, reference: str) -> Run:
-        exact = self._rows("WHERE id = ? OR task_id = ?", (reference, reference))
-        if exact:
-            return exact[0]
-        pattern = reference.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        found = self._rows(
-            "WHERE scope = ? AND (id LIKE ? ESCAPE '\\' OR task_id LIKE ? ESCAPE '\\')", (scope, pattern, pattern)
+    `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
+    """
+    now = db.now()
+    values: dict[str, Any] = {"state": STARTING, "started_at": now, "updated_at": now, "host": db.here}
+    values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
+    values.update(_encoded(spec))
+    with db.writing() as tx:
+        tx.change(
+            f"INSERT OR REPLACE INTO swarm_runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+            list(values.values()),
         )
-        if not reference or not found:
-            raise Refused(f"no run here has {reference[:60]!r} for its id or its task's")
-        if len({row.task_id or row.id for row in found}) > 1:
-            raise Refused(f"{reference[:60]!r} is how several runs begin: {', '.join(row.id for row in found[:5])}")
+    return get(db, values["id"]) or Run()
+
+
+def update(db: Database, /, run_id: str, **columns: object) -> Run | None:
+    """Change columns of a run; return its row, None without one."""
+    values = {**_encoded(columns), "updated_at": db.now()}
+    if columns.get("state") == ENDED:
+        values.setdefault("ended_at", db.now())
+    with db.writing() as tx:
+        tx.change(
+            f"UPDATE swarm_runs SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
+            (*values.values(), run_id),
+        )
+    return get(db, run_id)
+
+
+def ask(db: Database, run_id: str, control: str) -> Run:
+    """Ask the supervisor for something (`CONTROLS`, empty takes it back); the row. Raises Refused."""
+    row = get(db, run_id)
+    if row is None or row.state == ENDED:
+        raise Refused(f"run {run_id} has ended" if row else f"there is no run {run_id}")
+    return update(db, run_id, control=control or None) or row
+
+
+def get(tx: Transaction, run_id: str) -> Run | None:
+    """Return one run."""
+    found = _rows(tx, "WHERE id = ?", (run_id,))
+    if found:
         return found[0]
+    return None
 
-    def of_task(self, scope: str, task_id: str) -> list[Run]:
-        return self._rows("WHERE +scope = ? AND task_id = ?", (scope, task_id))
 
-    def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
-        from swarm_mcp.paging import walk
+def find(tx: Transaction, scope: str, reference: str) -> Run:
+    """Return the newest run that `reference` names: its id, its task's id, or a unique beginning of either.
 
-        # A run whose supervisor was killed has ended, whatever its row says.
-        stored = state if state != ENDED else ""
+    Whole ids name runs of any scope. Raises Refused if it names no run, or runs of several tasks.
+    """
+    exact = _rows(tx, "WHERE id = ? OR task_id = ?", (reference, reference))
+    if exact:
+        return exact[0]
+    pattern = reference.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    found = _rows(
+        tx, "WHERE scope = ? AND (id LIKE ? ESCAPE '\\' OR task_id LIKE ? ESCAPE '\\')", (scope, pattern, pattern)
+    )
+    if not reference or not found:
+        raise Refused(f"no run here has {reference[:60]!r} for its id or its task's")
+    if len({row.task_id or row.id for row in found}) > 1:
+        raise Refused(f"{reference[:60]!r} is how several runs begin: {', '.join(row.id for row in found[:5])}")
+    return found[0]
 
-        def read(place: list | None, number: int) -> list[Record]:
-            where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
-            behind = "AND (started_at, rowid) < (?, ?)" if place else ""
-            sql = (
-                f"SELECT rowid AS row, {', '.join(COLUMNS)} FROM swarm_runs WHERE {where} {behind}"
-                f" ORDER BY started_at DESC, rowid DESC LIMIT {number}"
-            )
-            return self._db.rows(sql, (*values, *(place or ())))
 
-        for place, row in walk(after, (object, int), read, lambda row: [row["started_at"], row["row"]]):
-            run = self._decoded(Run({name: row[name] for name in COLUMNS}))
-            if state in ("", run.state):
-                yield place, run
+def of_task(tx: Transaction, scope: str, task_id: str) -> list[Run]:
+    """Return the runs of a task, newest first."""
+    return _rows(tx, "WHERE +scope = ? AND task_id = ?", (scope, task_id))
 
-    def count(self, scope: str, state: str = "") -> int:
-        if not state:
-            row = self._db.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
-            return row.n if row else 0
-        going_on = self.live(scope)
-        if state != ENDED:
-            return sum(run.state == state for run in going_on)
-        return self.count(scope) - len(going_on)
 
-    def live(self, scope: str = "") -> list[Run]:
-        where, values = (" AND scope = ?", (scope,)) if scope else ("", ())
-        return [row for row in self._rows(f"WHERE state <> 'ended'{where}", values) if row.state != ENDED]
+def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
+    """Yield the runs of a scope, of one state where that is given, newest first."""
+    # A run whose supervisor was killed has ended, even if its row says otherwise.
+    if state != ENDED:
+        stored = state
+    else:
+        stored = ""
 
-    def session_of(self, task_id: str, harness: str) -> dict | None:
-        for row in self._rows("WHERE task_id = ? AND harness = ?", (task_id, harness)):
-            if row.result and row.result.get("clear_session") and not row.session_params:
-                return None
-            if row.session_params:
-                return row.session_params
-        return None
+    def read(place: list[Any] | None, number: int) -> list[Record]:
+        where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
+        if place:
+            behind = "AND (started_at, rowid) < (?, ?)"
+        else:
+            behind = ""
+        sql = (
+            f"SELECT rowid AS row, {', '.join(COLUMNS)} FROM swarm_runs WHERE {where} {behind}"
+            f" ORDER BY started_at DESC, rowid DESC LIMIT {number}"
+        )
+        return tx.rows(sql, (*values, *(place or ())))
 
-    def of_session(self, harness: str, session_id: str) -> dict | None:
-        """Return what resuming a harness's session takes, as the newest run that was in it left it; None for none."""
-        text = session_id.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        rows = self._rows("WHERE harness = ? AND session_params LIKE ? ESCAPE '\\'", (harness, f'%"{text}"%'))
-        found = (row.session_params for row in rows)
-        return next((params for params in found if params and params.get("session_id") == session_id), None)
+    for place, row in cursors.rows_after(after, (object, int), read, lambda row: [row["started_at"], row["row"]]):
+        run = _decoded(tx, Run({name: row[name] for name in COLUMNS}))
+        if state in ("", run.state):
+            yield place, run
 
-    # ---------------------------------------------------------------- guests
 
-    def of_instance(self, instance_id: str) -> Run | None:
-        rows = self._rows("WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
-        return rows[0] if rows and rows[0].state != ENDED else None
+def count(tx: Transaction, scope: str, state: str = "") -> int:
+    """Return how many runs `walk` has."""
+    if not state:
+        row = tx.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
+        if row:
+            return int(row.n)
+        return 0
+    going_on = live(tx, scope)
+    if state != ENDED:
+        return sum(run.state == state for run in going_on)
+    return count(tx, scope) - len(going_on)
 
-    def admit(self, instance_id: str, client: tuple[int, str]) -> Run | None:
-        run = self.of_instance(instance_id)
-        if run is None or not client[0]:
-            return run
-        known = [(run[f"{who}_pid"], run[f"{who}_start"]) for who in ("supervisor", "child", "client")]
-        if client in known:
-            return run
-        pid, started = known[2]
-        if pid and not gone(run.host or "", pid, started or "", self._db.here):
+
+def live(tx: Transaction, scope: str = "") -> list[Run]:
+    """Return runs that have not ended, newest first."""
+    where, values = (" AND scope = ?", (scope,)) if scope else ("", ())
+    return [row for row in _rows(tx, f"WHERE state <> 'ended'{where}", values) if row.state != ENDED]
+
+
+def session_of(tx: Transaction, task_id: str, harness: str) -> dict[str, Any] | None:
+    """Return the parameters to continue a task's last session in that harness (``session_params``), or None."""
+    for row in _rows(tx, "WHERE task_id = ? AND harness = ?", (task_id, harness)):
+        if row.result and row.result.get("clear_session") and not row.session_params:
             return None
-        if self._db.connection.in_transaction:
-            return self._note(run, client)
-        with self._db.writing():
-            return self._note(run, client)
+        if row.session_params:
+            return row.session_params
+    return None
 
-    def _note(self, run: Run, client: tuple[int, str]) -> Run:
-        self._db.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run.id))
-        return run.replace(client_pid=client[0], client_start=client[1])
 
-    def take_back(self, instance_id: str) -> bool:
-        run = self.of_instance(instance_id)
-        if run is None:
-            return False
-        with self._db.writing():
-            self._db.change(
-                "UPDATE swarm_sessions SET runtime = ?, session_id = ?, state = 'idle' WHERE instance_id = ?",
-                (RUN_RUNTIME, run.id, instance_id),
-            )
-            self._db.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run.id,))
-        return True
+def of_session(tx: Transaction, harness: str, session_id: str) -> dict[str, Any] | None:
+    """Return the parameters to resume a harness's session, as its newest run left them, or None."""
+    text = session_id.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    rows = _rows(tx, "WHERE harness = ? AND session_params LIKE ? ESCAPE '\\'", (harness, f'%"{text}"%'))
+    found = (row.session_params for row in rows)
+    return next((params for params in found if params and params.get("session_id") == session_id), None)
 
-    # ---------------------------------------------------------------- upkeep
 
-    def forget_old(self, limit: int) -> None:
-        """Inside a transaction: drop runs that ended a month ago, with their records; end those left behind."""
-        for row in self._db.rows(f"SELECT * FROM swarm_runs WHERE state <> '{ENDED}' LIMIT ?", (limit,), Run):
-            if self._is_abandoned(row):
-                self._db.change(
-                    "UPDATE swarm_runs SET state = ?, ended_at = ?, control = NULL, result = ? WHERE id = ?",
-                    (ENDED, self._db.now(), dumps(_abandoned(row)), row.id),
-                )
-        before = self._db.now() - KEPT_SECONDS
-        old = self._db.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
-        for ended in old:
-            folder = os.path.dirname(ended.record or "")
-            if os.path.basename(folder) == ended.id:  # nothing but a run's own folder
-                import shutil
+def of_instance(tx: Transaction, instance_id: str) -> Run | None:
+    """Return the run under way with this instance, or None."""
+    rows = _rows(tx, "WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
+    if rows and rows[0].state != ENDED:
+        return rows[0]
+    return None
 
-                shutil.rmtree(folder, ignore_errors=True)
-            self._db.change("DELETE FROM swarm_runs WHERE id = ?", (ended.id,))
 
-    # --------------------------------------------------------------- innards
+def admit(tx: Transaction, instance_id: str, client: tuple[int, str]) -> Run | None:
+    """Return the run under way of that instance, if the process `client` (pid, start time) is its child; else None.
 
-    def _rows(self, where: str, values: tuple) -> list[Run]:
-        sql = f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC"
-        rows = self._db.rows(sql, values, Run)
-        return [self._decoded(row) for row in rows]
-
-    def _decoded(self, row: Run) -> Run:
-        run = row.replace(**{name: _parsed(row[name]) for name in _JSON})
-        if run.state != ENDED and self._is_abandoned(run):
-            return run.replace(state=ENDED, control=None, result=_abandoned(run))
+    The first client that reports is the child. Clients that it starts inherit its environment, and are sessions of
+    their own.
+    """
+    run = of_instance(tx, instance_id)
+    if run is None or not client[0]:
         return run
-
-    def _is_abandoned(self, row: Run) -> bool:
-        supervisor = (row.supervisor_pid or 0, row.supervisor_start or "")
-        return gone(row.host or "", *supervisor, self._db.here)
-
-
-def _parsed(text: object) -> dict | None:
-    try:
-        found = loads(text) if isinstance(text, str) and text else None
-    except (ValueError, RecursionError):
+    known = [(run[f"{who}_pid"], run[f"{who}_start"]) for who in ("supervisor", "child", "client")]
+    if client in known:
+        return run
+    pid, started = known[2]
+    if pid and not gone(run.host or "", pid, started or "", tx.here):
         return None
-    return found if isinstance(found, dict) else None
+    return _note(tx, run, client)
 
 
-def _abandoned(row: Run) -> dict:
+def _note(tx: Transaction, run: Run, client: tuple[int, str]) -> Run:
+    tx.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run.id))
+    return run.replace(client_pid=client[0], client_start=client[1])
+
+
+def take_back(db: Database, instance_id: str) -> bool:
+    """Give a run's instance back to its supervisor: its child's session has ended. Return True if it is a run's."""
+    run = of_instance(db, instance_id)
+    if run is None:
+        return False
+    with db.writing() as tx:
+        tx.change(
+            "UPDATE swarm_sessions SET runtime = ?, session_id = ?, state = 'idle' WHERE instance_id = ?",
+            (RUN_RUNTIME, run.id, instance_id),
+        )
+        tx.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run.id,))
+    return True
+
+
+def forget_old(tx: Transaction, limit: int) -> None:
+    """Inside a transaction: drop runs that ended a month ago, with their records; end those left behind."""
+    for row in tx.rows(f"SELECT * FROM swarm_runs WHERE state <> '{ENDED}' LIMIT ?", (limit,), Run):
+        if _is_abandoned(tx, row):
+            tx.change(
+                "UPDATE swarm_runs SET state = ?, ended_at = ?, control = NULL, result = ? WHERE id = ?",
+                (ENDED, tx.now(), dumps(_abandoned(row)), row.id),
+            )
+    before = tx.now() - KEPT_SECONDS
+    old = tx.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
+    for ended in old:
+        folder = os.path.dirname(ended.record or "")
+        if os.path.basename(folder) == ended.id:  # nothing but a run's own folder
+            import shutil
+
+            shutil.rmtree(folder, ignore_errors=True)
+        tx.change("DELETE FROM swarm_runs WHERE id = ?", (ended.id,))
+
+
+def _rows(tx: Transaction, where: str, values: tuple[Any, ...]) -> list[Run]:
+    sql = f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC"
+    rows = tx.rows(sql, values, Run)
+    return [_decoded(tx, row) for row in rows]
+
+
+def _decoded(tx: Transaction, row: Run) -> Run:
+    run = row.replace(**{name: _parsed(row[name]) for name in _JSON})
+    if run.state != ENDED and _is_abandoned(tx, run):
+        return run.replace(state=ENDED, control=None, result=_abandoned(run))
+    return run
+
+
+def _is_abandoned(tx: Transaction, row: Run) -> bool:
+    supervisor = (row.supervisor_pid or 0, row.supervisor_start or "")
+    return gone(row.host or "", *supervisor, tx.here)
+
+
+def _parsed(text: object) -> dict[str, Any] | None:
+    try:
+        if isinstance(text, str) and text:
+            found = loads(text)
+        else:
+            found = None
+    except (ValueError, RecursionError):  # another program's text
+        return None
+    if isinstance(found, dict):
+        return found
+    return None
+
+
+def _abandoned(row: Run) -> dict[str, Any]:
     return {
         "run_id": row.id, "harness": row.harness, "is_error": True, "error_category": "process_crashed",
         "error_message": ABANDONED, "output": "", "record": row.record or "",
     }  # fmt: skip
 
 
-def _encoded(columns: dict) -> dict:
+def _encoded(columns: dict[str, Any]) -> dict[str, Any]:
     unknown = set(columns) - set(COLUMNS)
     if unknown:
         raise AssertionError(f"a run has no {', '.join(sorted(unknown))}")

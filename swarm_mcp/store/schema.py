@@ -1,17 +1,21 @@
-"""Tables, columns and indexes, and how an older or foreign file gets what it lacks.
+"""Tables, columns and indexes, and the upgrade of an older or foreign file.
 
-The contract's part is shared with other implementations: names, defaults, unique indexes and
-``user_version`` 1 are theirs as much as ours. What we add are nullable columns of
-``context`` (``path_key`` and what follows it), our own tables (``swarm_*``) and indexes, which others ignore.
+The contract's part is shared with other implementations: names, defaults, unique indexes and ``user_version`` 1 are
+theirs as much as ours. We add nullable columns of ``context`` (from ``path_key`` on), tables of our own (``swarm_*``)
+and indexes; other implementations ignore them.
 """
 
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
-# 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
-# with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
-# 8: storms of denials. 9: locks and places of other machines (``swarm_mcp.team``). 10: messages, tasks and values of
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, more columns of locks. 5: sessions
+# with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders. 8:
+# storms of denials. 9: locks and places of other machines (``swarm_mcp.team``). 10: messages, tasks and values of
 # theirs.
 OUR_VERSION = 10
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
@@ -59,8 +63,8 @@ TABLES = {
         CHECK (status = 'pending' OR claimed_by IS NOT NULL),
         CHECK (status <> 'pending' OR started_at IS NULL),
         CHECK (status NOT IN ('done', 'failed') OR completed_at IS NOT NULL)""",
-    # Ours: which runtime session an instance is, and what would prove that it has gone: its client, the last that
-    # spoke, and the others that have it open too, on the same host (``pid:start pid:start``).
+    # Ours: the runtime session of an instance, and the proof of its end: its client, the last that spoke, and the
+    # others that have it open too, on the same host (``pid:start pid:start``).
     "swarm_sessions": """
         runtime TEXT NOT NULL, session_id TEXT NOT NULL, instance_id TEXT NOT NULL UNIQUE, host TEXT,
         client_pid INTEGER, client_start TEXT, state TEXT NOT NULL, last_seen INTEGER NOT NULL,
@@ -70,32 +74,32 @@ TABLES = {
     "swarm_deliveries": """
         message_id INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL,
         taken_at INTEGER NOT NULL""",
-    # Who was kept from which file, to be told when it is free.
+    # Sessions that were kept from a file, to be told when it is free.
     "swarm_denials": """
         instance_id TEXT NOT NULL, path_key TEXT NOT NULL, scope TEXT NOT NULL, file TEXT NOT NULL,
         holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, path TEXT, times INTEGER,
         PRIMARY KEY (instance_id, path_key)""",
-    # Locked files that changed while somebody else's call ran, and where the content before that is kept.
+    # Locked files that changed during another session's call, and the place of the earlier content.
     "swarm_alterations": """
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, file TEXT NOT NULL, path_key TEXT NOT NULL,
         writer_id TEXT, writer_label TEXT, holder_id TEXT NOT NULL, tool TEXT, command TEXT, kind TEXT NOT NULL,
         kept TEXT, altered_at INTEGER NOT NULL""",
-    # Who waits for which locks, first come, first served: a request of several is one row and as many wants.
+    # Waiters for locks, first come, first served: a request for several is one row with several wants.
     "swarm_waiters": """
         ticket INTEGER PRIMARY KEY AUTOINCREMENT, instance_id TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '',
         scope TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL, mode TEXT NOT NULL,
         wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0, seen REAL,
         machine TEXT, team_ticket INTEGER""",
-    # Messages that a session's next hook tells its model; `file` where it is worth saying who holds that now.
+    # Messages that a session's next hook tells its model; `file` if the file's present holder is worth naming.
     "swarm_notices": "message_id INTEGER PRIMARY KEY, instance_id TEXT NOT NULL, file TEXT",
-    # Locks that lapsed under their holders, and who has been given the same since.
+    # Locks that lapsed under their holders, and the sessions that were given the same since.
     "swarm_lapses": """
         instance_id TEXT NOT NULL, file TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '', path_key TEXT, pattern TEXT,
         base TEXT, fence INTEGER, lapsed_at INTEGER NOT NULL, taken_fence INTEGER, taken_by TEXT, taken_label TEXT,
         message_id INTEGER, PRIMARY KEY (instance_id, file, agent)""",
     # The number of the last grant.
     "swarm_fence": "last INTEGER NOT NULL",
-    # Children that agent command lines were started as, and who supervises them (``runs``).
+    # Children that agent command lines were started as, and their supervisors (``runs``).
     "swarm_runs": """
         id TEXT PRIMARY KEY, scope TEXT NOT NULL, task_id TEXT, instance_id TEXT NOT NULL, requester TEXT,
         harness TEXT NOT NULL, model TEXT, cwd TEXT NOT NULL, state TEXT NOT NULL, control TEXT, session_id TEXT,
@@ -108,9 +112,9 @@ TABLES = {
     "swarm_team_repositories": """
         id TEXT PRIMARY KEY, epoch TEXT, version INTEGER NOT NULL DEFAULT 0, mark INTEGER NOT NULL DEFAULT 0,
         fresh_until REAL, booted TEXT, state TEXT NOT NULL, said_at INTEGER, scope TEXT""",
-    # Work trees of this machine that take part, and in which of them.
+    # Work trees of this machine that take part, and their repositories.
     "swarm_team_trees": "top TEXT PRIMARY KEY, repository TEXT NOT NULL",
-    # Messages, tasks and values that a team's server has, and what was here when both were the same. Version 0: a
+    # Messages, tasks and values that a team's server has, and their state here when both were the same. Version 0: a
     # message that is to be posted.
     "swarm_team_documents": """
         repository TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body TEXT,
@@ -142,7 +146,7 @@ INDEXES = {
     "swarm_lock_key_idx": "context(path_key) WHERE type = 'lock'",
     # Most locks are spelled as their key is, and have no entry in this one.
     "swarm_lock_spelling_idx": "context(file) WHERE type = 'lock' AND path_key IS NOT file",
-    # Folders and patterns, which may meet a pattern that does not fit their names.
+    # Folders and patterns: they may meet a pattern that does not fit their names.
     "swarm_lock_folder_idx": "context(path_key) WHERE type = 'lock' AND base IS NOT NULL",
     "swarm_lock_name_idx": f"context({NAME_OF_FILE}) WHERE type = 'lock' AND path_key IS NULL",
     "swarm_lock_holder_idx": "context(instance_id) WHERE type = 'lock'",
@@ -171,12 +175,12 @@ INDEXES = {
     "swarm_lock_team_idx": "context(team_fence) WHERE type = 'lock' AND team_fence IS NOT NULL",
     "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
     "swarm_team_unposted_idx": "swarm_team_documents(repository, kind) WHERE version = 0",
-    # Ours: what falls due, so that housekeeping never reads a whole table.
+    # Ours: rows that fall due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",
     "swarm_kv_key_idx": "kv(key, scope)",
     "swarm_legacy_idx": "context(id) WHERE type <> 'lock'",
-    # Ours: the next task to claim, the ended ones of a day ago, the dependents of one that ends.
-    # Whose they are stands at the end, so that the walk past strangers' tasks does not read them.
+    # Ours: the next task to claim, the ended ones of a day ago, the dependents of one that ends. Requester and assignee
+    # stand at the end, so that the walk past strangers' tasks does not read the rows.
     "swarm_task_queue_idx": "tasks(scope, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'",
     "swarm_task_type_idx": (
         "tasks(scope, type, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'"
@@ -190,7 +194,7 @@ INDEXES = {
     "swarm_task_ended_idx": "tasks(updated_at) WHERE status IN ('done', 'failed', 'cancelled')",
 }
 
-# Of earlier releases, which cost each lock an entry more.
+# Of earlier releases; they cost each lock an entry more.
 FORMER_INDEXES = ("swarm_lock_file_idx",)
 
 UNIQUE_INDEXES = {
@@ -199,8 +203,8 @@ UNIQUE_INDEXES = {
 }
 
 
-def is_current(connection) -> bool:
-    """Tell whether the file has all of this release's schema, told by one read."""
+def is_current(connection: Any) -> bool:
+    """Return True if the file has all of this release's schema, told by one read."""
     table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'swarm_schema'").fetchone()
     if not table:
         return False
@@ -208,7 +212,7 @@ def is_current(connection) -> bool:
     return bool(row) and row[0] is not None and row[0] >= OUR_VERSION
 
 
-def create(connection, driver, in_memory: bool = False) -> None:
+def create(connection: Any, driver: Any, in_memory: bool = False) -> None:
     """Bring the file behind `connection` up to date, all or nothing; harmless when run at once by many."""
     from sqlite_utils import Database
 
@@ -226,20 +230,23 @@ def create(connection, driver, in_memory: bool = False) -> None:
         raise
 
 
-def _set_journal(connection, driver) -> None:
+def _set_journal(connection: Any, driver: Any) -> None:
     from swarm_mcp.store.driver import version, wal_is_safe
 
-    wanted = "WAL" if wal_is_safe(version(driver)) else "DELETE"
+    if wal_is_safe(version(driver)):
+        wanted = "WAL"
+    else:
+        wanted = "DELETE"
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     try:
         connection.execute(f"PRAGMA journal_mode = {wanted}")
     except driver.OperationalError:
-        # Somebody else has the file open: it keeps the mode it has, which `doctor` reports.
+        # Another process has the file open: it keeps its mode; `doctor` reports that.
         return
 
 
-def _build(database) -> None:
+def _build(database: Any) -> None:
     existing = set(database.table_names())
     for name, columns in TABLES.items():
         if name in existing:
@@ -269,7 +276,7 @@ def _build(database) -> None:
     database.execute("PRAGMA user_version = 1")
 
 
-def _add_columns(table, columns: str) -> None:
+def _add_columns(table: Any, columns: str) -> None:
     """Give a table of an older or foreign file the columns that it lacks, as far as SQLite can add them."""
     present = {column.name for column in table.columns}
     for definition in _parts(columns):
@@ -292,7 +299,7 @@ def _parts(columns: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _part_rivals(database) -> None:
+def _part_rivals(database: Any) -> None:
     """Files older than the unique indexes may have two locks on a file, or a task key twice: the first one has it."""
     rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
     same_file = "first.type = 'lock' AND first.file = context.file"
@@ -304,7 +311,7 @@ def _part_rivals(database) -> None:
         database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
 
 
-def _key_by_scope(database) -> None:
+def _key_by_scope(database: Any) -> None:
     """An old ``kv`` knew no scopes: its rows move to scope '', keeping value, owner and time."""
     database.execute("ALTER TABLE kv RENAME TO kv_without_scope")
     database.execute(f"CREATE TABLE kv ({TABLES['kv']})")

@@ -1,4 +1,4 @@
-"""Sessions: who takes part, since when, and when they have gone."""
+"""Sessions: registered, adopted, moved and ended."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
-from swarm_hook_core.state import has_claims
+from swarm_hook_core.paths import git_root
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, TEAM, Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.folders import allowed_roots, clean, git_root, inside_any, scope_of
-from swarm_mcp.store import events
-from swarm_mcp.store.session_table import SessionTable, clients_of
+from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
+from swarm_mcp.store import reactions, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
     from swarm_mcp.domain.run import Run
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.events import Signals
-    from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.runs import Runs
+    from swarm_mcp.store.database import Database, Transaction
 
 _UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
 
 
 class Registration:
-    """What a session says of itself when it registers. Empty values count as not given.
+    """The facts that a session registers with. Empty values count as not given.
 
-    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
-    the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it;
-    `turn_over` when a turn of its has ended, or the next one begins (ns), 0 where that is not why it registers; `by`
-    which agent's shell registers it for somebody else (``agents_shell.mark_of_shell``).
+    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of the terminal in
+    front of it, if the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it; `turn_over` the moment
+    (ns) at which a turn ended or the next one begins, 0 for another reason to register; `by` the agent whose shell
+    registers it for another session (``agents_shell.mark_of_shell``).
     """
 
     __slots__ = (
@@ -42,11 +38,14 @@ class Registration:
         "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over", "by",
     )  # fmt: skip
 
-    def __init__(self, directory: str, **given):
+    def __init__(self, directory: str, **given: Any):
         self.directory = clean(directory)
         self.label = bounded(" ".join((given.get("label") or "").split())) or None
         self.scope = scope_of(self.directory, given.get("scope") or "")
-        self.file_root = clean(given["file_root"]) if given.get("file_root") else self.directory
+        if given.get("file_root"):
+            self.file_root = clean(given["file_root"])
+        else:
+            self.file_root = self.directory
         self.lease_seconds = given.get("lease_seconds") or 0
         self.adopt_id = given.get("adopt_id") or ""
         self.preassigned_id = given.get("preassigned_id") or ""
@@ -60,328 +59,396 @@ class Registration:
         self.by = given.get("by") or ""
 
 
-class Sessions(SessionTable):
-    """Sessions that join, move and leave."""
+def register(db: Database, request: Registration) -> Session:
+    """Add, adopt or renew an instance; its row.
 
-    def __init__(self, db: Database, finder: Callable[[], LockFinder], signals: Signals, runs: Callable[[], Runs]):
-        super().__init__(db, signals)
-        # Most sessions are of no run, and come to stores without locks of other implementations.
-        self._finder = finder
-        self._runs = runs
+    A session of a runtime has one instance for life, found by its whole id.
+    """
+    _respect_fence(request)
+    foreign: list[tuple[str, str | None, str]] = []
+    if db.row(_UNKEYED):
+        from swarm_mcp.store import lock_rows
 
-    # --------------------------------------------------------------- change
-
-    def register(self, request: Registration) -> Session:
-        self._respect_fence(request)
-        foreign = self._finder().foreign_keys(2000) if self._db.row(_UNKEYED) else []
-        with self._db.writing():
-            # A session that is here to register has not gone, however long it was silent.
-            known = self.of_session(request.runtime, request.session_id) if request.session_id else None
-            self.reclaim(known.id if known else "")
-            if foreign:
-                self._finder().give_keys(foreign)
-            if request.session_id:
-                row = self._register_session(request)
-            else:
-                row = self._register_instance(request)
-            if request.turn_over:
-                self._signals.turn_ended(row, request.turn_over)
-            if request.pane:
-                self._signals.pane_seen(row, request.pane)
-        self._signals.registered()  # whoever never runs a server has nothing else that cleans
-        return row
-
-    def adopt(self, row: Session, instance_id: str) -> Session | None:
-        with self._db.writing():
-            reserved = self.get(instance_id)
-            place = (row.scope, row.directory)
-            if not reserved or (reserved.scope, reserved.directory) != place or self.is_session(instance_id):
-                return None
-            now_ms, old, scope = self._db.now_ms(), row.id, row.scope
-            for sql, values in (
-                ("UPDATE context SET instance_id = ? WHERE instance_id = ? AND type = 'lock'", (instance_id, old)),
-                ("UPDATE messages SET recipient = ? WHERE scope = ? AND recipient = ?", (instance_id, scope, old)),
-                (
-                    "UPDATE tasks SET assignee = ?, changed_at = ? WHERE scope = ? AND assignee = ?",
-                    (instance_id, now_ms, scope, old),
-                ),
-                ("UPDATE tasks SET requester = ? WHERE scope = ? AND requester = ?", (instance_id, scope, old)),
-                ("UPDATE swarm_sessions SET instance_id = ? WHERE instance_id = ?", (instance_id, old)),
-                (
-                    "UPDATE instances SET label = coalesce(label, ?), heartbeat = ?, pid = ?, adopted = 0,"
-                    " lease_until = ? WHERE id = ?",
-                    (row.label, self._db.now(), row.pid, row.lease_until, instance_id),
-                ),
-            ):
-                self._db.change(sql, values)
-            adopted = self.get(instance_id) or Session()
-            events.registered(self._db, adopted, adopted=True)
-            self._signals.session_gone(row, "deregistered")
-            self._settle_plan(adopted, reserved)
-        return adopted
-
-    def remove(self, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
-        with self._db.writing():
-            row = self.get(instance_id)
-            if row and self._db.row(
-                "SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)
-            ):
-                raise Refused(f"session {instance_id} is one of another machine, and is removed there")
-            if row:
-                self._signals.session_gone(row, reason)
-                if by:
-                    self._signals.session_removed(row, by)
-        return row is not None
-
-    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        if has_claims():  # else a session that starts need not load what finds locks
-            self._finder().adopt()
-        return super().held_beside(instance, limit, viewer_identity)
-
-    def rename_session(self, instance_id: str, name: str, new_name: str) -> bool:
-        with self._db.writing():
-            return bool(
-                self._db.change(
-                    "UPDATE swarm_sessions SET session_id = ? WHERE instance_id = ? AND runtime = ? AND session_id = ?",
-                    (new_name, instance_id, SERVER_RUNTIME, name),
-                )
-            )
-
-    def end_session(self, row: Session, client: tuple[int, str] = (0, "")) -> bool:
-        with self._db.writing():
-            session = self._db.row(
-                "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
-                (row.id,),
-            )
-            clients = clients_of(session) if session else []
-            # Hooks end every session here; few are of runs, and need the module that knows what those are.
-            of_run = self._db.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
-            if session and client[0] and (client in clients or not of_run):
-                left = living(session.host, [other for other in clients if other != client], self._db.here)
-                if left:
-                    self._leave_to(row.id, left)
-                    return False
-            if not of_run:
-                found = self.get(row.id)
-                if found:
-                    self._signals.session_gone(found, "deregistered")
-                return True
-        with self._db.writing():
-            self._signals.turn_ended(row, time.time_ns())
-        return not self._runs().take_back(row.id) and self.remove(row.id)
-
-    def _leave_to(self, instance_id: str, clients: list) -> None:
-        """These are the clients of a session from now on."""
-        (pid, started), *others = clients
-        # The terminal was that of the client which spoke last.
-        self._db.change(
-            "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
-            " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
-            (_listed(others), pid, started, pid, started, instance_id),
-        )
-        self._db.change("UPDATE instances SET pid = ? WHERE id = ?", (pid, instance_id))
-
-    # -------------------------------------------------------------- innards
-
-    def _respect_fence(self, request: Registration) -> None:
-        roots = allowed_roots(token(request.label or "", "identity"))
-        for path in (request.directory, request.file_root):
-            if roots and not inside_any(path, roots):
-                raise SwarmError(f"{path} is outside the folders this identity is confined to: {', '.join(roots)}")
-
-    def _register_session(self, request: Registration) -> Session:
-        known = self._db.row(
-            "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
-            " WHERE runtime = ? AND session_id = ?",
-            (request.runtime, request.session_id),
-        )
-        run = self._run_of(request)
-        if run and not (known and known.instance_id == run.instance_id):
-            known = self._adopt_run(request, run)
-        known = known or self._joined_by_server(request)
-        if known and known.client_pid and known.host == self._db.here and not request.client[0]:
-            # A hook whose client was killed under it finds no client; the session is still that client's, and over.
-            request.client = (known.client_pid, known.client_start)
-        if run:
-            # The supervisor answers for the instance, whatever becomes of its child.
-            request.client = (run.supervisor_pid, run.supervisor_start)
-            given = self.get(run.instance_id) or Session()
-            request.label = bounded(merged(given.label or "", request.label or ""))
-        now = self._db.now()
-        lease_until = now + request.lease_seconds if request.lease_seconds else None
-        row = self.get(known.instance_id) if known else self._reserved(request)
-        if row and not known:
-            self._db.change(
-                "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = 0,"
-                " lease_until = ? WHERE id = ?",
-                (request.label, now, request.client[0] or os.getpid(), lease_until, row.id),
-            )
-            instance_id = row.id
-            events.registered(self._db, self.get(instance_id) or Session(), adopted=True)
-        elif row:
-            if row.scope != request.scope:
-                self._move(row, request, known)
-            # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
-            # a quiet session after a minute otherwise.
-            self._db.change(
-                "UPDATE instances SET label = ?, directory = ?, root = ?, file_root = ?, scope = ?, heartbeat = ?,"
-                " lease_until = ?, adopted = 0, pid = ? WHERE id = ?",
-                (
-                    request.label, request.directory, git_root(request.directory), request.file_root, request.scope,
-                    now, lease_until, request.client[0] or row.pid, row.id,
-                ),
-            )  # fmt: skip
-            instance_id = row.id
+        foreign = lock_rows.foreign_keys(db, 2000)  # asks the disk, and so comes before the transaction
+    with db.writing() as tx:
+        # A session that is here to register has not gone, however long it was silent.
+        if request.session_id:
+            known = session_table.of_session(tx, request.runtime, request.session_id)
         else:
-            instance_id = known.instance_id if known else self._free_id(request)
-            self._insert(request, instance_id, now, adopted=0, lease_until=lease_until)
-        self._signals.session_alive(instance_id)
-        pid, started = request.client
-        self._db.change(
-            "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
-            " last_seen, lease_seconds, terminal_pid, terminal_start, other_clients)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (runtime, session_id) DO UPDATE SET host = excluded.host, client_pid = excluded.client_pid,"
-            " client_start = excluded.client_start, state = excluded.state, last_seen = excluded.last_seen,"
-            " lease_seconds = excluded.lease_seconds, terminal_pid = excluded.terminal_pid,"
-            " terminal_start = excluded.terminal_start, other_clients = excluded.other_clients",
+            known = None
+        reactions.reclaim(tx, known.id if known else "")
+        if foreign:
+            lock_rows.give_keys(tx, foreign)
+        if request.session_id:
+            row = _register_session(tx, request)
+        else:
+            row = _register_instance(tx, request)
+        if request.turn_over:
+            reactions.turn_ended(tx, row, request.turn_over)
+        if request.pane:
+            from swarm_mcp.store import user_interface
+
+            user_interface.publish(tx, row, request.pane)
+    if reactions.is_cleanup_due(db) or db.has(reactions.ANY_LEASED):
+        from swarm_mcp.store import cleanup
+
+        cleanup.some(db)  # a session that never runs a server has nothing else that cleans
+    return row
+
+
+def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
+    """Make the session of instance `row` instance `instance_id` instead; return its row.
+
+    All that it held moves along. None if that instance is not free: it works in another scope or folder, or belongs to
+    another session.
+    """
+    with db.writing() as tx:
+        reserved = session_table.get(tx, instance_id)
+        place = (row.scope, row.directory)
+        if not reserved or (reserved.scope, reserved.directory) != place or session_table.is_session(tx, instance_id):
+            return None
+        now_ms, old, scope = tx.now_ms(), row.id, row.scope
+        for sql, values in (
+            ("UPDATE context SET instance_id = ? WHERE instance_id = ? AND type = 'lock'", (instance_id, old)),
+            ("UPDATE messages SET recipient = ? WHERE scope = ? AND recipient = ?", (instance_id, scope, old)),
             (
-                request.runtime, request.session_id, instance_id, self._db.here, pid, started, request.state,
-                now, request.lease_seconds, *request.terminal, _listed(self._others(known, request.client)),
+                "UPDATE tasks SET assignee = ?, changed_at = ? WHERE scope = ? AND assignee = ?",
+                (instance_id, now_ms, scope, old),
             ),
-        )  # fmt: skip
-        renewed = self.get(instance_id) or Session()
-        self._settle_plan(renewed, row)
-        return renewed
-
-    def _joined_by_server(self, request: Registration) -> Record | None:
-        """Return the registration of the MCP server of the same client, made before any hook ran: now the session's."""
-        pid, started = request.client
-        if not pid or request.runtime == SERVER_RUNTIME:
-            return None
-        rows = self._db.rows(
-            "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
-            " WHERE runtime = ? AND client_pid = ? AND client_start = ? AND host = ?",
-            (SERVER_RUNTIME, pid, started, self._db.here),
-        )
-        if len(rows) != 1:
-            return None
-        self._db.change(
-            "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?",
-            (request.runtime, request.session_id, rows[0].instance_id),
-        )
-        return rows[0]
-
-    def _run_of(self, request: Registration) -> Run | None:
-        """Return the run whose child this session is; None for others. Costs nothing where none is named."""
-        if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
-            return None
-        return self._runs().admit(request.preassigned_id, request.client)
-
-    def _adopt_run(self, request: Registration, run: Run) -> Record | None:
-        """Return the run's registration, from now on in the name of the session that its child has reported."""
-        values = (request.runtime, request.session_id, run.instance_id)
-        self._db.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
-        if not self._db.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
-            return None
-        client = {"client_pid": run.supervisor_pid, "client_start": run.supervisor_start, "other_clients": None}
-        return Record(instance_id=run.instance_id, host=run.host, **client)
-
-    def _others(self, known: Record | None, client: tuple[int, str]) -> list:
-        """Return the clients beside `client` that have a session open which is `known` already.
-
-        Of clients that cannot be looked at from here, the one that spoke last is the session's.
-        """
-        if not known or known.host != self._db.here:
-            return []
-        others = [other for other in clients_of(known) if other != client and other[1]]
-        return living(known.host, others, self._db.here)
-
-    def _move(self, row: Session, request: Registration, known: Record | None) -> None:
-        """Session `row` works in another scope from now on. Its unread mail comes along.
-
-        A client that lives has only changed its folder, and goes on with what it holds. Where the session was
-        started anew elsewhere and no other client has it open, it has left: what it held in the old scope is free.
-        """
-        self._db.change(
-            "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
-            (request.scope, row.scope, row.id),
-        )
-        same = known is not None and known.host == self._db.here and request.client in clients_of(known)
-        if same or self._others(known, request.client):
-            return
-        self._signals.session_moved(row)
-
-    def _reserved(self, request: Registration) -> Session | None:
-        """Return the row that is waiting for this session, if it is nobody's yet."""
-        row = self._adoptable(request) if request.preassigned_id or request.adopt_id else None
-        return None if row and self.is_session(row.id) else row
-
-    def _free_id(self, request: Registration) -> str:
-        """Return the id reserved for this session, or a new one where that is taken."""
-        wanted = request.preassigned_id or request.adopt_id
-        taken = wanted and (self.get(wanted) or self.is_session(wanted))
-        return new_id() if taken or not wanted else wanted
-
-    def _register_instance(self, request: Registration) -> Session:
-        now = self._db.now()
-        lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
-        before = self._adoptable(request)
-        if before and self.is_session(before.id):
-            # Of hooks, and named by its own id: a sign of life, and its lease stays what they made it.
-            label = request.label or before.label
-            self._db.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
-            self.require(before.id)
-        elif before:
-            self._db.change(
-                "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = ?,"
+            ("UPDATE tasks SET requester = ? WHERE scope = ? AND requester = ?", (instance_id, scope, old)),
+            ("UPDATE swarm_sessions SET instance_id = ? WHERE instance_id = ?", (instance_id, old)),
+            (
+                "UPDATE instances SET label = coalesce(label, ?), heartbeat = ?, pid = ?, adopted = 0,"
                 " lease_until = ? WHERE id = ?",
-                (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before.id),
-            )
-        instance_id = before.id if before else self._free_id(request)
-        if before is None:
-            self._insert(request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
-        row = self.get(instance_id) or Session()
-        if before:
-            events.registered(self._db, row, adopted=True)
-        self._settle_plan(row, before)
-        return row
+                (row.label, tx.now(), row.pid, row.lease_until, instance_id),
+            ),
+        ):
+            tx.change(sql, values)
+        adopted = session_table.get(tx, instance_id) or Session()
+        _note_registered(tx, adopted, adopted=True)
+        reactions.session_gone(tx, row, "deregistered")
+        reactions.session_settled(tx, adopted, reserved)
+    return adopted
 
-    def _adoptable(self, request: Registration) -> Session | None:
-        if request.preassigned_id:
-            return self.get(request.preassigned_id)
-        if request.adopt_id:
-            row = self.get(request.adopt_id)
-            same = row and (row.scope, row.directory) == (request.scope, request.directory)
-            return row if same else None
-        if token(request.label or "", "session"):
-            # The contract's rule for callers without a session id: the same whole label is the same session.
-            return self._db.row(
-                "SELECT i.* FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
-                " WHERE i.scope = ? AND i.directory = ? AND i.label = ? AND s.instance_id IS NULL",
-                (request.scope, request.directory, request.label),
-                Session,
-            )
-        return None
 
-    def _settle_plan(self, row: Session, before: Session | None) -> None:
-        # Most sessions never plan, and need not load what planning is.
-        if "role:planner" in f"{row.label} {before.label if before else ''}":
-            self._signals.session_settled(row, before)
+def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
+    """Remove an instance with all that it holds; return True if it was there. `by` is named to its peers as the
+    remover.
+    """
+    with db.writing() as tx:
+        row = session_table.get(tx, instance_id)
+        if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)):
+            raise Refused(f"session {instance_id} is one of another machine, and is removed there")
+        if row:
+            reactions.session_gone(tx, row, reason)
+            if by:
+                from swarm_mcp.store import messages
 
-    def _insert(self, request: Registration, instance_id: str, now: int, adopted: int, lease_until: int | None) -> None:
-        pid = request.client[0] or os.getpid()
-        self._db.change(
-            "INSERT INTO instances (id, scope, directory, root, file_root, pid, label, registered_at, heartbeat,"
-            " adopted, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                messages.announce_removal(tx, row, by)
+    return row is not None
+
+
+def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) -> bool:
+    """Give an MCP server's session `name` to the server that calls itself `new_name`; return False without one."""
+    return bool(
+        tx.change(
+            "UPDATE swarm_sessions SET session_id = ? WHERE instance_id = ? AND runtime = ? AND session_id = ?",
+            (new_name, instance_id, SERVER_RUNTIME, name),
+        )
+    )
+
+
+def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -> bool:
+    """Note that the session of instance `row` has ended in `client`, or everywhere; return True if it has gone.
+
+    It stays if another client has the session open, and if it is a run's.
+    """
+    with db.writing() as tx:
+        session = tx.row(
+            "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
+            (row.id,),
+        )
+        if session:
+            clients = session_table.clients_of(session)
+        else:
+            clients = []
+        # Hooks end every session here; few are of runs, and need the module of runs.
+        of_run = tx.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
+        if session and client[0] and (client in clients or not of_run):
+            left = living(session.host, [other for other in clients if other != client], tx.here)
+            if left:
+                _leave_to(tx, row.id, left)
+                return False
+        if not of_run:
+            found = session_table.get(tx, row.id)
+            if found:
+                reactions.session_gone(tx, found, "deregistered")
+            return True
+    with db.writing() as tx:
+        reactions.turn_ended(tx, row, time.time_ns())
+    from swarm_mcp.store import runs
+
+    return not runs.take_back(db, row.id) and remove(db, row.id)
+
+
+def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
+    """These are the clients of a session from now on."""
+    (pid, started), *others = clients
+    # The terminal belonged to the client that spoke last.
+    tx.change(
+        "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
+        " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
+        (_listed(others), pid, started, pid, started, instance_id),
+    )
+    tx.change("UPDATE instances SET pid = ? WHERE id = ?", (pid, instance_id))
+
+
+def _respect_fence(request: Registration) -> None:
+    roots = allowed_roots(token(request.label or "", "identity"))
+    for path in (request.directory, request.file_root):
+        if roots and not inside_any(path, roots):
+            raise SwarmError(f"{path} is outside the folders this identity is confined to: {', '.join(roots)}")
+
+
+def _register_session(tx: Transaction, request: Registration) -> Session:
+    known = tx.row(
+        "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
+        " WHERE runtime = ? AND session_id = ?",
+        (request.runtime, request.session_id),
+    )
+    run = _run_of(tx, request)
+    if run and not (known and known.instance_id == run.instance_id):
+        known = _adopt_run(tx, request, run)
+    known = known or _joined_by_server(tx, request)
+    if known and known.client_pid and known.host == tx.here and not request.client[0]:
+        # A hook whose client was killed under it finds no client; the session is still that client's, and over.
+        request.client = (known.client_pid, known.client_start)
+    if run:
+        # The supervisor answers for the instance, however its child ends.
+        request.client = (run.supervisor_pid, run.supervisor_start)
+        given = session_table.get(tx, run.instance_id) or Session()
+        request.label = bounded(merged(given.label or "", request.label or ""))
+    now = tx.now()
+    if request.lease_seconds:
+        lease_until = now + request.lease_seconds
+    else:
+        lease_until = None
+    if known:
+        row = session_table.get(tx, known.instance_id)
+    else:
+        row = _reserved(tx, request)
+    if row and not known:
+        tx.change(
+            "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = 0,"
+            " lease_until = ? WHERE id = ?",
+            (request.label, now, request.client[0] or os.getpid(), lease_until, row.id),
+        )
+        instance_id = row.id
+        _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=True)
+    elif row:
+        if row.scope != request.scope:
+            _move(tx, row, request, known)
+        # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
+        # a quiet session after a minute otherwise.
+        tx.change(
+            "UPDATE instances SET label = ?, directory = ?, root = ?, file_root = ?, scope = ?, heartbeat = ?,"
+            " lease_until = ?, adopted = 0, pid = ? WHERE id = ?",
             (
-                instance_id, request.scope, request.directory, git_root(request.directory), request.file_root, pid,
-                request.label, now, now, adopted, lease_until,
+                request.label, request.directory, git_root(request.directory), request.file_root, request.scope,
+                now, lease_until, request.client[0] or row.pid, row.id,
             ),
         )  # fmt: skip
-        events.registered(self._db, self.get(instance_id) or Session(), adopted=False, by=request.by)
+        instance_id = row.id
+    else:
+        if known:
+            instance_id = known.instance_id
+        else:
+            instance_id = _free_id(tx, request)
+        _insert(tx, request, instance_id, now, adopted=0, lease_until=lease_until)
+    reactions.session_alive(tx, instance_id)
+    pid, started = request.client
+    tx.change(
+        "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
+        " last_seen, lease_seconds, terminal_pid, terminal_start, other_clients)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (runtime, session_id) DO UPDATE SET host = excluded.host, client_pid = excluded.client_pid,"
+        " client_start = excluded.client_start, state = excluded.state, last_seen = excluded.last_seen,"
+        " lease_seconds = excluded.lease_seconds, terminal_pid = excluded.terminal_pid,"
+        " terminal_start = excluded.terminal_start, other_clients = excluded.other_clients",
+        (
+            request.runtime, request.session_id, instance_id, tx.here, pid, started, request.state,
+            now, request.lease_seconds, *request.terminal, _listed(_others(tx, known, request.client)),
+        ),
+    )  # fmt: skip
+    renewed = session_table.get(tx, instance_id) or Session()
+    reactions.session_settled(tx, renewed, row)
+    return renewed
 
 
-def _listed(clients: list) -> str | None:
-    """Return clients as ``swarm_sessions`` has those that did not speak last; None for none."""
+def _joined_by_server(tx: Transaction, request: Registration) -> Record | None:
+    """Return the registration of the MCP server of the same client, made before any hook ran: now the session's."""
+    pid, started = request.client
+    if not pid or request.runtime == SERVER_RUNTIME:
+        return None
+    rows = tx.rows(
+        "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
+        " WHERE runtime = ? AND client_pid = ? AND client_start = ? AND host = ?",
+        (SERVER_RUNTIME, pid, started, tx.here),
+    )
+    if len(rows) != 1:
+        return None
+    tx.change(
+        "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?",
+        (request.runtime, request.session_id, rows[0].instance_id),
+    )
+    return rows[0]
+
+
+def _run_of(tx: Transaction, request: Registration) -> Run | None:
+    """Return the run whose child this session is, or None. Costs nothing unless the request names an instance."""
+    if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
+        return None
+    from swarm_mcp.store import runs
+
+    return runs.admit(tx, request.preassigned_id, request.client)
+
+
+def _adopt_run(tx: Transaction, request: Registration, run: Run) -> Record | None:
+    """Return the run's registration, from now on in the name of the session that its child has reported."""
+    values = (request.runtime, request.session_id, run.instance_id)
+    tx.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
+    if not tx.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
+        return None
+    client = {"client_pid": run.supervisor_pid, "client_start": run.supervisor_start, "other_clients": None}
+    return Record(instance_id=run.instance_id, host=run.host, **client)
+
+
+def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list[Any]:
+    """Return the clients beside `client` that have a `known` session open.
+
+    Of clients that cannot be looked at from here, the one that spoke last is the session's.
+    """
+    if not known or known.host != tx.here:
+        return []
+    others = [other for other in session_table.clients_of(known) if other != client and other[1]]
+    return living(known.host, others, tx.here)
+
+
+def _move(tx: Transaction, row: Session, request: Registration, known: Record | None) -> None:
+    """Session `row` works in another scope from now on. Its unread mail comes along.
+
+    A client that lives has only changed its folder, and keeps its locks. If the session was started anew elsewhere and
+    no other client has it open, it has left: its locks in the old scope are free.
+    """
+    tx.change(
+        "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
+        (request.scope, row.scope, row.id),
+    )
+    same = known is not None and known.host == tx.here and request.client in session_table.clients_of(known)
+    if same or _others(tx, known, request.client):
+        return
+    reactions.session_moved(tx, row)
+
+
+def _reserved(tx: Transaction, request: Registration) -> Session | None:
+    """Return the row that waits for this session, if no session has it yet."""
+    if request.preassigned_id or request.adopt_id:
+        row = _adoptable(tx, request)
+    else:
+        row = None
+    if row and session_table.is_session(tx, row.id):
+        return None
+    return row
+
+
+def _free_id(tx: Transaction, request: Registration) -> str:
+    """Return the id reserved for this session, or a new one where that is taken."""
+    wanted = request.preassigned_id or request.adopt_id
+    taken = wanted and (session_table.get(tx, wanted) or session_table.is_session(tx, wanted))
+    if taken or not wanted:
+        return new_id()
+    return wanted
+
+
+def _register_instance(tx: Transaction, request: Registration) -> Session:
+    now = tx.now()
+    if request.lease_seconds > 0:
+        lease_until = now + request.lease_seconds
+    else:
+        lease_until = None
+    before = _adoptable(tx, request)
+    if before and session_table.is_session(tx, before.id):
+        # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
+        label = request.label or before.label
+        tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
+        from swarm_mcp.store import session_life
+
+        session_life.require(tx, before.id)
+    elif before:
+        tx.change(
+            "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = ?,"
+            " lease_until = ? WHERE id = ?",
+            (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before.id),
+        )
+    if before:
+        instance_id = before.id
+    else:
+        instance_id = _free_id(tx, request)
+    if before is None:
+        _insert(tx, request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
+    row = session_table.get(tx, instance_id) or Session()
+    if before:
+        _note_registered(tx, row, adopted=True)
+    reactions.session_settled(tx, row, before)
+    return row
+
+
+def _adoptable(tx: Transaction, request: Registration) -> Session | None:
+    if request.preassigned_id:
+        return session_table.get(tx, request.preassigned_id)
+    if request.adopt_id:
+        row = session_table.get(tx, request.adopt_id)
+        same = row and (row.scope, row.directory) == (request.scope, request.directory)
+        if same:
+            return row
+        return None
+    if token(request.label or "", "session"):
+        # The contract's rule for callers without a session id: the same whole label is the same session.
+        return tx.row(
+            "SELECT i.* FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            " WHERE i.scope = ? AND i.directory = ? AND i.label = ? AND s.instance_id IS NULL",
+            (request.scope, request.directory, request.label),
+            Session,
+        )
+    return None
+
+
+def _insert(
+    tx: Transaction, request: Registration, instance_id: str, now: int, adopted: int, lease_until: int | None
+) -> None:
+    pid = request.client[0] or os.getpid()
+    tx.change(
+        "INSERT INTO instances (id, scope, directory, root, file_root, pid, label, registered_at, heartbeat,"
+        " adopted, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            instance_id, request.scope, request.directory, git_root(request.directory), request.file_root, pid,
+            request.label, now, now, adopted, lease_until,
+        ),
+    )  # fmt: skip
+    _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=False, by=request.by)
+
+
+def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "") -> None:
+    """Add the event of a session that joined, or took an instance over (`adopted`). `by` as in `Registration`."""
+    payload = {"label": row.label, "adopted": adopted, "pid": row.pid, "directory": row.directory}
+    payload.update(root=row.root, file_root=row.file_root)
+    if row.lease_until is not None:
+        payload["lease_until"] = row.lease_until
+    if by:
+        payload["by"] = by
+    tx.add_event(row.scope, "instance.registered", row.id, row.id, payload)
+
+
+def _listed(clients: list[Any]) -> str | None:
+    """Return clients as ``swarm_sessions`` has those that did not speak last; None without clients."""
     return " ".join(f"{pid}:{started}" for pid, started in clients) or None

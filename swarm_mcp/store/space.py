@@ -1,8 +1,9 @@
-"""The room that a store's file takes: given back a little at a time, so that nobody waits for it.
+"""The size of a store's file: free pages are given back a little at a time, so that no process waits for it.
 
 SQLite keeps the pages of deleted rows for later rows. In a file made by us they are moved to its end, some at a time,
-and cut off; one made by another implementation is not laid out for that, and is written anew once, while it is small.
-The write-ahead log keeps the length of its longest day; it is cut when all of it is in the file and nobody reads it.
+and cut off. A file made by another implementation is not laid out for that, and is written anew once, while it is
+small. The write-ahead log keeps the length of its longest day; it is cut when the file has all of it and no process
+reads it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 SPARE_PAGES = 16  # that may be free: the next rows take them
 PAGES_AT_ONCE = 8  # between two looks at the clock
-SECONDS = 0.005  # for which others wait at most
+SECONDS = 0.005  # the longest wait for others
 REWRITTEN_PAGES = 256  # a file with no more in use is written anew in about the same time
 LOG_BYTES = 256 * 1024  # of a log that stays as it is
-LONG_LOG_BYTES = 8 * 1024 * 1024  # the same while there is more to clean up, which goes through the log
+LONG_LOG_BYTES = 8 * 1024 * 1024  # the same while there is more to clean up, since that goes through the log
 
 _INCREMENTAL = 2
 
@@ -34,7 +35,7 @@ class Space:
         self._db = db
 
     def give_back(self) -> bool:
-        """Outside a transaction: make the file a little shorter, where it could be; whether it could be still."""
+        """Outside a transaction: make the file a little shorter, if it can be; return True if more is possible."""
         free = self._pragma("freelist_count")
         if free <= SPARE_PAGES:
             return False
@@ -48,14 +49,14 @@ class Space:
         return free > SPARE_PAGES
 
     def shorten_log(self, more_to_come: bool) -> None:
-        """Outside a transaction: take what the write-ahead log holds into the file, and cut the log.
+        """Outside a transaction: take the write-ahead log into the file, and cut the log.
 
-        Where somebody reads or writes right now, it stays for another time.
+        If another process reads or writes right now, the log stays for another time.
         """
         try:
             size = os.stat(self._db.path + "-wal").st_size
         except OSError:
-            return  # there is none
+            return  # there is no log
         if size <= (LONG_LOG_BYTES if more_to_come else LOG_BYTES) or not wal_is_safe(version(self._db.driver)):
             return
         # The first needs no lock and does the work. After it the second has nothing to write while others wait.
@@ -64,13 +65,13 @@ class Space:
             self._db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _write_anew(self, free: int) -> bool:
-        """Lay the file out so that it can be made shorter, where that takes no time that anybody feels."""
+        """Lay the file out so that it can be made shorter, if that takes no noticeable time."""
         if self._pragma("page_count") - free <= REWRITTEN_PAGES:
             self._db.rows(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
             try:
                 self._db.rows("VACUUM")
             except SwarmError:
-                return False  # no room, or somebody writes: another time
+                return False  # no room, or another process writes: another time
         return False
 
     def _pragma(self, name: str) -> int:

@@ -1,4 +1,19 @@
-"""The embedded store: its parts, what each of them needs of the others, and who hears of what happens."""
+"""The open store: parts by subject, each with its verbs.
+
+A verb is a function of a transaction, in the module that it names: its arguments, its answer and its errors are said
+there, and only there. This module says for each verb whether it is called inside a transaction that writes.
+
+- `verb(f)`: calls ``f(database, ...)``. The function reads, or opens transactions itself, or is one of those that
+  callers put into a transaction of their own (`TeamRows.writing`).
+- `in_write(f)`: calls ``f(tx, ...)`` inside one transaction.
+- `adopting=True`: claims that hooks have left become locks before.
+
+A listing without a bound is a ``walk``: its rows one after the other, each with its cursor, behind the row with the
+cursor `after` (empty: from the beginning). ``paging.page`` takes of it what an answer has room for. A `count` beside it
+takes the same filters and says how many rows there are in all.
+
+The module of a verb is loaded when the verb is first called: a command that a hook starts needs few of them.
+"""
 
 from __future__ import annotations
 
@@ -6,75 +21,534 @@ import os
 
 from swarm_hook_core.state import DEFAULT_STORE, has_claims
 from swarm_mcp.store.database import BUSY_SECONDS, Database
-from swarm_mcp.store.events import Signals
-from swarm_mcp.store.upkeep import is_due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from functools import cached_property as made_once
-    from typing import TypeVar
+    from collections.abc import Callable
+    from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_mcp.domain.lock import Lock
-    from swarm_mcp.domain.session import Session
-    from swarm_mcp.store.activity import Activity
-    from swarm_mcp.store.api import Store as AnyStore
-    from swarm_mcp.store.automatic_locks import AutomaticLocks
-    from swarm_mcp.store.breaches import Breaches
+    from swarm_mcp.store import (
+        activity,
+        breaches,
+        cleanup,
+        denials,
+        known_values,
+        leases,
+        lock_endings,
+        lock_finder,
+        lock_listing,
+        lock_queue,
+        lock_rows,
+        lock_waiting,
+        locks,
+        messages,
+        notices,
+        protection,
+        reactions,
+        runs,
+        sending,
+        session_life,
+        session_table,
+        sessions,
+        spawn_locks,
+        storms,
+        task_claims,
+        task_reading,
+        task_requests,
+        tasks,
+        team_documents,
+        team_rows,
+        transfers,
+        user_interface,
+        values,
+        worktree_locks,
+    )
     from swarm_mcp.store.changes import Changes
-    from swarm_mcp.store.cleanup import Cleanup, CleanupParts
-    from swarm_mcp.store.denials import Denials
-    from swarm_mcp.store.known_values import Planner, Tracker
-    from swarm_mcp.store.leases import Leases
-    from swarm_mcp.store.lock_endings import LockEndings
-    from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.lock_request import LockRequest
-    from swarm_mcp.store.locks import Locks
-    from swarm_mcp.store.messages import Messages
-    from swarm_mcp.store.notices import Notices
-    from swarm_mcp.store.protection import Protection
-    from swarm_mcp.store.runs import Runs
-    from swarm_mcp.store.sessions import Sessions
-    from swarm_mcp.store.spawn_locks import SpawnLocks
-    from swarm_mcp.store.storms import Storms
-    from swarm_mcp.store.tasks import Tasks
-    from swarm_mcp.store.team_documents import TeamDocuments
-    from swarm_mcp.store.team_rows import TeamRows
-    from swarm_mcp.store.transfers import Transfers
-    from swarm_mcp.store.user_interface import Panes, UiCommands
-    from swarm_mcp.store.values import KeyValues
+    from swarm_mcp.store.database import Turn
 
-    S = TypeVar("S")
+    P = ParamSpec("P")
+    R = TypeVar("R")
+    S = TypeVar("S", bound="Store")
+
+    class verb(Generic[P, R]):
+        """A verb of a part: the function without its first argument."""
+
+        def __init__(self, function: Callable[Concatenate[Database, P], R], adopting: bool = False): ...
+
+        @overload
+        def __get__(self, part: None, owner: object) -> verb[P, R]: ...
+
+        @overload
+        def __get__(self, part: Part, owner: object) -> Callable[P, R]: ...
+
+        def __get__(self, part: Part | None, owner: object) -> Any: ...
+
+    in_write = verb
 else:
 
-    class made_once:
-        """Stands for ``functools.cached_property`` at run time: to load that costs a command more than it saves."""
+    class _Module:
+        """A module of the store, not loaded yet: its attributes are the names of its functions."""
 
-        def __init__(self, make):
-            self.make, self.__doc__ = make, make.__doc__
+        def __init__(self, name):
+            self._name = name
 
-        def __set_name__(self, owner, name):
-            self.name = name
+        def __getattr__(self, name):
+            return self._name, name
 
-        def __get__(self, instance, owner=None):
-            if instance is None:
-                return self
-            value = instance.__dict__[self.name] = self.make(instance)
-            return value
+    class verb:
+        """A verb of a part: loads the module when it is first asked for, and binds the function to the database."""
+
+        def __init__(self, function, adopting=False):
+            self._module, self._name = function
+            self._adopting = adopting
+            self._loaded = None
+
+        def __get__(self, part, owner=None):
+            function = self._function()
+            if part is None:
+                return function
+            if not self._adopting:
+                return function.__get__(part._database)
+
+            def adopting_first(*values, **named):
+                if has_claims():
+                    from swarm_mcp.store import claimed
+
+                    claimed.adopt(part._database)
+                return function(part._database, *values, **named)
+
+            return adopting_first
+
+        def _function(self):
+            if self._loaded is None:
+                self._loaded = __import__(f"swarm_mcp.store.{self._module}", fromlist=[self._name])
+            return getattr(self._loaded, self._name)
+
+    class in_write(verb):
+        """A verb whose function runs inside one transaction."""
+
+        def __get__(self, part, owner=None):
+            function = self._function()
+            if part is None:
+                return function
+
+            def in_transaction(*values, **named):
+                with part._database.writing() as tx:
+                    return function(tx, *values, **named)
+
+            return in_transaction
+
+    for _name in (
+        "activity",
+        "breaches",
+        "cleanup",
+        "denials",
+        "known_values",
+        "leases",
+        "lock_endings",
+        "lock_finder",
+        "lock_listing",
+        "lock_queue",
+        "lock_rows",
+        "lock_waiting",
+        "locks",
+        "messages",
+        "notices",
+        "protection",
+        "reactions",
+        "runs",
+        "sending",
+        "session_life",
+        "session_table",
+        "sessions",
+        "spawn_locks",
+        "storms",
+        "task_claims",
+        "task_reading",
+        "task_requests",
+        "tasks",
+        "team_documents",
+        "team_rows",
+        "transfers",
+        "user_interface",
+        "values",
+        "worktree_locks",
+    ):
+        globals()[_name] = _Module(_name)
 
 
-ADOPTION_SECONDS = 0.5  # for who only reads to have what was claimed written, while somebody else is writing
-_ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
-_LEASED = f"{_ANY_LEASED} AND instance_id = ?"
+class Part:
+    """Verbs about one subject, over one open store."""
+
+    def __init__(self, database: Database):
+        self._database = database
+
+
+class Sessions(Part):
+    """Sessions that take part."""
+
+    register = verb(sessions.register)
+    adopt = verb(sessions.adopt)
+    remove = verb(sessions.remove)
+    rename_session = in_write(sessions.rename_session)
+    end_session = verb(sessions.end_session)
+    get = verb(session_table.get)
+    live = verb(session_table.live)
+    with_evidence = verb(session_table.with_evidence)
+    in_scope = verb(session_table.in_scope)
+    on_all_machines = verb(session_table.on_all_machines)
+    walk = verb(session_table.walk)
+    alike = verb(session_table.alike)
+    count = verb(session_table.count)
+    scopes = verb(session_table.scopes)
+    of_session = verb(session_table.of_session)
+    of_session_id = verb(session_table.of_session_id)
+    of_client = verb(session_table.of_client)
+    is_session = verb(session_table.is_session)
+    terminal_of = verb(session_table.terminal_of)
+    beside = verb(session_table.beside)
+    held_beside = verb(session_table.held_beside, adopting=True)
+    gone = verb(session_table.all_gone)
+    show_life = in_write(session_life.show_life)
+    forget = in_write(session_life.forget)
+
+
+class Locks(Part):
+    """Files that are held. A request only looks; a refusal raises LockRefused."""
+
+    acquire = verb(locks.acquire)
+    acquire_all = verb(locks.acquire_all)
+    in_the_way = verb(locks.in_the_way, adopting=True)
+    release = verb(locks.release)
+    release_all = verb(locks.release_all)
+    release_of_agent = verb(locks.release_of_agent)
+    on = verb(lock_finder.on, adopting=True)
+    of = verb(lock_rows.of, adopting=True)
+    by_name = verb(lock_listing.by_name, adopting=True)
+    meeting = verb(lock_listing.meeting, adopting=True)
+    covering = verb(lock_listing.covering, adopting=True)
+    exactly = verb(lock_listing.exactly, adopting=True)
+    seen_in = verb(worktree_locks.seen_in)
+    spread = verb(worktree_locks.spread)
+    left = verb(lock_rows.left)
+    is_held = verb(lock_listing.is_held)
+    fences_held = verb(lock_listing.fences_held, adopting=True)
+    path_of = verb(lock_listing.path_of)
+    held = verb(lock_listing.held, adopting=True)
+    walk = verb(lock_listing.walk, adopting=True)
+    walk_of = verb(lock_listing.walk_of, adopting=True)
+    count_of = verb(lock_listing.count_of, adopting=True)
+    counts = verb(lock_listing.counts, adopting=True)
+    foremost = verb(lock_listing.foremost, adopting=True)
+    recent_of = verb(lock_listing.recent_of, adopting=True)
+    counts_of = verb(lock_listing.counts_of, adopting=True)
+    active_on = verb(lock_listing.active_on, adopting=True)
+    describe = verb(lock_listing.describe)
+    listed = verb(lock_listing.listed)
+
+
+class LockQueue(Part):
+    """The line of waiters for locks, first come, first served."""
+
+    waiting = verb(lock_queue.waiting)
+    waiting_for = verb(lock_queue.waiting_for)
+    has = verb(lock_queue.has)
+    is_there = verb(lock_queue.is_there)
+    lengths = verb(lock_waiting.lengths, adopting=True)
+    ahead_of = verb(lock_queue.ahead_of)
+    is_silent = verb(lock_queue.is_silent)
+    obstacles = verb(lock_waiting.obstacles)
+    join = verb(lock_waiting.join)
+    require_end = verb(lock_waiting.require_end)
+    leave = verb(lock_waiting.leave)
+    show_life = in_write(lock_waiting.show_life)
+
+
+class Leases(Part):
+    """Locks that lapse unless their session shows life."""
+
+    keep = verb(session_life.keep)
+    is_due = verb(leases.is_due)
+    renew_lock = verb(locks.renew_lock)
+    some = verb(lock_endings.let_lapse)
+    next_due = verb(leases.next_due)
+    overtaken = verb(leases.overtaken)
+
+
+class Transfers(Part):
+    """A lock's ways to another holder."""
+
+    transfer = verb(transfers.transfer)
+    request = verb(transfers.ask_for)
+    steal = verb(transfers.steal)
+
+
+class Denials(Part):
+    """Sessions that were kept from a file, to be told when it is free."""
+
+    report = verb(denials.report, adopting=True)
+    files = verb(denials.files)
+
+
+class Storms(Part):
+    """Sessions that try a file again and again that they are refused."""
+
+    known = verb(storms.known)
+
+
+class Breaches(Part):
+    """Locked files that changed under their holders, and restored contents."""
+
+    report = verb(breaches.report)
+    restored = verb(breaches.restored)
+    of = verb(breaches.of)
+    known = verb(breaches.known)
+
+
+class Protection(Part):
+    """Attempts of agents at deeds that only a person may do, and weakened protection."""
+
+    attempted = verb(protection.attempted)
+    lowered = in_write(protection.lowered)
+
+
+class Messages(Part):
+    """Mail between sessions. A taken message counts as read once it is acknowledged."""
+
+    send = verb(sending.send)
+    broadcast = verb(sending.broadcast)
+    hand_over = in_write(messages.hand_over)
+    write_down = verb(messages.write_down)
+    take = verb(messages.take)
+    acknowledge = verb(messages.acknowledge)
+    put_back = verb(messages.put_back)
+    peek = verb(messages.peek)
+    walk_unread = verb(messages.walk_unread)
+    unread_count = verb(messages.unread_count)
+    get = verb(messages.get)
+    walk = verb(messages.walk)
+    count = verb(messages.count)
+    counts = verb(messages.counts)
+
+
+class Notices(Part):
+    """Messages that a session's next hook tells its model."""
+
+    take = verb(notices.take)
+    tell = verb(notices.tell)
+    are_messages_unread = verb(notices.are_messages_unread)
+
+
+class Tasks(Part):
+    """Work that sessions hand to each other. A breach of its rules raises Refused.
+
+    A change returns the messages that it stored for others, ``[(recipient id, text)]``, for waking them.
+    """
+
+    get = verb(task_reading.get)
+    seen = verb(task_reading.seen)
+    walk = verb(task_reading.walk)
+    count = verb(task_reading.count)
+    beginning = verb(task_reading.beginning)
+    counts = verb(task_reading.counts)
+    current = verb(task_reading.current)
+    claimable = verb(task_claims.claimable)
+    glance = verb(task_reading.glance)
+    unfinished_of = verb(task_reading.unfinished_of)
+    count_unfinished_of = verb(task_reading.count_unfinished_of)
+    at_work_beside = verb(task_reading.at_work_beside)
+    request = verb(task_requests.request)
+    request_batch = verb(task_requests.request_batch)
+    claim = verb(task_claims.claim)
+    claim_next = verb(task_claims.claim_next)
+    reserve = verb(task_claims.reserve)
+    take_back = verb(task_claims.take_back)
+    report_progress = verb(tasks.report_progress)
+    approve = verb(tasks.approve)
+    end = verb(tasks.end)
+    complete = verb(tasks.complete)
+
+
+class Runs(Part):
+    """Children that agent command lines were started as."""
+
+    begin = verb(runs.begin)
+    update = verb(runs.update)
+    ask = verb(runs.ask)
+    get = verb(runs.get)
+    find = verb(runs.find)
+    of_task = verb(runs.of_task)
+    of_session = verb(runs.of_session)
+    walk = verb(runs.walk)
+    count = verb(runs.count)
+    live = verb(runs.live)
+    session_of = verb(runs.session_of)
+    of_instance = verb(runs.of_instance)
+    admit = in_write(runs.admit)
+    take_back = verb(runs.take_back)
+
+
+class SpawnLocks(Part):
+    """Workers that are being started for a task: one dispatch at a time."""
+
+    take = in_write(spawn_locks.take)
+    started = in_write(spawn_locks.started)
+    release = in_write(spawn_locks.release)
+    holder = verb(spawn_locks.holder)
+    worker_of = verb(spawn_locks.worker_of)
+
+
+class KeyValues(Part):
+    """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""
+
+    walk = verb(values.walk)
+    count = verb(values.count)
+    get = verb(values.get)
+    put = verb(values.put)
+    append = verb(values.append)
+    delete = verb(values.delete)
+
+
+class Panes(Part):
+    """Panes that sessions have published, in which they can be seen."""
+
+    republish = verb(user_interface.republish)
+    repair = verb(user_interface.repair)
+    published = verb(user_interface.published)
+    all_published = verb(user_interface.all_published)
+    with_session = verb(user_interface.with_session)
+    with_lock = verb(user_interface.with_lock)
+    with_locks = verb(user_interface.with_locks)
+
+
+class Planner(Part):
+    """The session that owns a scope's plan."""
+
+    owner = verb(known_values.plan_owner)
+
+
+class Tracker(Part):
+    """The work tracker of an identity, and its entries for tasks."""
+
+    of = verb(known_values.tracker_of)
+    link = verb(known_values.link_entry)
+    entry = verb(known_values.entry_of)
+
+
+class Activity(Part):
+    """Events, as far as one session may know them."""
+
+    moment = verb(activity.moment)
+    since = verb(activity.since)
+    feed = verb(activity.feed)
+    acquaintance = verb(activity.acquaintance)
+    of_locks = verb(activity.of_locks, adopting=True)
+    timeline = verb(activity.timeline)
+    of_sessions = verb(activity.of_sessions)
+    sweep = verb(activity.sweep)
+
+
+class UiCommands(Part):
+    """Orders to an external user interface."""
+
+    enqueue = verb(user_interface.enqueue)
+    get = verb(user_interface.get)
+    recent = verb(user_interface.recent)
+    walk = verb(user_interface.walk)
+    count = verb(user_interface.count)
+    outcome = verb(user_interface.outcome)
+
+
+class Cleanup(Part):
+    """Rows that fall due with time."""
+
+    some = verb(cleanup.some)
+    due_in = verb(cleanup.due_in)
+    clean = verb(cleanup.clean)
+
+
+class TeamRows(Part):
+    """Locks and places of other machines, as rows of this store."""
+
+    repositories = verb(team_rows.repositories)
+    trees = verb(team_rows.trees)
+    set_trees = verb(team_rows.set_trees)
+    leave = verb(team_rows.leave)
+    note = verb(team_rows.note)
+    own_locks = verb(team_rows.own_locks)
+    of_ids = verb(team_rows.of_ids)
+    reaped = verb(lock_endings.reaped)
+    live = verb(lock_rows.live)
+    own_places = verb(team_rows.own_places)
+    living_in = verb(team_rows.living_in)
+    renumber = verb(team_rows.renumber)
+    confirm = verb(team_rows.confirm)
+    restore = verb(team_rows.restore)
+    void_grants = verb(team_rows.void_grants)
+    place_posted = verb(team_rows.place_posted)
+    met = verb(team_rows.met)
+    drop = verb(reactions.end_locks)
+    tell = verb(team_rows.tell)
+    mirrored = verb(team_rows.mirrored)
+    same = verb(lock_finder.same)
+    add_lock = verb(team_rows.add_lock)
+    grant_anew = verb(team_rows.grant_anew)
+    take_over = verb(team_rows.take_over)
+    add_session = verb(team_rows.add_session)
+    mirrored_sessions = verb(team_rows.mirrored_sessions)
+    miss_session = verb(team_rows.miss_session)
+    missing_sessions = verb(team_rows.missing_sessions)
+    gather_sessions = verb(team_rows.gather_sessions)
+    remove_session = verb(team_rows.remove_session)
+    mirrored_places = verb(team_rows.mirrored_places)
+    add_place = verb(team_rows.add_place)
+    drop_own_place = verb(team_rows.drop_own_place)
+    drop_places = verb(team_rows.drop_places)
+
+    def writing(self) -> Turn:
+        """Return a transaction, for several of these verbs together."""
+        return self._database.writing()
+
+
+class TeamDocuments(Part):
+    """Messages, tasks and values that machines of a team share."""
+
+    known = verb(team_documents.known)
+    all_known = verb(team_documents.all_known)
+    note = verb(team_documents.note)
+    forget = verb(team_documents.forget)
+    begin_anew = verb(team_documents.begin_anew)
+    forget_old = verb(team_documents.forget_old)
+    ask_to_wake = in_write(team_documents.ask_to_wake)
+    unposted = verb(team_documents.unposted)
+    recipient = verb(team_documents.recipient)
+    deliver = verb(team_documents.deliver)
+    task = verb(team_documents.task)
+    tasks_since = verb(team_documents.tasks_since)
+    in_order = verb(team_documents.in_order)
+    assignees = verb(team_documents.assignees)
+    take_task = verb(team_documents.take_task)
+    move_task = verb(team_documents.move_task)
+    values_changed_at = verb(team_documents.values_changed_at)
+    values = verb(team_documents.shared_values)
+    value = verb(team_documents.shared_value)
+    was_appended = verb(team_documents.was_appended)
+    take_value = verb(team_documents.take_value)
+    append_again = verb(team_documents.append_again)
+    remove_value = verb(team_documents.remove_value)
+    tell = verb(team_documents.tell)
+    unsay = verb(team_documents.unsay)
+
+    def writing(self) -> Turn:
+        """Return a transaction, for several of these verbs together."""
+        return self._database.writing()
 
 
 class Store:
-    """The store of ``api.Store`` in one SQLite file.
+    """One SQLite file, open. Methods raise ``SwarmError``s, in particular ``StoreUnavailable``.
 
-    A part is made, and its module loaded, when it is first asked for: a command that a hook starts needs few of them.
-    Each is given the parts that it asks, in its constructor; none of those asks it in turn. What happens in one part
-    and concerns another goes through ``events.Signals``, which is handed on in `_Hearing` below.
+    Rows are the records of ``swarm_mcp.domain``; times are Unix seconds, unless a name or a docstring says otherwise.
     """
 
     def __init__(
@@ -84,10 +558,34 @@ class Store:
         busy_seconds: float = BUSY_SECONDS,
         adopts: bool = True,
     ):
-        """`adopts`: whether what writes have claimed becomes locks on a look at the locks, also one that only reads."""
-        self.database = Database(path, read_only, busy_seconds)
-        self._adopts = adopts
-        self._signals = _Hearing(self)
+        """Open the store at `path` (None: the user's own).
+
+        Unless it `adopts`, claims that hooks have left for their writes do not become locks when locks are looked at.
+        """
+        self.database = database = Database(path, read_only, busy_seconds, adopts)
+        self.instances = Sessions(database)
+        self.locks = Locks(database)
+        self.queue = LockQueue(database)
+        self.leases = Leases(database)
+        self.transfers = Transfers(database)
+        self.denials = Denials(database)
+        self.storms = Storms(database)
+        self.breaches = Breaches(database)
+        self.protection = Protection(database)
+        self.messages = Messages(database)
+        self.notices = Notices(database)
+        self.tasks = Tasks(database)
+        self.runs = Runs(database)
+        self.spawn_locks = SpawnLocks(database)
+        self.kv = KeyValues(database)
+        self.panes = Panes(database)
+        self.planner = Planner(database)
+        self.tracker = Tracker(database)
+        self.activity = Activity(database)
+        self.ui_commands = UiCommands(database)
+        self.cleanup = Cleanup(database)
+        self.team = TeamRows(database)
+        self.team_documents = TeamDocuments(database)
 
     def __enter__(self: S) -> S:
         return self
@@ -95,40 +593,53 @@ class Store:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    # ---------------------------------------------------------------- the whole
-
     @property
     def here(self) -> str:
+        """The name of this machine in rows; another one after each start."""
         return self.database.here
 
     def now(self) -> int:
+        """Return the time in Unix seconds."""
         return self.database.now()
 
     def refresh(self) -> None:
+        """Open the store anew if its file was removed or replaced since."""
         self.database.refresh()
 
     def version(self) -> tuple[int, int]:
+        """Return a value that differs after each commit of another process, and after the file was replaced."""
         return self.database.version()
 
     def events_so_far(self) -> int:
+        """Return how many events this store has ever had; it never goes down."""
         row = self.database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-        return row.seq if row else 0
+        if row:
+            return int(row.seq)
+        return 0
 
     def close(self) -> None:
+        """Close the file. Safe to call twice."""
         self.database.close()
 
     def exists(self) -> bool:
+        """Return True if there is a file yet. Until then a store that only reads answers as an empty one."""
         return os.path.isfile(self.database.path)
 
-    def described(self) -> dict:
-        source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
+    def described(self) -> dict[str, str]:
+        """Return where the rows are kept, for people to read: ``{backend, db_path, ...}``."""
+        if os.environ.get("SWARM_DB_PATH", "").strip():
+            source = "SWARM_DB_PATH"
+        else:
+            source = "home_default"
         place = {"db_path": self.database.path, "db_path_source": source}
         return {"backend": "sqlite", **place, "default_db_path": os.path.expanduser(DEFAULT_STORE)}
 
     def check_reading(self) -> None:
+        """Raise StoreUnavailable if the store cannot be read."""
         self.database.row("SELECT 1")
 
     def check_writing(self) -> None:
+        """Raise StoreUnavailable if the store cannot be written. Begins a transaction and writes nothing."""
         with self.database.writing():
             pass
 
@@ -137,328 +648,13 @@ class Store:
         return str(self.database.rows("PRAGMA journal_mode")[0].journal_mode).lower()
 
     def as_hooks_read_it(self) -> StoreReader:
+        """Return the hooks' own reader of this store."""
         from swarm_hook_core.lookup.sqlite import StoreReader
 
         return StoreReader(self.database.path, self.database.driver)
 
     def changes(self) -> Changes:
+        """Return a watcher that wakes when any process has changed the store."""
         from swarm_mcp.store.changes import Changes
 
         return Changes(self.database.path)
-
-    # ---------------------------------------------------- parts that callers ask
-
-    @made_once
-    def instances(self) -> Sessions:
-        from swarm_mcp.store.sessions import Sessions
-
-        return Sessions(self.database, lambda: self._finder, self._signals, lambda: self.runs)
-
-    @made_once
-    def locks(self) -> Locks:
-        from swarm_mcp.store.locks import Locks
-
-        return Locks(
-            self.database,
-            self._finder,
-            lambda: self._endings,
-            self.instances,
-            lambda: self.panes,
-            lambda: self.queue,
-            lambda: self.denials,
-            self._signals,
-            lambda: self.automatic_locks,
-        )
-
-    @made_once
-    def automatic_locks(self) -> AutomaticLocks:
-        from swarm_mcp.store.automatic_locks import AutomaticLocks
-
-        def adopt_beside() -> bool:
-            with Store(self.database.path, busy_seconds=ADOPTION_SECONDS) as store:
-                return store.automatic_locks.adopt()
-
-        def grant(session: Session, wanted: LockRequest) -> list[Lock]:
-            return self.locks.grant(session, wanted)
-
-        return AutomaticLocks(self.database, self._finder, lambda: self._endings, grant, adopt_beside)
-
-    @made_once
-    def queue(self) -> LockQueue:
-        from swarm_mcp.store.lock_queue import LockQueue
-
-        return LockQueue(self.database, self._finder, self.instances, self._signals)
-
-    @made_once
-    def leases(self) -> Leases:
-        from swarm_mcp.store.leases import Leases
-
-        return Leases(self.database, self._finder, self._endings, self.instances, self.messages, self.notices)
-
-    @made_once
-    def transfers(self) -> Transfers:
-        from swarm_mcp.store.transfers import Transfers
-
-        return Transfers(
-            self.database,
-            self._finder,
-            self._endings,
-            self.locks,
-            self.queue,
-            self.instances,
-            self.messages,
-            self.notices,
-            self.denials,
-            self._signals,
-        )
-
-    @made_once
-    def team(self) -> TeamRows:
-        from swarm_mcp.store.team_rows import TeamRows
-
-        return TeamRows(
-            self.database,
-            self._finder,
-            self._endings,
-            self.instances,
-            lambda: self.queue,
-            lambda: self.notices,
-            lambda: self.locks,
-            lambda: self.denials,
-            self._signals,
-        )
-
-    @made_once
-    def team_documents(self) -> TeamDocuments:
-        from swarm_mcp.store.team_documents import TeamDocuments
-
-        return TeamDocuments(
-            self.database,
-            self.instances,
-            lambda: self.messages,
-            lambda: self.notices,
-            lambda: self.kv,
-            lambda: self.tasks,
-        )
-
-    @made_once
-    def denials(self) -> Denials:
-        from swarm_mcp.store.denials import Denials
-
-        return Denials(
-            self.database,
-            self._finder,
-            self.instances,
-            lambda: self.notices,
-            self.queue,
-            lambda: self.storms,
-        )
-
-    @made_once
-    def storms(self) -> Storms:
-        from swarm_mcp.store.storms import Storms
-
-        return Storms(self.database, self.instances, self.notices)
-
-    @made_once
-    def breaches(self) -> Breaches:
-        from swarm_mcp.store.breaches import Breaches
-
-        return Breaches(self.database, self._finder, self.instances, self.messages)
-
-    @made_once
-    def messages(self) -> Messages:
-        from swarm_mcp.store.messages import Messages
-
-        return Messages(self.database, self.instances)
-
-    @made_once
-    def notices(self) -> Notices:
-        from swarm_mcp.store.notices import Notices
-
-        return Notices(self.database, lambda: self.messages, lambda: self._finder)
-
-    @made_once
-    def protection(self) -> Protection:
-        from swarm_mcp.store.protection import Protection
-
-        return Protection(self.database, self.instances, lambda: self.notices)
-
-    @made_once
-    def tasks(self) -> Tasks:
-        from swarm_mcp.store.task_life import TaskParts
-        from swarm_mcp.store.tasks import Tasks
-
-        return Tasks(TaskParts(self.database, self.instances, self.messages, self._endings, self._signals))
-
-    @made_once
-    def runs(self) -> Runs:
-        from swarm_mcp.store.runs import Runs
-
-        return Runs(self.database)
-
-    @made_once
-    def spawn_locks(self) -> SpawnLocks:
-        from swarm_mcp.store.spawn_locks import SpawnLocks
-
-        return SpawnLocks(self.database, self._finder, self.instances)
-
-    @made_once
-    def kv(self) -> KeyValues:
-        from swarm_mcp.store.values import KeyValues
-
-        return KeyValues(self.database)
-
-    @made_once
-    def panes(self) -> Panes:
-        from swarm_mcp.store.user_interface import Panes
-
-        return Panes(self.database, self.instances, self.kv)
-
-    @made_once
-    def planner(self) -> Planner:
-        from swarm_mcp.store.known_values import Planner
-
-        return Planner(self.database, self.instances, self.kv)
-
-    @made_once
-    def tracker(self) -> Tracker:
-        from swarm_mcp.store.known_values import Tracker
-
-        return Tracker(self.database, self.kv)
-
-    @made_once
-    def activity(self) -> Activity:
-        from swarm_mcp.store.activity import Activity
-
-        return Activity(self.database, self._finder, self._endings, self.leases, self.instances, self.denials)
-
-    @made_once
-    def ui_commands(self) -> UiCommands:
-        from swarm_mcp.store.user_interface import UiCommands
-
-        return UiCommands(self.database)
-
-    @made_once
-    def cleanup(self) -> Cleanup:
-        from swarm_mcp.store.cleanup import Cleanup
-
-        return Cleanup(self.database, self.leases, self._cleanup_parts)
-
-    # ------------------------------------------- parts that only other parts ask
-
-    @made_once
-    def _finder(self) -> LockFinder:
-        from swarm_mcp.store.lock_finder import LockFinder
-
-        return LockFinder(self.database, (lambda: self.automatic_locks.adopt()) if self._adopts else None)
-
-    @made_once
-    def _endings(self) -> LockEndings:
-        from swarm_mcp.store.lock_endings import LockEndings
-
-        return LockEndings(self.database, self._finder, self.instances, self._signals)
-
-    def _cleanup_parts(self) -> CleanupParts:
-        from swarm_mcp.store.cleanup import CleanupParts
-
-        return CleanupParts(
-            self._signals,
-            self.instances,
-            self._finder,
-            self._endings,
-            self.leases,
-            self.denials,
-            self.messages,
-            self.notices,
-            self.breaches,
-            self.kv,
-            lambda: self.tasks,
-            lambda: self.runs,
-        )
-
-
-class _Hearing(Signals):
-    """Who hears of what. What goes with a session when it leaves goes in one transaction with the row itself.
-
-    Hooks wait for sessions that join, take turns and leave, and models for locks: a part whose tables hold nothing for
-    them is not asked, and so its module need not be loaded.
-    """
-
-    def __init__(self, store: Store):
-        self._store = store
-
-    def session_alive(self, instance_id: str) -> None:
-        if self._holds(_LEASED, instance_id):
-            self._store.leases.renew(instance_id)
-
-    def turn_ended(self, session: Session, over_ns: int) -> None:
-        if has_claims() or self._holds(f"{_LEASED} AND mode = 'auto'", session.id):
-            self._store.automatic_locks.end(session, "", over_ns)
-
-    def session_settled(self, session: Session, before: Session | None) -> None:
-        self._store.planner.settle(session, before)
-
-    def session_moved(self, session: Session) -> None:
-        store = self._store
-        held = store._finder.of(session.id)
-        store._endings.drop([lock for lock in held if lock.scope == session.scope], "moved")
-        store.tasks.vacate(session)
-
-    def session_gone(self, session: Session, reason: str) -> None:
-        store, gone = self._store, session.id
-        if self._holds("swarm_denials WHERE instance_id = ?", gone):
-            store.denials.forget(gone)
-        if self._holds("swarm_notices WHERE instance_id = ?", gone):
-            store.notices.forget_of(gone)
-        if self._holds("swarm_lapses WHERE instance_id = ?", gone):
-            store.leases.forget_lapses_of(gone)
-        if self._holds("context WHERE type = 'lock' AND instance_id = ?", gone):
-            store._endings.drop(store._finder.of(gone), reason)
-        if self._holds("tasks"):
-            store.tasks.release_all(session, reason)
-        if self._holds("messages WHERE scope = ? AND recipient = ?", session.scope, gone):
-            store.messages.forget_of(session)
-        if self._holds("kv WHERE key IN (?, ?)", f"identity/workspace/herdr/{gone}", f"identity/herdr/{gone}"):
-            store.panes.withdraw(gone)
-        store.instances.delete(session, reason)
-        if "role:planner" in (session.label or ""):
-            store.planner.leave(session)
-
-    def session_removed(self, session: Session, by: Session) -> None:
-        self._store.messages.announce_removal(session, by)
-
-    def pane_seen(self, session: Session, pane: dict[str, str]) -> None:
-        self._store.panes.publish(session, pane)
-
-    def locks_granted(self, session: Session, locks: list[Lock]) -> None:
-        if locks and self._holds("swarm_lapses"):
-            self._store.leases.note_grant(session, locks)
-
-    def locks_freed(self, locks: list[Lock], reason: str) -> None:
-        if self._holds("swarm_denials"):
-            self._store.denials.tell(locks, reason)
-        if reason not in ("deregistered", "reclaimed"):  # else they are on their way out as it is
-            self._store.instances.dismiss({lock.instance_id for lock in locks})
-
-    def locks_lapsed(self, locks: list[Lock]) -> None:
-        self._store.leases.note_lapse(locks)
-
-    def place_left(self) -> None:
-        self._store.denials.settle()
-
-    def registered(self) -> None:
-        if is_due(self._store.database) or self._holds(_ANY_LEASED):
-            self._store.cleanup.some()
-
-    def _holds(self, what: str, *values: object) -> bool:
-        return self._store.database.row(f"SELECT 1 FROM {what} LIMIT 1", values) is not None
-
-
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    from swarm_hook_core.lookup.sqlite import StoreReader
-
-    def _is_what_the_interface_says(store: Store) -> AnyStore:
-        return store

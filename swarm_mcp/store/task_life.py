@@ -1,19 +1,19 @@
-"""The life of a task: which status may follow which, by whose hand, and what the end of one means for others.
+"""The life of a task: the table of status changes, their allowed actors, and the tasks of sessions that leave.
 
-Nothing else in this package writes ``tasks.status``. Modules of their own decide whether something is
-due (requests, holders, endings); what they then do is a row of `TRANSITIONS`.
+No other module writes ``tasks.status``. Other modules decide if a change is due (`task_requests`, `task_claims`,
+`tasks`); the change itself is a row of `TRANSITIONS`.
 
-A dependency that has been deleted counts as done: ended tasks are kept for a day only, and those that
-failed have cancelled their dependents long before. A task names only tasks that were there before it,
-so there are no circles; chains may be long, so nothing here calls itself.
+A dependency that has been deleted counts as done: ended tasks are kept for a day only, and those that failed have
+cancelled their dependents long before. A task names only tasks that were there before it, so there are no circles;
+chains may be long, so nothing here calls itself.
 """
 
 from __future__ import annotations
 
 from swarm_hook_core.json_text import quote
 from swarm_hook_core.paths import key_of
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.message import SYSTEM
+from swarm_hook_core.watching.report import quoted
+from swarm_mcp.domain.message import length
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
     BLOCKED,
@@ -27,33 +27,31 @@ from swarm_mcp.domain.task import (
     Task,
 )  # fmt: skip
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import events
+from swarm_mcp.store import session_table
 from swarm_mcp.store import task_reading as rows
+from swarm_mcp.store.naming import may_meet, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.store.events import Signals
-    from swarm_mcp.store.lock_endings import LockEndings
-    from swarm_mcp.store.messages import Messages
-    from swarm_mcp.store.session_table import SessionTable
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Transaction
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one
 
-# Who may do it.
-ANYONE = "anyone"  # who may see the task at all
+# Allowed actors.
+ANYONE = "anyone"  # every session that may see the task
 ASSIGNEE = "assignee"
 PARTY = "requester or assignee"
 STORE = "store"  # follows from something else that happened
 
-# Status before, status after, who, how.
+# Status before, status after, actor, kind of change.
 TRANSITIONS = (
-    (NEW, OPEN, ANYONE, "request"),  # nothing to wait for, nobody named
+    (NEW, OPEN, ANYONE, "request"),  # nothing to wait for, no assignee
     (NEW, CLAIMED, ANYONE, "request"),  # nothing to wait for, an assignee named
     (NEW, BLOCKED, ANYONE, "request"),  # waits for other tasks
     (NEW, APPROVAL_REQUIRED, ANYONE, "request"),
@@ -80,7 +78,7 @@ TRANSITIONS = (
     (APPROVAL_REQUIRED, CANCELLED, PARTY, "end"),
     (CLAIMED, OPEN, STORE, "release"),  # its session has gone
     (IN_PROGRESS, OPEN, STORE, "release"),
-    (IN_PROGRESS, OPEN, STORE, "take back"),  # nobody could tell whether another machine has claimed it
+    (IN_PROGRESS, OPEN, STORE, "take back"),  # it is unknown if another machine has claimed it
     (IN_PROGRESS, CLAIMED, STORE, "take back"),
     (CLAIMED, OPEN, STORE, "take back"),
 )
@@ -101,18 +99,30 @@ _EVENTS = {
 _PROGRESS = ("progress_summary", "progress_updated_at", "blocked_reason", "expected_next_update_at")
 
 
-class TaskParts(NamedTuple):
-    """What changing a task takes of the rest of the store."""
-
-    db: Database
-    sessions: SessionTable
-    messages: Messages
-    locks: LockEndings
-    signals: Signals
+# The scopes that have tasks, hopping along an index: a session may have moved to another one since.
+_SCOPES = (
+    "WITH RECURSIVE places(scope) AS (SELECT min(scope) FROM tasks"
+    " UNION ALL SELECT (SELECT min(scope) FROM tasks WHERE tasks.scope > places.scope) FROM places"
+    " WHERE places.scope IS NOT NULL)"
+    " SELECT scope FROM places WHERE scope IS NOT NULL"
+)
+# Unregistered holders of a scope's tasks, hopping from holder to holder; the order is that of the index on held tasks.
+_HOLDER = (
+    f"SELECT assignee FROM tasks WHERE {rows.SOUND} AND scope = ?1 AND status IN ('claimed', 'in_progress')"
+    " AND assignee"
+)
+_NEXT = f"ORDER BY assignee, {rows.ORDER} LIMIT 1"
+_GHOSTS = (
+    f"WITH RECURSIVE holders(id) AS (SELECT ({_HOLDER} IS NOT NULL {_NEXT})"
+    f" UNION ALL SELECT ({_HOLDER} > holders.id {_NEXT}) FROM holders WHERE holders.id IS NOT NULL)"
+    " SELECT id FROM holders WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM instances)"
+)
+_NAMED_LIMIT = 5
+_AT_ONCE = 100
 
 
 def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
-    """Return why `actor` (an instance id, None for the store itself) may not do that; empty where it may."""
+    """Return the reason why `actor` (an instance id, None for the store itself) may not do that; empty if it may."""
     status = task.status
     who = _WHO.get((status, target, how))
     if who is None:
@@ -126,21 +136,23 @@ def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
     return ""
 
 
-def create(parts: TaskParts, task: dict, actor: str, payload: dict) -> None:
+def create(tx: Transaction, task: dict[str, Any], actor: str, payload: dict[str, Any]) -> None:
     """Inside a transaction: add a row (`task` has every column, lists as lists) and its event."""
     if (NEW, task["status"], "request") not in _WHO:
         raise AssertionError(f"no task begins as {task['status']}")
-    task.update(updated_at=task["created_at"], changed_at=stamp(parts, task["scope"]))
+    task.update(updated_at=task["created_at"], changed_at=stamp(tx, task["scope"]))
     values = [as_json(value) if isinstance(value, list) else value for value in task.values()]
-    parts.db.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
-    events.add(parts.db, task["scope"], _EVENTS["request"], actor, task["id"], payload)
+    tx.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
+    tx.add_event(task["scope"], _EVENTS["request"], actor, task["id"], payload)
 
 
-def move(parts: TaskParts, task: Task, target: str, how: str, actor: str | None, payload: dict, **columns) -> Task:
-    """Inside a transaction: take `task`, as just read, to `target`, with its event; the task as it is then.
+def move(
+    tx: Transaction, task: Task, target: str, how: str, actor: str | None, payload: dict[str, Any], **columns: object
+) -> Task:
+    """Inside a transaction: take `task`, as just read, to `target`, with its event; return the task as it is then.
 
-    `columns` change with the status. `actor` may be ``system`` for what the store itself does. Raises
-    Refused where the table does not allow it.
+    `columns` change with the status. `actor` may be ``system`` for the store itself. Raises Refused if the table does
+    not allow it.
     """
     why = refusal(task, target, how, actor)
     if why:
@@ -148,47 +160,26 @@ def move(parts: TaskParts, task: Task, target: str, how: str, actor: str | None,
     changed = {"status": target, **columns}
     if target in TERMINAL:
         changed.update(dict.fromkeys(_PROGRESS))
-    changed.update(updated_at=parts.db.now(), changed_at=stamp(parts, task.scope))
-    moved = parts.db.change(
+    changed.update(updated_at=tx.now(), changed_at=stamp(tx, task.scope))
+    moved = tx.change(
         f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in changed)}"
         " WHERE id = ? AND status = ? AND assignee IS ?",
         (*changed.values(), task.id, task.status, task.assignee),
     )
     if moved != 1:  # read before this transaction began
         raise Refused("Task was changed by another session just now; look at it again")
-    events.add(parts.db, task.scope, _EVENTS[how], actor, task.id, payload)
+    tx.add_event(task.scope, _EVENTS[how], actor, task.id, payload)
     return task.replace(**changed)
 
 
-def take_in(parts: TaskParts, columns: dict, before: Task | None, scope: str, machine: str) -> Task:
-    """Inside a transaction: a task as another machine has it, which followed the same table; `before`: as it was here.
-
-    `columns`: all but `scope` and `changed_at`. One that ends takes the locks of its assignee along.
-    """
-    scope = before.scope if before else scope
-    task = Task({**columns, "scope": scope, "changed_at": stamp(parts, scope)})
-    values = [as_json(value) if isinstance(value, list) else value for value in task.values()]
-    if before is None:
-        parts.db.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
-    else:
-        columns_set = ", ".join(f"{name} = ?" for name in task)
-        parts.db.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
-    kind = "task.updated" if before else "task.created"
-    payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
-    events.add(parts.db, scope, kind, SYSTEM, task.id, payload)
-    if before is not None and task.status in TERMINAL and before.status not in TERMINAL:
-        release_locks(parts, before)
-    return task
-
-
-def stamp(parts: TaskParts, scope: str) -> int:
-    """Inside a transaction: a ``changed_at`` in ms later than any in `scope`, so that nobody who waits misses it.
+def stamp(tx: Transaction, scope: str) -> int:
+    """Inside a transaction: return a ``changed_at`` in ms later than any in `scope`, so that no waiter misses it.
 
     A time more than a day ahead is another program's fault, and not counted from: the column could not grow on.
     """
-    now = parts.db.now_ms()
+    now = tx.now_ms()
     condition, values = "scope = ? AND changed_at <= ?", (scope, now + AHEAD_MS)
-    row = parts.db.row(f"SELECT max(changed_at) AS latest FROM tasks WHERE {condition}", values)
+    row = tx.row(f"SELECT max(changed_at) AS latest FROM tasks WHERE {condition}", values)
     latest = row and row.get("latest")
     return max(now, int(latest) + 1 if isinstance(latest, (int, float)) else 0)
 
@@ -218,39 +209,19 @@ def _impossible(task: Task, target: str, how: str) -> str:
 
 
 def keys_of(task: Task) -> list[str]:
-    """Return by what names its declared files may be locked. Asks the file system, which may be slow."""
+    """Return the keys under which its declared files may be locked. Asks the file system, and so may be slow."""
     return [key_of(file) for file in task.files or ()]
-
-
-def release_locks(parts: TaskParts, task: Task, keys: list[str] | None = None) -> None:
-    """Inside a transaction: free what the assignee locked by the task's tag, or untagged on one of its files.
-
-    `keys` as `keys_of` gives them; without them they are found here, where such a lock may be.
-    """
-    if not task.assignee:
-        return
-    held = "FROM context WHERE type = 'lock' AND instance_id = ?"
-    if keys is None:
-        untagged = parts.db.row(f"SELECT 1 {held} AND task_id IS NULL LIMIT 1", (task.assignee,))
-        keys = keys_of(task) if untagged else []
-    found = parts.db.rows(
-        f"SELECT id, instance_id, scope, file, path_key, task_id {held}"
-        f" AND (task_id = ? OR task_id IS NULL AND (file IN {rows.AMONG} OR path_key IN {rows.AMONG}))",
-        (task.assignee, task.id, as_json(task.files or []), as_json(keys)),
-        Lock,
-    )
-    parts.locks.drop(found, "task_terminal", task_id=task.id)
 
 
 # ----------------------------------------------------- dependencies
 
 
-_NAMES = rows.ITEMS.format("tasks.depends_on")
-_WAITING = f"tasks.status IN ('{BLOCKED}', '{APPROVAL_REQUIRED}')"
+NEEDED = rows.ITEMS.format("tasks.depends_on")
+WAITING = f"tasks.status IN ('{BLOCKED}', '{APPROVAL_REQUIRED}')"
 # Ids of the tasks of scope ?1 that wait for task ?2, or for one that does, and so on; ?2 itself is the first.
-_REACHED = (
+REACHED = (
     "WITH RECURSIVE pairs(dependency, waiting) AS MATERIALIZED (SELECT needed.value, tasks.rowid"
-    f" FROM tasks, {_NAMES} needed WHERE scope = ?1 AND {_WAITING}),"
+    f" FROM tasks, {NEEDED} needed WHERE scope = ?1 AND {WAITING}),"
     " reached(id) AS (SELECT ?2 UNION SELECT tasks.id FROM reached"
     " CROSS JOIN pairs ON pairs.dependency = reached.id"
     f" CROSS JOIN tasks ON tasks.rowid = pairs.waiting AND {rows.SOUND})"
@@ -259,7 +230,7 @@ _REACHED = (
 
 
 class Dependencies(NamedTuple):
-    """How a task stands with its dependencies: `met`, waiting, or `failed` (the id of one that came to nothing).
+    """The state of a task's dependencies: `met`, waiting, or `failed` (the id of one that came to nothing).
 
     `gone` is the first one that has been deleted, `status` that of the failed one; both else empty.
     """
@@ -270,16 +241,19 @@ class Dependencies(NamedTuple):
     gone: str = ""
 
 
-def statuses(parts: TaskParts, ids: list[str]) -> dict[str, str]:
+def statuses(tx: Transaction, ids: list[str]) -> dict[str, str]:
     """Return the status by id of those tasks that are there."""
-    found = parts.db.rows(f"SELECT id, status FROM tasks WHERE id IN {rows.AMONG}", (as_json(ids),))
+    found = tx.rows(f"SELECT id, status FROM tasks WHERE id IN {rows.AMONG}", (as_json(ids),))
     return {row.id: row.status for row in found}
 
 
-def dependencies_of(parts: TaskParts, task: dict) -> Dependencies:
+def dependencies_of(tx: Transaction, task: dict[str, Any]) -> Dependencies:
     """Return how `task` stands now."""
     needed = task["depends_on"] or []
-    known = statuses(parts, needed) if needed else {}
+    if needed:
+        known = statuses(tx, needed)
+    else:
+        known = {}
     gone = next((task_id for task_id in needed if task_id not in known), "")
     for task_id in needed:
         if known.get(task_id) in (FAILED, CANCELLED):
@@ -287,9 +261,11 @@ def dependencies_of(parts: TaskParts, task: dict) -> Dependencies:
     return Dependencies(all(known.get(task_id, DONE) == DONE for task_id in needed), gone=gone)
 
 
-def ready_status(task: dict) -> str:
+def ready_status(task: dict[str, Any]) -> str:
     """Return the status of a task that nothing keeps from being done."""
-    return CLAIMED if task["assignee"] else OPEN
+    if task["assignee"]:
+        return CLAIMED
+    return OPEN
 
 
 def because_of(cause: Dependencies) -> str:
@@ -297,75 +273,98 @@ def because_of(cause: Dependencies) -> str:
     return f"[auto] Cancelled: it depends on task {cause.failed}, which is {cause.status}"
 
 
-def settle(parts: TaskParts, ended: Task) -> list[Task]:
-    """Inside a transaction: what the end of a task means for those that wait for it; those that may begin now."""
-    if ended.status == DONE:
-        return _resume(parts, _dependents(parts, ended), ended.id)
-    cancel_dependents(parts, ended)
-    return []
-
-
-def cancel_dependents(parts: TaskParts, ended: Task) -> None:
-    """Inside a transaction: cancel whatever depends on a task that came to nothing, however far down."""
-    if not _dependents(parts, ended):  # which is found far sooner
-        return
-    reached = [row.id for row in parts.db.rows(_REACHED, (ended.scope, ended.id))]
-    tasks = {task.id: task for task in rows.find(parts.db, f"id IN {rows.AMONG}", (as_json(reached),))}
-    over = {ended.id: ended.status}
-    for task_id in reached[1:]:  # each behind the one by which it was reached
-        cause = next((one for one in tasks[task_id].depends_on or () if one in over), "")
-        if cause:  # else it is no list that another program left there
-            over[task_id] = _cancel(parts, tasks[task_id], Dependencies(False, cause, over[cause])).status
-
-
-def settle_vanished(parts: TaskParts, scope: str | None) -> list[Task]:
-    """Inside a transaction: let go of tasks that nothing keeps blocked any more; those that may begin now.
-
-    That is where dependencies have been deleted, or ended while another program forgot to look.
-    """
-    condition, values = ("tasks.scope = ? AND ", [scope]) if scope is not None else ("", [])
-    dependency = f"FROM {_NAMES} needed JOIN tasks other ON other.id = needed.value WHERE other.status"
-    due = rows.find(
-        parts.db,
-        f"{condition}{_WAITING} AND status = '{BLOCKED}' AND (NOT EXISTS (SELECT 1 {dependency} <> 'done')"
-        f" OR EXISTS (SELECT 1 {dependency} IN ('failed', 'cancelled'))) AND {rows.SOUND} ORDER BY {rows.ORDER}",
-        values,
-    )
-    return _resume(parts, due, "")
-
-
-def _dependents(parts: TaskParts, task: Task) -> list[Task]:
+def dependents(tx: Transaction, task: Task) -> list[Task]:
     # Most lists are told apart by a look for the bare id; one that JSON may spell otherwise is in every text.
-    plain = task.id if task.id.replace("-", "").isalnum() and task.id.isascii() else ""
+    if task.id.replace("-", "").isalnum() and task.id.isascii():
+        plain = task.id
+    else:
+        plain = ""
     return rows.find(
-        parts.db,
-        f"scope = ? AND {_WAITING} AND instr(depends_on, ?)"
-        f" AND EXISTS (SELECT 1 FROM {_NAMES} needed WHERE needed.value = ?) AND {rows.SOUND} ORDER BY {rows.ORDER}",
+        tx,
+        f"scope = ? AND {WAITING} AND instr(depends_on, ?)"
+        f" AND EXISTS (SELECT 1 FROM {NEEDED} needed WHERE needed.value = ?) AND {rows.SOUND} ORDER BY {rows.ORDER}",
         (task.scope, plain, task.id),
     )
 
 
-def _resume(parts: TaskParts, tasks: list[Task], trigger: str) -> list[Task]:
-    resumed = []
-    for task in tasks:
-        now = dependencies_of(parts, task)
-        if now.failed:
-            # Another program let it fail and left its dependents alone; or it was cancelled just above.
-            found = rows.get(parts.db, task.scope, task.id)
-            if found and found.status not in TERMINAL:
-                cancel_dependents(parts, _cancel(parts, task, now))
-        elif now.met and task.status == BLOCKED:
-            target = ready_status(task)
-            payload = {"trigger": trigger or now.gone or (task.depends_on or [""])[-1], "status": target}
-            payload["prior_status"] = task.status
-            resumed.append(move(parts, task, target, "unblock", SYSTEM, payload))
-    return resumed
+def leave(tx: Transaction, row: Session, reason: str) -> None:
+    """Inside a transaction: free the tasks of instance `row`, which is being removed for `reason`.
+
+    Tasks under way are open again; waiting ones only lose their assignee. If the session was ``reclaimed`` the others
+    of its scope are told.
+    """
+    released = []
+    for place in tx.rows(_SCOPES):
+        released += [release(tx, task) for task in _held(tx, place.scope, row.id)]
+        _unassign(tx, place.scope, row.id)
+    if released and reason == "reclaimed":
+        _tell(tx, row, released)
 
 
-def _cancel(parts: TaskParts, task: Task, cause: Dependencies) -> Task:
-    result = because_of(cause)
-    payload = {"trigger": cause.failed, "reason": "dependency_failed", "result": result}
-    payload.update(prior_status=task.status, dependency_status=cause.status)
-    moved = move(parts, task, CANCELLED, "cascade", SYSTEM, payload, result=result)
-    release_locks(parts, moved)
-    return moved
+def vacate(tx: Transaction, row: Session) -> None:
+    """Inside a transaction: instance `row` goes to work in another scope, and leaves its tasks of this one behind."""
+    for task in _held(tx, row.scope, row.id):
+        release(tx, task)
+    _unassign(tx, row.scope, row.id)
+
+
+def release(tx: Transaction, task: Task) -> Task:
+    """Inside a transaction: open a task whose session has gone to any session again.
+
+    Its progress is still worth knowing; that its session was stuck, and when it meant to report, is not.
+    """
+    payload = {"status": OPEN, "prior_status": task.status, "result": None, "reason": "assignee_gone"}
+    over = {"assignee": None, "blocked_reason": None, "expected_next_update_at": None}
+    return move(tx, task, OPEN, "release", "system", payload, **over)
+
+
+def abandoned(tx: Transaction, scope: str) -> list[Task]:
+    """Return some claimed or begun tasks without a session: rows of another program, or left behind by it."""
+    found = _held(tx, scope, None)
+    for ghost in tx.rows(_GHOSTS, (scope,)):
+        if len(found) < _AT_ONCE:
+            found += _held(tx, scope, ghost.id)
+    return found[:_AT_ONCE]
+
+
+def _held(tx: Transaction, scope: str, instance_id: str | None) -> list[Task]:
+    condition = f"{rows.SOUND} AND scope = ? AND assignee IS ? AND status IN ('claimed', 'in_progress')"
+    return rows.find(tx, f"{condition} ORDER BY {rows.ORDER}", (scope, instance_id))
+
+
+def _unassign(tx: Transaction, scope: str, instance_id: str) -> None:
+    """No transition: the status stays."""
+    waiting = rows.find(
+        tx,
+        "scope = ? AND status IN ('blocked', 'approval_required') AND +assignee = ?",
+        (scope, instance_id),
+    )
+    for task in waiting:
+        tx.change(
+            "UPDATE tasks SET assignee = NULL, updated_at = ?, changed_at = ? WHERE id = ?",
+            (tx.now(), stamp(tx, scope), task.id),
+        )
+
+
+def _tell(tx: Transaction, row: Session, released: list[Task]) -> None:
+    """One message to each session that is still there and may know of the one that has gone."""
+    peers = [
+        peer.id
+        for peer in session_table.in_scope(tx, row.scope)
+        if peer.id != row.id and may_meet(row.label, peer.label)
+    ]
+    if not peers:
+        return
+    named = [f"{quoted(task.title)} (task_id: {task.id})" for task in released[:_NAMED_LIMIT]]
+    if len(released) > _NAMED_LIMIT:
+        named.append(f"{len(released) - _NAMED_LIMIT} more")
+    who = name_of(row)
+    content = f"[auto] Session {who} has gone. Open again: {', '.join(named)}. claim_task takes one over."
+    for peer in peers:
+        tx.change(
+            "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, 'system', ?, ?, ?)",
+            (row.scope, peer, content, tx.now()),
+        )
+    payload = {"content": content, "recipients": len(peers), "length": length(content)}
+    payload.update(reason="instance_stale_reclaimed", released_tasks=len(released))
+    tx.add_event(row.scope, "message.broadcast", "system", None, payload)

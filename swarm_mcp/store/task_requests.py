@@ -1,9 +1,9 @@
-"""Handing work over: one task, or a batch of tasks that refer to each other; and what those concerned are told.
+"""Handing work over: one task, or a batch of tasks that refer to each other, and the notices about them.
 
-A notice is stored with the change that it is about, in the scope in which its recipient is now, for that is where its
-inbox is; nobody writes to a session that is not registered. Functions that tell return ``[(recipient id, text)]``, for
-whoever then wakes the recipients. All texts begin with ``[auto] `` and name their tasks as ``(task_id: ...)``; by that
-the unread gate knows that a notice is about the very task that is being claimed.
+A notice is stored with the change that it is about, in the present scope of its recipient, since its inbox is there.
+Unregistered sessions get no notices. Functions that tell return ``[(recipient id, text)]``, for the caller to wake the
+recipients. All texts begin with ``[auto] `` and name their tasks as ``(task_id: ...)``; by that the unread gate knows a
+notice about the very task that is being claimed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,27 @@ from swarm_mcp.domain.task import (
     BLOCKED,
     CANCELLED,
     CLAIMED,
+    COLUMNS,
     DONE,
+    OPEN,
     TERMINAL,
     TYPES,
     Task,
 )  # fmt: skip
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import file_of
+from swarm_mcp.store import messages, session_life, session_table
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.known_values import names_entry
-from swarm_mcp.store.task_life import TaskParts
-from swarm_mcp.visibility import may_meet
+from swarm_mcp.store.naming import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_mcp.store.database import Database, Transaction
 
 LARGEST = 10**12
 AUTO = "[auto] "
@@ -48,33 +57,39 @@ class _Wrong(Exception):
         self.field = field
 
 
-def request(parts: TaskParts, requester: Session, spec: dict, notify: bool = True) -> dict:
+def request(db: Database, requester: Session, spec: dict[str, Any], notify: bool = True) -> dict[str, Any]:
     """Create a task: ``{task, existing, notices}``.
 
     `spec` has the arguments of ``request_task``. Where its idempotency key is taken, the task that has
     it is returned untouched (`existing`). Raises Refused.
     """
     try:
-        # Files are resolved outside of the transaction, which asks the file system, and only where there is need.
-        task = None if _is_taken(parts, requester, spec) else _composed(requester, spec)
-        with parts.db.writing():
-            parts.sessions.require(requester.id)
-            sight = rows.Sight(parts.db, requester)
-            known = _existing(parts, requester, spec, sight)
+        # Files are resolved outside of the transaction, since that asks the file system, and only if needed.
+        if _is_taken(db, requester, spec):
+            task = None
+        else:
+            task = _composed(requester, spec)
+        with db.writing() as tx:
+            session_life.require(tx, requester.id)
+            sight = rows.Sight(tx, requester)
+            known = _existing(tx, requester, spec, sight)
             if known:
                 return {"task": known, "existing": True, "notices": []}
             task = task or _composed(requester, spec)
-            _check_assignee(parts, task)
-            _check_links(parts, task, sight)
-            _insert(parts, task)
+            _check_assignee(tx, task)
+            _check_links(tx, task, sight)
+            _insert(tx, task)
             made = Task(task)
-            told = tell_assigned(parts, requester, made) if notify else []
+            if notify:
+                told = tell_assigned(tx, requester, made)
+            else:
+                told = []
             return {"task": made, "existing": False, "notices": told}
     except _Wrong as wrong:
         raise Refused(str(wrong)) from None
 
 
-def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> dict:
+def request_batch(db: Database, requester: Session, specs: list[dict[str, Any]]) -> dict[str, Any]:
     """Create several tasks or none: ``{tasks: [{id, status, [idempotency_key], new}], notices}``.
 
     ``$N`` in `depends_on` and links means the batch's Nth item, counted from 1, before the one that
@@ -82,41 +97,41 @@ def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> di
     """
     if not 1 <= len(specs) <= BATCH_LIMIT:
         raise Refused(f"A batch has 1 to {BATCH_LIMIT} tasks, not {len(specs)}")
-    details: list[dict] = []
+    details: list[dict[str, Any]] = []
     drafts = [
-        None if _is_taken(parts, requester, spec) else _collected(details, index, _composed, requester, spec)
+        None if _is_taken(db, requester, spec) else _collected(details, index, _composed, requester, spec)
         for index, spec in enumerate(specs)
     ]
     faulty = {detail["task_index"] for detail in details}
     _find_repeats(specs, details)
-    made: list[dict | None] = []
-    created: list[dict] = []
+    made: list[dict[str, Any] | None] = []
+    created: list[dict[str, Any]] = []
 
-    def fulfilled(index: int) -> dict:
-        known = _existing(parts, requester, specs[index], sight)
+    def fulfilled(index: int) -> dict[str, Any]:
+        known = _existing(db, requester, specs[index], sight)
         if known:
             return known
         task = drafts[index] or _composed(requester, specs[index])
-        created.append(_placed(parts, task, index, made, len(specs), sight))
+        created.append(_placed(db, task, index, made, len(specs), sight))
         return task
 
-    with parts.db.writing():
-        parts.sessions.require(requester.id)
-        sight = rows.Sight(parts.db, requester)
+    with db.writing() as tx:
+        session_life.require(tx, requester.id)
+        sight = rows.Sight(tx, requester)
         for index in range(len(specs)):
             made.append(None if index in faulty else _collected(details, index, fulfilled, index))
         if details:
             details.sort(key=lambda detail: detail["task_index"])
             raise Refused("Validation failed", details=details)
-        told = tell_assigned_together(parts, requester, [Task(task) for task in created])
+        told = tell_assigned_together(tx, requester, [Task(task) for task in created])
     new = {task["id"] for task in created}
     return {"tasks": [_brief(task, task["id"] in new) for task in made if task], "notices": told}
 
 
-# --------------------------------------------------------------------------------------- one task's parts
+# --------------------------------------------------------------------------------------- one task's tx
 
 
-def _composed(requester: Session, spec: dict) -> dict:
+def _composed(requester: Session, spec: dict[str, Any]) -> dict[str, Any]:
     """Return the row that `spec` asks for, as far as it can be told without the store. Raises _Wrong."""
     kind, title = spec.get("type") or "other", (spec.get("title") or "").strip()
     if kind not in TYPES:
@@ -126,7 +141,7 @@ def _composed(requester: Session, spec: dict) -> dict:
     priority = spec.get("priority") or 0
     if abs(priority) > LARGEST:
         raise _Wrong("priority", f"A priority lies between -{LARGEST} and {LARGEST}")
-    task = dict.fromkeys(rows.COLUMNS)
+    task = dict.fromkeys(COLUMNS)
     for name in ("description", "assignee", "idempotency_key", "tracker_provider", *LINKS):
         value = spec.get(name) or ""
         task[name] = (value if name == "description" else value.strip()) or None
@@ -137,7 +152,7 @@ def _composed(requester: Session, spec: dict) -> dict:
         type=kind,
         title=title,
         requester=requester.id,
-        status=states.APPROVAL_REQUIRED if spec.get("approval_required") else states.OPEN,
+        status=APPROVAL_REQUIRED if spec.get("approval_required") else OPEN,
         files=resolved(requester, spec.get("files") or [], "files") or None,
         priority=int(priority),
         depends_on=list(dict.fromkeys(item.strip() for item in spec.get("depends_on") or [])) or None,
@@ -156,34 +171,39 @@ def resolved(instance: Session, files: list[str], field: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _key(spec: dict) -> str:
+def _key(spec: dict[str, Any]) -> str:
     return (spec.get("idempotency_key") or "").strip()
 
 
-def _is_taken(parts: TaskParts, requester: Session, spec: dict) -> bool:
-    """Tell whether there is a task with this key already; then nothing else in `spec` matters."""
+def _is_taken(tx: Transaction, requester: Session, spec: dict[str, Any]) -> bool:
+    """Return True if there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
-    return bool(_key(spec)) and parts.db.row(sql, (requester.scope, _key(spec))) is not None
+    return bool(_key(spec)) and tx.row(sql, (requester.scope, _key(spec))) is not None
 
 
-def _existing(parts: TaskParts, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
+def _existing(tx: Transaction, requester: Session, spec: dict[str, Any], sight: rows.Sight) -> dict[str, Any] | None:
     """Return the task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
-    found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester.scope, key)) if key else []
+    if key:
+        found = rows.find(tx, "scope = ? AND idempotency_key = ?", (requester.scope, key))
+    else:
+        found = []
     if found and not sight.sees(found[0]):
         raise _Wrong(
             "idempotency_key",
             f'Cross-identity coordination blocked: the idempotency key "{key}" is that of a task of another identity;'
             " choose another one",
         )
-    return found[0] if found else None
+    if found:
+        return found[0]
+    return None
 
 
-def _check_assignee(parts: TaskParts, task: dict) -> None:
+def _check_assignee(tx: Transaction, task: dict[str, Any]) -> None:
     assignee = task["assignee"]
     if not assignee:
         return
-    row, requester = parts.sessions.live(assignee), parts.sessions.get(task["requester"])
+    row, requester = session_table.live(tx, assignee), session_table.get(tx, task["requester"])
     if row is None or row.scope != task["scope"]:
         raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
     if not may_meet(requester.label if requester else None, row.label):
@@ -194,11 +214,11 @@ def _check_assignee(parts: TaskParts, task: dict) -> None:
         )
 
 
-def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
+def _check_links(tx: Transaction, task: dict[str, Any], sight: rows.Sight) -> None:
     """A task names only those that its requester may see."""
     wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
     wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
-    there = parts.db.rows(
+    there = tx.rows(
         f"SELECT id, requester, assignee FROM tasks WHERE id IN {rows.AMONG} AND +scope = ?",
         (states.as_json([task_id for *_, task_id in wanted]), task["scope"]),
     )
@@ -208,27 +228,27 @@ def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
 
 
-def _insert(parts: TaskParts, task: dict, batch_index: int | None = None) -> None:
-    standing = states.dependencies_of(parts, task)
-    task["created_at"] = parts.db.now()
+def _insert(tx: Transaction, task: dict[str, Any], batch_index: int | None = None) -> None:
+    standing = states.dependencies_of(tx, task)
+    task["created_at"] = tx.now()
     if standing.failed:
-        task.update(status=states.CANCELLED, result=states.because_of(standing))
-    elif task["status"] == states.OPEN:
-        task["status"] = states.ready_status(task) if standing.met else states.BLOCKED
+        task.update(status=CANCELLED, result=states.because_of(standing))
+    elif task["status"] == OPEN:
+        task["status"] = states.ready_status(task) if standing.met else BLOCKED
     payload = {"task_type": task["type"]}
     names = ("title", "description", "status", "assignee", *LINKS, "depends_on", "files", "priority", "result")
     payload.update({name: task[name] for name in names})
     payload.update(tracker_required=bool(task["tracker_required"]), tracker_provider=task["tracker_provider"])
     if batch_index is not None:
         payload["batch_index"] = batch_index
-    states.create(parts, task, task["requester"], payload)
+    states.create(tx, task, task["requester"], payload)
 
 
 # ------------------------------------------------------------------------------------------------ batches
 
 
-def _collected(details: list[dict], index: int, step, *values):
-    """Return what `step` returns; what it finds wrong goes to `details`."""
+def _collected(details: list[dict[str, Any]], index: int, step: Callable[..., Any], *values: Any) -> Any:
+    """Return the result of `step`; its complaints go to `details`."""
     try:
         return step(*values)
     except _Wrong as wrong:
@@ -239,21 +259,23 @@ def _collected(details: list[dict], index: int, step, *values):
     return None
 
 
-def _placed(parts: TaskParts, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
-    """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
+def _placed(
+    tx: Transaction, task: dict[str, Any], index: int, made: list[dict[str, Any] | None], count: int, sight: rows.Sight
+) -> dict[str, Any]:
+    """Check one item and insert it: later ones may name it. A complaint about any item undoes all in the end."""
     if task["depends_on"]:
         meant = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
         task["depends_on"] = list(dict.fromkeys(item for item in meant if item)) or None
     for field in LINKS:
         if task[field]:
             task[field] = _referred(field, task[field], index, made, count) or None
-    _check_assignee(parts, task)
-    _check_links(parts, task, sight)
-    _insert(parts, task, index)
+    _check_assignee(tx, task)
+    _check_links(tx, task, sight)
+    _insert(tx, task, index)
     return task
 
 
-def _referred(field: str, text: str, index: int, made: list[dict | None], count: int) -> str:
+def _referred(field: str, text: str, index: int, made: list[dict[str, Any] | None], count: int) -> str:
     """Return the id that `text` means: itself, or for ``$N`` that of the Nth item; empty where that one was refused."""
     digits = text[1:]
     if not text.startswith("$") or not (digits.isascii() and digits.isdigit()):
@@ -266,10 +288,12 @@ def _referred(field: str, text: str, index: int, made: list[dict | None], count:
     if number > index:
         raise _Wrong(field, f"{text} is a forward reference: task {index + 1} may only name tasks before it")
     task = made[number - 1]
-    return task["id"] if task else ""
+    if task:
+        return str(task["id"])
+    return ""
 
 
-def _find_repeats(specs: list[dict], details: list[dict]) -> None:
+def _find_repeats(specs: list[dict[str, Any]], details: list[dict[str, Any]]) -> None:
     first: dict[str, int] = {}
     for index, key in enumerate(map(_key, specs)):
         if not key:
@@ -280,7 +304,7 @@ def _find_repeats(specs: list[dict], details: list[dict]) -> None:
         first.setdefault(key, index)
 
 
-def _brief(task: dict, new: bool) -> dict:
+def _brief(task: dict[str, Any], new: bool) -> dict[str, Any]:
     brief = {"id": task["id"], "status": task["status"]}
     if task["idempotency_key"]:
         brief["idempotency_key"] = task["idempotency_key"]
@@ -290,7 +314,7 @@ def _brief(task: dict, new: bool) -> dict:
 # ------------------------------------------------------------------------------------------------ notices
 
 
-def tell_assigned(parts: TaskParts, requester: Session, task: Task) -> list[tuple[str, str]]:
+def tell_assigned(tx: Transaction, requester: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee of a new task."""
     if task.assignee in (None, requester.id) or task.status in TERMINAL:
         return []
@@ -298,10 +322,10 @@ def tell_assigned(parts: TaskParts, requester: Session, task: Task) -> list[tupl
         BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
         APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
     }.get(task.status, "Begin with claim_task.")
-    return _post(parts, requester, task.assignee, f"New {named(task.type)} task for you: {_title(task)}. {when}", task)
+    return _post(tx, requester, task.assignee, f"New {named(task.type)} task for you: {_title(task)}. {when}", task)
 
 
-def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+def tell_assigned_together(tx: Transaction, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell each assignee of a batch, in one message each."""
     mine: dict[str, list[Task]] = {}
     for task in tasks:
@@ -311,42 +335,48 @@ def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Tas
     for assignee, some in mine.items():
         listed = "; ".join(f"{_title(task)} [{named(task.type)}, {task.status}]" for task in some)
         waiting = any(task.status != CLAIMED for task in some)
-        later = " those that are claimed; you will be told when the others may begin" if waiting else ""
+        if waiting:
+            later = " those that are claimed; you will be told when the others may begin"
+        else:
+            later = ""
         text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
-        told += _post(parts, requester, assignee, text, None)
+        told += _post(tx, requester, assignee, text, None)
     return told
 
 
-def tell_approved(parts: TaskParts, approver: Session, task: Task) -> list[tuple[str, str]]:
+def tell_approved(tx: Transaction, approver: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee that an approved task may begin."""
     if task.status != CLAIMED or task.assignee == approver.id:
         return []
     text = f"Approved: {_title(task)}. Begin with claim_task."
-    return _post(parts, approver, task.assignee, text, task)
+    return _post(tx, approver, task.assignee, text, task)
 
 
-def tell_ended(parts: TaskParts, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
+def tell_ended(tx: Transaction, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
     """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
     requester = task.requester
     if task.status == CANCELLED or requester == actor.id:
         return []
-    outcome = f": {quoted(summary, LONGEST_QUOTE)}" if summary and summary.strip() else ""
+    if summary and summary.strip():
+        outcome = f": {quoted(summary, LONGEST_QUOTE)}"
+    else:
+        outcome = ""
     text = f"{'Done' if task.status == DONE else 'Failed'}: {_title(task)}{outcome}"
-    return _post(parts, actor, requester, text, task)
+    return _post(tx, actor, requester, text, task)
 
 
-def tell_unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+def tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
     told = []
     for task in tasks:
         if task.status == CLAIMED and task.assignee != actor.id:
             text = f"No longer blocked: {_title(task)}. Begin with claim_task."
-            told += _post(parts, actor, task.assignee, text, task)
+            told += _post(tx, actor, task.assignee, text, task)
     return told
 
 
 def is_about(content: str, task_id: str) -> bool:
-    """Tell whether a message is nothing but such a notice about this task."""
+    """Return True if a message is nothing but such a notice about this task."""
     own = of_task(task_id, AUTO)
     return content.startswith(own) or (content.startswith(AUTO) and f"task_id: {task_id})" in content)
 
@@ -356,11 +386,17 @@ def _title(task: Task) -> str:
 
 
 def _post(
-    parts: TaskParts, sender: Session, recipient: str | None, text: str, task: Task | None
+    tx: Transaction, sender: Session, recipient: str | None, text: str, task: Task | None
 ) -> list[tuple[str, str]]:
-    row = parts.sessions.get(recipient) if recipient else None
+    if recipient:
+        row = session_table.get(tx, recipient)
+    else:
+        row = None
     if row is None:
         return []
-    content = of_task(task.id, AUTO + text) if task else AUTO + text
-    parts.messages.post(row.scope, sender.id, row.id, content)
+    if task:
+        content = of_task(task.id, AUTO + text)
+    else:
+        content = AUTO + text
+    messages.post(tx, row.scope, sender.id, row.id, content)
     return [(row.id, content)]

@@ -1,224 +1,185 @@
-"""Tasks: work that sessions hand to each other, as callers ask for it; and how tasks go on and end.
+"""Tasks under way: progress, approval, ends, and the effects of an end on locks and dependents.
 
-What else they promise is kept in the modules beside it: ``task_life`` (the life of a task, as a table, and what waits
-for what), ``task_reading``, ``task_requests`` and ``task_holders`` (taking one, letting go).
+Beside it: ``task_life`` (the table of status changes), ``task_reading``, ``task_requests`` and ``task_claims``.
 
-`instance` and `viewer` are sessions, of which ``id``, ``label`` and ``scope`` count. Whatever the rules forbid raises
+`instance` and `viewer` are sessions; only ``id``, ``label`` and ``scope`` count. A breach of the rules raises
 ``Refused``, whose `answer` is ``{"error", ...}``. Messages to others are stored in the change's own transaction and
 returned as ``[(recipient id, text)]``, for the caller to wake them with.
 """
 
 from __future__ import annotations
 
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import UNCHANGED, Task
+from swarm_mcp.domain.task import BLOCKED, CANCELLED, CLAIMED, DONE, IN_PROGRESS, TERMINAL, UNCHANGED, Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import events, task_holders, task_requests
+from swarm_mcp.store import reactions, session_life, task_reading, task_requests
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store.known_values import names_entry
-from swarm_mcp.store.task_life import TaskParts
-from swarm_mcp.store.task_reading import TaskReader, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
+
+    from swarm_mcp.store.database import Database, Transaction
 
 
-class Tasks(TaskReader):
-    """The embedded store's tasks."""
-
-    def __init__(self, parts: TaskParts):
-        super().__init__(parts.db)
-        self._parts = parts
-
-    # ------------------------------------------------------- request, claim
-
-    def request(self, requester: Session, spec: dict, notify: bool = True) -> dict:
-        return task_requests.request(self._parts, requester, spec, notify)
-
-    def request_batch(self, requester: Session, specs: list[dict]) -> dict:
-        return task_requests.request_batch(self._parts, requester, specs)
-
-    def claimable(self, instance: Session, limit: int = 10) -> list[Task]:
-        return task_holders.claimable(self._parts, instance, limit)
-
-    def claim(self, instance: Session, task_id: str, ignore_unread: bool = False) -> dict:
-        return task_holders.claim(self._parts, instance, task_id, ignore_unread)
-
-    def claim_next(
-        self,
-        instance: Session,
-        types: list[str] | None = None,
-        files: list[str] | None = None,
-        ignore_unread: bool = False,
-    ) -> dict:
-        return task_holders.claim_next(self._parts, instance, types, files, ignore_unread)
-
-    def reserve(self, task_id: str, worker: Session) -> Task:
-        return task_holders.reserve(self._parts, task_id, worker)
-
-    def take_back(self, task: Task, prior_status: str) -> None:
-        task_holders.take_back(self._parts, task, prior_status)
-
-    # ---------------------------------------------------------------- go on
-
-    def report_progress(
-        self,
-        actor: Session,
-        task_id: str,
-        summary: str,
-        blocked_reason=UNCHANGED,
-        expected_next_update_at=UNCHANGED,
-        begun: bool = True,
-    ) -> dict:
-        given = {"blocked_reason": blocked_reason, "expected_next_update_at": expected_next_update_at}
-        changed = {name: value for name, value in given.items() if value is not UNCHANGED}
-        due = changed.get("expected_next_update_at")
-        if due is not None:
-            if abs(due) > task_requests.LARGEST:
-                raise Refused("expected_next_update_at is a time in Unix seconds")
-            changed["expected_next_update_at"] = int(due)
-        with self._db.writing():
-            task = self._known(actor, task_id)
-            if task.assignee != actor.id:
-                raise Refused("Only the assignee can report progress on this task")
-            if task.status != states.IN_PROGRESS and (begun or task.status != states.CLAIMED):
-                raise Refused(f"Task is {task.status}, not in_progress")
-            now = self._db.now()
-            progress = {"progress_summary": summary, "progress_updated_at": now}
-            progress.update({name: changed.get(name, task[name]) for name in given})
-            columns = {**progress, "updated_at": now, "changed_at": states.stamp(self._parts, task.scope)}
-            self._db.change(
-                f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
-                (*columns.values(), task.id),
-            )
-            payload = {"summary": summary, **progress}
-            del payload["progress_summary"]
-            events.add(self._db, task.scope, "task.progress", actor.id, task.id, payload)
-        return progress
-
-    def approve(self, actor: Session, task_id: str) -> dict:
-        parts = self._parts
-        with self._db.writing():
-            task = self._known(actor, task_id)
-            standing = states.dependencies_of(parts, task)
-            columns: dict = {}
-            if standing.failed:
-                target, columns = states.CANCELLED, {"result": states.because_of(standing)}
-            else:
-                target = states.ready_status(task) if standing.met else states.BLOCKED
-            payload = {"status": target, "prior_status": task.status}
-            # The contract leaves this event without an actor.
-            moved = states.move(parts, task, target, "approve", None, payload, **columns)
-            if standing.failed:
-                states.release_locks(parts, moved)
-                states.cancel_dependents(parts, moved)
-            return {"task": moved, "notices": task_requests.tell_approved(parts, actor, moved)}
-
-    # ------------------------------------------------------------------ end
-
-    def end(self, actor: Session, task_id: str, status: str, result: str | None = None) -> dict:
-        return self._end(actor, task_id, status, result, result, lambda _task: "")
-
-    def complete(self, actor: Session, task_id: str, record: dict, status: str = states.DONE) -> dict:
-        import json
-
-        result: dict = {"summary": record["summary"]}
-        result["files_changed"] = task_requests.resolved(actor, record.get("files_changed") or [], "files_changed")
-        result["tests"] = [
-            {name: test[name] for name in ("command", "status", "notes") if test.get(name) is not None}
-            for test in record.get("tests") or []
-        ]
-        tracked = [name for name in ("tracker_update", "tracker_update_skipped") if _says_something(record.get(name))]
-        result.update({name: record[name] for name in tracked})
-        result["followups"] = list(record.get("followups") or [])
-        try:
-            text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        except ValueError:
-            raise Refused("A result holds no NaN and no infinity: they are not JSON") from None
-        except RecursionError:
-            raise Refused("A result this deeply nested cannot be stored; say it in words") from None
-
-        def complaint(task: Task) -> str:
-            if tracked or not _needs_entry(task):
-                return ""
-            return "Tracker-backed tasks require tracker_update or tracker_update_skipped in complete_task"
-
-        return {**self._end(actor, task_id, status, text, record["summary"], complaint), "result": result}
-
-    def _end(
-        self,
-        actor: Session,
-        task_id: str,
-        status: str,
-        result: str | None,
-        summary: str | None,
-        complaint: Callable[[Task], str],
-    ) -> dict:
-        """Do as `end`, unless there is a `complaint` of the task: what it still lacks, empty for nothing."""
-        if status not in states.TERMINAL:
-            raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
-        parts = self._parts
-        known = seen(self._db, actor, task_id)
-        keys = states.keys_of(known) if known else []  # outside the transaction
-        with self._db.writing():
-            task = self._known(actor, task_id)
-            why = states.refusal(task, status, "end", actor.id) or complaint(task)
-            if why:
-                raise Refused(why)
-            payload = {"status": status, "prior_status": task.status, "result": result}
-            ended = states.move(parts, task, status, "end", actor.id, payload, result=result)
-            states.release_locks(parts, ended, keys)
-            unblocked = states.settle(parts, ended)
-            told = task_requests.tell_ended(parts, actor, ended, summary)
-            return {"task": ended, "notices": told, "unblocked": self._tell_unblocked(actor, unblocked)}
-
-    # ------------------------------------------------- for other parts alone
-
-    def release_all(self, session: Session, reason: str) -> None:
-        """Inside a transaction: free the tasks of a session that is being removed for `reason`."""
-        task_holders.leave(self._parts, session, reason)
-
-    def vacate(self, session: Session) -> None:
-        """Inside a transaction: a session works in another scope now, and leaves its tasks of this one behind."""
-        task_holders.vacate(self._parts, session)
-
-    def take_in(self, columns: dict, before: Task | None, scope: str, machine: str) -> Task:
-        """Inside a transaction: a task as another machine has it; see ``task_life.take_in``."""
-        return states.take_in(self._parts, columns, before, scope, machine)
-
-    def lose_key(self, task_id: str, scope: str) -> None:
-        """Inside a transaction: an idempotency key is another task's."""
-        self._db.change(
-            "UPDATE tasks SET idempotency_key = NULL, changed_at = ? WHERE id = ?",
-            (states.stamp(self._parts, scope), task_id),
+def report_progress(
+    db: Database,
+    actor: Session,
+    task_id: str,
+    summary: str,
+    blocked_reason: Any = UNCHANGED,
+    expected_next_update_at: Any = UNCHANGED,
+    begun: bool = True,
+) -> dict[str, Any]:
+    """Say how far a task is; return its four progress columns. An omitted column stays, None clears it."""
+    given = {"blocked_reason": blocked_reason, "expected_next_update_at": expected_next_update_at}
+    changed = {name: value for name, value in given.items() if value is not UNCHANGED}
+    due = changed.get("expected_next_update_at")
+    if due is not None:
+        if abs(due) > task_requests.LARGEST:
+            raise Refused("expected_next_update_at is a time in Unix seconds")
+        changed["expected_next_update_at"] = int(due)
+    with db.writing() as tx:
+        task = _known(tx, actor, task_id)
+        if task.assignee != actor.id:
+            raise Refused("Only the assignee can report progress on this task")
+        if task.status != IN_PROGRESS and (begun or task.status != CLAIMED):
+            raise Refused(f"Task is {task.status}, not in_progress")
+        now = tx.now()
+        progress = {"progress_summary": summary, "progress_updated_at": now}
+        progress.update({name: changed.get(name, task[name]) for name in given})
+        columns = {**progress, "updated_at": now, "changed_at": states.stamp(tx, task.scope)}
+        tx.change(
+            f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
+            (*columns.values(), task.id),
         )
+        payload = {"summary": summary, **progress}
+        del payload["progress_summary"]
+        tx.add_event(task.scope, "task.progress", actor.id, task.id, payload)
+    return progress
 
-    def settle_vanished(self, scope: str | None = None) -> list[tuple[str, str]]:
-        """Inside a transaction: let go of tasks that nothing keeps blocked any more; the notices to assignees.
 
-        For cleanup, right after it has deleted ended tasks (`scope` None: everywhere). It also mends what another
-        program has left: dependencies that ended without their dependents hearing of it.
-        """
-        return self._tell_unblocked(Session(id=SYSTEM), states.settle_vanished(self._parts, scope))
+def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
+    """Let a task that waits for approval begin, or wait for its dependencies: ``{task, notices}``."""
+    with db.writing() as tx:
+        task = _known(tx, actor, task_id)
+        standing = states.dependencies_of(tx, task)
+        columns: dict[str, Any] = {}
+        if standing.failed:
+            target, columns = CANCELLED, {"result": states.because_of(standing)}
+        else:
+            if standing.met:
+                target = states.ready_status(task)
+            else:
+                target = BLOCKED
+        payload = {"status": target, "prior_status": task.status}
+        # The contract leaves this event without an actor.
+        moved = states.move(tx, task, target, "approve", None, payload, **columns)
+        if standing.failed:
+            release_locks(tx, moved)
+            cancel_dependents(tx, moved)
+        return {"task": moved, "notices": task_requests.tell_approved(tx, actor, moved)}
 
-    # -------------------------------------------------------------- innards
 
-    def _known(self, actor: Session, task_id: str) -> Task:
-        """Inside a transaction, which `actor` makes: the task. Raises Refused where it may not know of it."""
-        self._parts.sessions.require(actor.id)
-        task = seen(self._db, actor, task_id)
-        if task is None:
-            raise Refused("Task not found")
-        return task
+def end(db: Database, actor: Session, task_id: str, status: str, result: str | None = None) -> dict[str, Any]:
+    """Done, failed or cancelled: ``{task, notices, unblocked}``."""
+    return _end(db, actor, task_id, status, result, result, lambda _task: "")
 
-    def _tell_unblocked(self, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
-        return task_requests.tell_unblocked(self._parts, actor, tasks)
+
+def complete(db: Database, actor: Session, task_id: str, record: dict[str, Any], status: str = DONE) -> dict[str, Any]:
+    """Do as `end`, with a structured result from the arguments of ``complete_task``: also as ``result``.
+
+    A task that names an entry of a work tracker ends only with an account of that entry.
+    """
+    import json
+
+    result: dict[str, Any] = {"summary": record["summary"]}
+    result["files_changed"] = task_requests.resolved(actor, record.get("files_changed") or [], "files_changed")
+    result["tests"] = [
+        {name: test[name] for name in ("command", "status", "notes") if test.get(name) is not None}
+        for test in record.get("tests") or []
+    ]
+    tracked = [name for name in ("tracker_update", "tracker_update_skipped") if _says_something(record.get(name))]
+    result.update({name: record[name] for name in tracked})
+    result["followups"] = list(record.get("followups") or [])
+    try:
+        text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise Refused("A result holds no NaN and no infinity: they are not JSON") from None
+    except RecursionError:
+        raise Refused("A result this deeply nested cannot be stored; say it in words") from None
+
+    def complaint(task: Task) -> str:
+        if tracked or not _needs_entry(task):
+            return ""
+        return "Tracker-backed tasks require tracker_update or tracker_update_skipped in complete_task"
+
+    return {**_end(db, actor, task_id, status, text, record["summary"], complaint), "result": result}
+
+
+def _end(
+    db: Database,
+    actor: Session,
+    task_id: str,
+    status: str,
+    result: str | None,
+    summary: str | None,
+    complaint: Callable[[Task], str],
+) -> dict[str, Any]:
+    """Do as `end`, unless there is a `complaint` of the task: a missing part of its end, empty without one."""
+    if status not in TERMINAL:
+        raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
+    known = task_reading.seen(db, actor, task_id)
+    keys = states.keys_of(known) if known else []  # outside the transaction
+    with db.writing() as tx:
+        task = _known(tx, actor, task_id)
+        why = states.refusal(task, status, "end", actor.id) or complaint(task)
+        if why:
+            raise Refused(why)
+        payload = {"status": status, "prior_status": task.status, "result": result}
+        ended = states.move(tx, task, status, "end", actor.id, payload, result=result)
+        release_locks(tx, ended, keys)
+        unblocked = settle(tx, ended)
+        told = task_requests.tell_ended(tx, actor, ended, summary)
+        return {"task": ended, "notices": told, "unblocked": _tell_unblocked(tx, actor, unblocked)}
+
+
+def lose_key(tx: Transaction, task_id: str, scope: str) -> None:
+    """Inside a transaction: an idempotency key is another task's."""
+    tx.change(
+        "UPDATE tasks SET idempotency_key = NULL, changed_at = ? WHERE id = ?",
+        (states.stamp(tx, scope), task_id),
+    )
+
+
+def settle_vanished(tx: Transaction, scope: str | None = None) -> list[tuple[str, str]]:
+    """Inside a transaction: let go of tasks that nothing keeps blocked any more; return the notices to assignees.
+
+    For cleanup, right after it has deleted ended tasks (`scope` None: everywhere). It also mends tasks that another
+    program has left blocked after their dependencies ended.
+    """
+    return _tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
+
+
+def _known(tx: Transaction, actor: Session, task_id: str) -> Task:
+    """Inside a transaction of `actor`: return the task. Raises Refused if the actor may not know of it."""
+    session_life.require(tx, actor.id)
+    task = task_reading.seen(tx, actor, task_id)
+    if task is None:
+        raise Refused("Task not found")
+    return task
+
+
+def _tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+    return task_requests.tell_unblocked(tx, actor, tasks)
 
 
 def _needs_entry(task: Task) -> bool:
-    """Tell whether a task belongs to an entry of a work tracker, which its end has to account for."""
+    """Return True if a task belongs to an entry of a work tracker, which its end has to account for."""
     return bool(task.tracker_required) or any(
         names_entry(task[name]) for name in ("idempotency_key", "title", "description")
     )
@@ -226,3 +187,115 @@ def _needs_entry(task: Task) -> bool:
 
 def _says_something(value: object) -> bool:
     return bool(value.strip() if isinstance(value, str) else value)
+
+
+def release_locks(tx: Transaction, task: Task, keys: list[str] | None = None) -> None:
+    """Inside a transaction: release the assignee's locks with the task's tag, and untagged ones on its files.
+
+    `keys` as `keys_of` gives them; without them they are found here, if there may be such a lock.
+    """
+    if not task.assignee:
+        return
+    held = "FROM context WHERE type = 'lock' AND instance_id = ?"
+    if keys is None:
+        untagged = tx.row(f"SELECT 1 {held} AND task_id IS NULL LIMIT 1", (task.assignee,))
+        if untagged:
+            keys = states.keys_of(task)
+        else:
+            keys = []
+    found = tx.rows(
+        f"SELECT id, instance_id, scope, file, path_key, task_id {held}"
+        f" AND (task_id = ? OR task_id IS NULL AND (file IN {task_reading.AMONG} OR path_key IN {task_reading.AMONG}))",
+        (task.assignee, task.id, states.as_json(task.files or []), states.as_json(keys)),
+        Lock,
+    )
+    reactions.end_locks(tx, found, "task_terminal", task_id=task.id)
+
+
+def settle(tx: Transaction, ended: Task) -> list[Task]:
+    """Inside a transaction: apply the end of a task to its dependents; return those that may begin now."""
+    if ended.status == DONE:
+        return _resume(tx, states.dependents(tx, ended), ended.id)
+    cancel_dependents(tx, ended)
+    return []
+
+
+def cancel_dependents(tx: Transaction, ended: Task) -> None:
+    """Inside a transaction: cancel all dependents of a task that came to nothing, however far down."""
+    if not states.dependents(tx, ended):  # found far sooner
+        return
+    reached = [row.id for row in tx.rows(states.REACHED, (ended.scope, ended.id))]
+    tasks = {task.id: task for task in task_reading.find(tx, f"id IN {task_reading.AMONG}", (states.as_json(reached),))}
+    over = {ended.id: ended.status}
+    for task_id in reached[1:]:  # each behind the one by which it was reached
+        cause = next((one for one in tasks[task_id].depends_on or () if one in over), "")
+        if cause:  # else it is no list that another program left there
+            over[task_id] = _cancel(tx, tasks[task_id], states.Dependencies(False, cause, over[cause])).status
+
+
+def resume_all(tx: Transaction, scope: str | None) -> list[Task]:
+    """Inside a transaction: let go of tasks that nothing keeps blocked any more; those that may begin now.
+
+    That is where dependencies have been deleted, or ended while another program forgot to look.
+    """
+    condition, values = ("tasks.scope = ? AND ", [scope]) if scope is not None else ("", [])
+    dependency = f"FROM {states.NEEDED} needed JOIN tasks other ON other.id = needed.value WHERE other.status"
+    due = task_reading.find(
+        tx,
+        f"{condition}{states.WAITING} AND status = '{BLOCKED}' AND (NOT EXISTS (SELECT 1 {dependency} <> 'done')"
+        f" OR EXISTS (SELECT 1 {dependency} IN ('failed', 'cancelled'))) AND {task_reading.SOUND}"
+        f" ORDER BY {task_reading.ORDER}",
+        values,
+    )
+    return _resume(tx, due, "")
+
+
+def _resume(tx: Transaction, tasks: list[Task], trigger: str) -> list[Task]:
+    resumed = []
+    for task in tasks:
+        now = states.dependencies_of(tx, task)
+        if now.failed:
+            # Another program let it fail and left its dependents alone; or it was cancelled just above.
+            found = task_reading.get(tx, task.scope, task.id)
+            if found and found.status not in TERMINAL:
+                cancel_dependents(tx, _cancel(tx, task, now))
+        elif now.met and task.status == BLOCKED:
+            target = states.ready_status(task)
+            payload = {"trigger": trigger or now.gone or (task.depends_on or [""])[-1], "status": target}
+            payload["prior_status"] = task.status
+            resumed.append(states.move(tx, task, target, "unblock", SYSTEM, payload))
+    return resumed
+
+
+def _cancel(tx: Transaction, task: Task, cause: states.Dependencies) -> Task:
+    result = states.because_of(cause)
+    payload = {"trigger": cause.failed, "reason": "dependency_failed", "result": result}
+    payload.update(prior_status=task.status, dependency_status=cause.status)
+    moved = states.move(tx, task, CANCELLED, "cascade", SYSTEM, payload, result=result)
+    release_locks(tx, moved)
+    return moved
+
+
+def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope: str, machine: str) -> Task:
+    """Inside a transaction: store a task as another machine has it, after the same table; `before`: as it was here.
+
+    `columns`: all but `scope` and `changed_at`. The end of a task ends the locks of its assignee for it.
+    """
+    if before:
+        scope = before.scope
+    task = Task({**columns, "scope": scope, "changed_at": states.stamp(tx, scope)})
+    values = [states.as_json(value) if isinstance(value, list) else value for value in task.values()]
+    if before is None:
+        tx.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
+    else:
+        columns_set = ", ".join(f"{name} = ?" for name in task)
+        tx.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
+    if before:
+        kind = "task.updated"
+    else:
+        kind = "task.created"
+    payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
+    tx.add_event(scope, kind, SYSTEM, task.id, payload)
+    if before is not None and task.status in TERMINAL and before.status not in TERMINAL:
+        release_locks(tx, before)
+    return task

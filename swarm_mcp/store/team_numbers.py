@@ -1,4 +1,4 @@
-"""Ids of the rows in which this store has locks of other machines: they follow from the lock's number on the server."""
+"""Ids of rows for locks of other machines: made from the lock's number on the server."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def row_id(repository: str, top: str, number: int) -> str:
 
 
 def number_of(lock_id: str) -> str:
-    """Return the number on the server of the lock whose row has this id."""
+    """Return the number on the server of the lock in the row with this id."""
     return lock_id.rpartition("-")[2]

@@ -1,6 +1,6 @@
-"""Messages to sessions of other machines, which wait here until they are posted; and how documents are written.
+"""Messages to sessions of other machines, which wait here to be posted; and the form of documents.
 
-What a document says names files by their *places*, from the top of a work tree: each machine has its own folders.
+A document names files by their *places*, from the top of a work tree: each machine has its own folders.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.database import Transaction
 
 MESSAGE = "message"  # the kind of document
 
@@ -26,7 +26,7 @@ def canonical(body: object) -> str:
 
 
 def place_in(path: str, tops: Iterable[str]) -> str | None:
-    """Return `path` from the top of that of these work trees which it lies in; None where it is in none."""
+    """Return `path` from the top of the one of these work trees that it lies in; None outside of them."""
     for top in sorted(tops, key=len, reverse=True):
         if path == top:
             return ""
@@ -36,7 +36,7 @@ def place_in(path: str, tops: Iterable[str]) -> str | None:
 
 
 def path_at(place: object, top: str) -> str | None:
-    """Return the path of a `place` in the work tree with this `top`; None where it says no such thing."""
+    """Return the path of a `place` in the work tree with this `top`; None for a value that is no place."""
     if not isinstance(place, str) or "\0" in place:
         return None
     if place == "":
@@ -46,22 +46,26 @@ def path_at(place: object, top: str) -> str | None:
     return f"{top}/{place}"
 
 
-def repository_of(db: Database, recipient_id: str) -> str | None:
-    """Return in which repository a session works on another machine; None for sessions of this one."""
-    row = db.row(
+def repository_of(tx: Transaction, recipient_id: str) -> str | None:
+    """Return the repository in which a session works on another machine; None for sessions of this one."""
+    row = tx.row(
         "SELECT t.repository FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
         " JOIN swarm_team_trees t ON t.top = i.scope WHERE s.instance_id = ? AND s.runtime = ?",
         (recipient_id, TEAM),
     )
-    return row.repository if row else None
+    if row:
+        return str(row.repository)
+    return None
 
 
-def send_away(db: Database, repository: str, sender: str, recipient: str, content: str, told: bool, file: str) -> None:
+def send_away(
+    tx: Transaction, repository: str, sender: str, recipient: str, content: str, told: bool, file: str
+) -> None:
     """Have a message posted to a session of another machine. `told`, `file`: as for ``Notices.post``.
 
     Where it is in our words, the files that it names are told by their places.
     """
-    rows = db.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))
+    rows = tx.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))
     tops = sorted((row.top for row in rows), key=len, reverse=True)
     if task_and_text(content)[1].startswith("[auto] "):
         for top in tops:
@@ -69,22 +73,22 @@ def send_away(db: Database, repository: str, sender: str, recipient: str, conten
     body: dict[str, object] = {"sender": "" if sender == SYSTEM else sender, "recipient": recipient, "content": content}
     if told:
         body.update(told=True, file=place_in(file, tops))
-    _let_be_posted(db, repository, body)
+    _let_be_posted(tx, repository, body)
 
 
-def ask_to_wake(db: Database, sender: str, recipient: str, task_id: str, force: bool) -> None:
+def ask_to_wake(tx: Transaction, sender: str, recipient: str, task_id: str, force: bool) -> None:
     """Have a session of another machine woken there for mail of `sender`, about this task; `force`: even while busy.
 
     It is told as a message without content, and so comes after that mail.
     """
-    repository = repository_of(db, recipient)
+    repository = repository_of(tx, recipient)
     if repository is not None:
         body: dict[str, object] = {"sender": sender, "recipient": recipient, "content": ""}
-        _let_be_posted(db, repository, {**body, "wake": True, "task": task_id, "force": force})
+        _let_be_posted(tx, repository, {**body, "wake": True, "task": task_id, "force": force})
 
 
-def _let_be_posted(db: Database, repository: str, body: dict[str, object]) -> None:
-    db.change(
+def _let_be_posted(tx: Transaction, repository: str, body: dict[str, object]) -> None:
+    tx.change(
         "INSERT INTO swarm_team_documents (repository, kind, key, version, body, noted_at) VALUES (?, ?, ?, 0, ?, ?)",
-        (repository, MESSAGE, new_id(), canonical(body), db.now()),
+        (repository, MESSAGE, new_id(), canonical(body), tx.now()),
     )

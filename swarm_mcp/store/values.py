@@ -3,186 +3,208 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.domain.message import KeyValue
+from swarm_mcp.domain.message import KeyValue, length
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.store import events
-from swarm_mcp.visibility import without_walls
+from swarm_mcp.store import cursors
+from swarm_mcp.store.naming import without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any, NoReturn
 
-    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.database import Database, Transaction
 
 
-LONGEST_KEY, LONGEST_VALUE = 1024, 1 << 20  # bytes; whoever asks for a value gets it whole
+LONGEST_KEY, LONGEST_VALUE = 1024, 1 << 20  # bytes; a reader gets the whole value
 ORPHAN_SECONDS = 3600  # a value outlives its session by that much
 # Keys of a scope with a prefix, as a range of the index: no text of ours has the byte FF.
 _BEGINS = "scope = ? AND key >= ? AND key < ? || CAST(x'ff' AS TEXT)"
 
 
 class NotJson(SwarmError):
-    """What was to be added to a list is not JSON."""
+    """The text to add to a list is not JSON."""
 
 
-class KeyValues:
-    """The embedded store's key-value pairs.
+def walk(
+    tx: Transaction, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
+) -> Iterator[tuple[str, KeyValue]]:
+    """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
 
-    A key without an owner is everybody's; one that an identity owns is readable and writable for sessions
-    of that identity alone. `viewer` is ``identity:NAME``, empty for a session without an identity, and None
-    for an onlooker who may read everything.
-    """
+    def read(place: list[Any] | None, number: int) -> list[KeyValue]:
+        if place:
+            behind = "AND key > ?"
+        else:
+            behind = ""
+        sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
+        return tx.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
 
-    def __init__(self, db: Database):
-        self._db = db
+    for place, row in cursors.rows_after(after, (str,), read, lambda row: [row.key]):
+        if _open_to(row, viewer):
+            yield place, KeyValue(key=row.key, updated_at=row.updated_at)
 
-    def walk(
-        self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
-    ) -> Iterator[tuple[str, KeyValue]]:
-        from swarm_mcp.paging import walk
 
-        def read(place: list | None, number: int) -> list[KeyValue]:
-            behind = "AND key > ?" if place else ""
-            sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
-            return self._db.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
+def count(tx: Transaction, scope: str, viewer: str | None = None, prefix: str = "") -> int:
+    """Return how many keys of a scope, with this exact prefix, `viewer` may read."""
+    sql = f"SELECT owner_identity, count(*) AS n FROM kv WHERE {_BEGINS} GROUP BY owner_identity"
+    rows = tx.rows(sql, (scope, prefix, prefix))
+    return sum(row.n for row in rows if _open_to(row, viewer))
 
-        for place, row in walk(after, (str,), read, lambda row: [row.key]):
-            if _open_to(row, viewer):
-                yield place, KeyValue(key=row.key, updated_at=row.updated_at)
 
-    def count(self, scope: str, viewer: str | None = None, prefix: str = "") -> int:
-        sql = f"SELECT owner_identity, count(*) AS n FROM kv WHERE {_BEGINS} GROUP BY owner_identity"
-        rows = self._db.rows(sql, (scope, prefix, prefix))
-        return sum(row.n for row in rows if _open_to(row, viewer))
-
-    def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
-        row = self._db.row(
-            "SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue
-        )
-        return row if row and _open_to(row, viewer) else None
-
-    def put(self, instance: Session, key: str, value: str) -> None:
-        _require_key(key)
-        _require_size(key, value)
-        with self._db.writing():
-            self._owned(instance, key)
-            self.write(instance, key, value)
-
-    def append(self, instance: Session, key: str, value: str) -> int:
-        _require_key(key)
-        try:
-            item = compact_json(value)
-        except ValueError as error:
-            raise NotJson(f"Value must be valid JSON: {error}") from None
-        with self._db.writing():
-            row = self._owned(instance, key)
-            text, length = appended_to(row and row.value, item)
-            _require_size(key, text)
-            self._store(instance.scope, key, text, identity_of(instance))
-            payload = f'{{"appended": {item}, "length": {length}}}'
-            events.add(self._db, instance.scope, "kv.appended", instance.id, key, payload)
-        return length
-
-    def delete(self, instance: Session, key: str) -> bool:
-        with self._db.writing():
-            row = self._owned(instance, key)
-            if row:
-                self._delete(instance.scope, key, row.value, instance.id)
-        return row is not None
-
-    def write(self, instance: Session, key: str, value: str) -> None:
-        """Inside a transaction: set a value for a session, with its event."""
-        self._store(instance.scope, key, value, identity_of(instance))
-        self._set_event(instance.scope, key, value, instance.id)
-
-    def declare(self, scope: str, key: str, value: str) -> None:
-        """Inside a transaction: set a value that is nobody's in particular, with its event."""
-        self._store(scope, key, value, None)
-        self._db.change("UPDATE kv SET owner_identity = NULL WHERE scope = ? AND key = ?", (scope, key))
-        self._set_event(scope, key, value, None)
-
-    def withdraw(self, scope: str, key: str) -> None:
-        """Inside a transaction: remove a key, whoever owns it, with its event."""
-        row = self.get(scope, key)
-        if row:
-            self._delete(scope, key, row.value, None)
-
-    def erase(self, key: str) -> None:
-        """Inside a transaction: remove a key from every scope, whoever owns it."""
-        for row in self._db.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
-            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, key))
-            self.touch(row.scope)
-
-    def touch(self, scope: str) -> None:
-        """Inside a transaction: note that something in a scope has changed, for those who wait for that."""
-        self._db.change(
-            "INSERT INTO kv_scope_updates (scope, changed_at) VALUES (?, ?)"
-            " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",
-            (scope, self._db.now_ms()),
-        )
-
-    def orphans(self, prefix: str, after: str, limit: int, scope: str | None) -> tuple[list[KeyValue], str]:
-        """Return values under `prefix` whose session is not registered in their scope: ``[{scope, key}]``.
-
-        Of the next `limit` keys behind `after`; with the last one looked at, empty at the end.
-        """
-        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text behind all that begin with it
-        condition, values = ("AND scope = ?", [scope]) if scope is not None else ("", [])
-        rows = self._db.rows(
-            "SELECT scope, key, updated_at, EXISTS (SELECT 1 FROM instances i WHERE i.scope = kv.scope"
-            f" AND i.id = substr(kv.key, {len(prefix) + 1})) AS known FROM kv"
-            f" WHERE key >= ? AND key < ? AND key > ? AND key <> 'plan/latest' {condition} ORDER BY key LIMIT {limit}",
-            (prefix, behind, after, *values),
-            KeyValue,
-        )
-        old = self._db.now() - ORPHAN_SECONDS
-        found = [row for row in rows if not row.known and row.updated_at < old]
-        return found, str(rows[-1].key) if len(rows) == limit else ""
-
-    def remove_orphans(self, rows: list[KeyValue], mode: str) -> list[str]:
-        """Inside a transaction: delete what `orphans` found; ``scope:key`` of each. `mode` is for the event."""
-        removed: dict[str, list[str]] = {}
-        for row in rows:
-            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, row.key))
-            removed.setdefault(row.scope, []).append(row.key)
-        for scope, keys in removed.items():
-            self.touch(scope)
-            payload = {"count": len(keys), "mode": mode, "keys": keys, "ttl_secs": ORPHAN_SECONDS}
-            events.add(self._db, scope, "cleanup.kv_deleted", "system", None, payload)
-        return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
-
-    def _owned(self, instance: Session, key: str) -> KeyValue | None:
-        """Return what is under `key`. Raises Refused where this session may not change it."""
-        row = self.get(instance.scope, key)
-        if row and not _open_to(row, identity_of(instance) or ""):
-            raise Refused("KV key is owned by another identity")
+def get(tx: Transaction, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
+    """Return ``{value, updated_at, owner_identity}``; None also if `viewer` may not read it."""
+    row = tx.row("SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue)
+    if row and _open_to(row, viewer):
         return row
+    return None
 
-    def _store(self, scope: str, key: str, value: str, owner: str | None) -> None:
-        self._db.change(
-            "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"
-            " owner_identity = coalesce(owner_identity, excluded.owner_identity)",
-            (scope, key, value, owner, self._db.now()),
-        )
-        self.touch(scope)
 
-    def _delete(self, scope: str, key: str, value: str, actor: str | None) -> None:
-        self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (scope, key))
-        self.touch(scope)
-        payload = {"prior_value": value, "prior_length": events.length(value)}
-        events.add(self._db, scope, "kv.deleted", actor, key, payload)
+def put(db: Database, instance: Session, key: str, value: str) -> None:
+    """Set a value. Raises Refused where another identity owns the key."""
+    _require_key(key)
+    _require_size(key, value)
+    with db.writing() as tx:
+        _owned(tx, instance, key)
+        write(tx, instance, key, value)
 
-    def _set_event(self, scope: str, key: str, value: str, actor: str | None) -> None:
-        events.add(self._db, scope, "kv.set", actor, key, {"value": value, "length": events.length(value)})
+
+def append(db: Database, instance: Session, key: str, value: str) -> int:
+    """Add one JSON value to the list under `key`; return the list's new length.
+
+    A value that is no list becomes its first item; text that is no JSON becomes a string. Numbers keep every digit they
+    were written with. Raises NotJson, and Refused if another identity owns the key.
+    """
+    _require_key(key)
+    try:
+        item = compact_json(value)
+    except ValueError as error:
+        raise NotJson(f"Value must be valid JSON: {error}") from None
+    with db.writing() as tx:
+        row = _owned(tx, instance, key)
+        text, length = appended_to(row and row.value, item)
+        _require_size(key, text)
+        _store(tx, instance.scope, key, text, identity_of(instance))
+        payload = f'{{"appended": {item}, "length": {length}}}'
+        tx.add_event(instance.scope, "kv.appended", instance.id, key, payload)
+    return length
+
+
+def delete(db: Database, instance: Session, key: str) -> bool:
+    """Remove a key; return True if it was there. Raises Refused if another identity owns it."""
+    with db.writing() as tx:
+        row = _owned(tx, instance, key)
+        if row:
+            _delete(tx, instance.scope, key, row.value, instance.id)
+    return row is not None
+
+
+def write(tx: Transaction, instance: Session, key: str, value: str) -> None:
+    """Inside a transaction: set a value for a session, with its event."""
+    _store(tx, instance.scope, key, value, identity_of(instance))
+    _set_event(tx, instance.scope, key, value, instance.id)
+
+
+def declare(tx: Transaction, scope: str, key: str, value: str) -> None:
+    """Inside a transaction: set a value without an owner, with its event."""
+    _store(tx, scope, key, value, None)
+    tx.change("UPDATE kv SET owner_identity = NULL WHERE scope = ? AND key = ?", (scope, key))
+    _set_event(tx, scope, key, value, None)
+
+
+def withdraw(tx: Transaction, scope: str, key: str) -> None:
+    """Inside a transaction: remove a key of any owner, with its event."""
+    row = get(tx, scope, key)
+    if row:
+        _delete(tx, scope, key, row.value, None)
+
+
+def erase(tx: Transaction, key: str) -> None:
+    """Inside a transaction: remove a key of any owner from every scope."""
+    for row in tx.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
+        tx.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, key))
+        touch(tx, row.scope)
+
+
+def touch(tx: Transaction, scope: str) -> None:
+    """Inside a transaction: note that something in a scope has changed, for waiting sessions."""
+    tx.change(
+        "INSERT INTO kv_scope_updates (scope, changed_at) VALUES (?, ?)"
+        " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",
+        (scope, tx.now_ms()),
+    )
+
+
+def orphans(tx: Transaction, prefix: str, after: str, limit: int, scope: str | None) -> tuple[list[KeyValue], str]:
+    """Return values under `prefix` of sessions that are not registered in their scope: ``[{scope, key}]``.
+
+    Of the next `limit` keys behind `after`; with the last one looked at, empty at the end.
+    """
+    behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text behind all that begin with it
+    condition, values = ("AND scope = ?", [scope]) if scope is not None else ("", [])
+    rows = tx.rows(
+        "SELECT scope, key, updated_at, EXISTS (SELECT 1 FROM instances i WHERE i.scope = kv.scope"
+        f" AND i.id = substr(kv.key, {len(prefix) + 1})) AS known FROM kv"
+        f" WHERE key >= ? AND key < ? AND key > ? AND key <> 'plan/latest' {condition} ORDER BY key LIMIT {limit}",
+        (prefix, behind, after, *values),
+        KeyValue,
+    )
+    old = tx.now() - ORPHAN_SECONDS
+    found = [row for row in rows if not row.known and row.updated_at < old]
+    return found, str(rows[-1].key) if len(rows) == limit else ""
+
+
+def remove_orphans(tx: Transaction, rows: list[KeyValue], mode: str) -> list[str]:
+    """Inside a transaction: delete the values that `orphans` found; return ``scope:key`` of each. `mode` is for the
+    event.
+    """
+    removed: dict[str, list[str]] = {}
+    for row in rows:
+        tx.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, row.key))
+        removed.setdefault(row.scope, []).append(row.key)
+    for scope, keys in removed.items():
+        touch(tx, scope)
+        payload = {"count": len(keys), "mode": mode, "keys": keys, "ttl_secs": ORPHAN_SECONDS}
+        tx.add_event(scope, "cleanup.kv_deleted", "system", None, payload)
+    return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
+
+
+def _owned(tx: Transaction, instance: Session, key: str) -> KeyValue | None:
+    """Return the value under `key`. Raises Refused if this session may not change it."""
+    row = get(tx, instance.scope, key)
+    if row and not _open_to(row, identity_of(instance) or ""):
+        raise Refused("KV key is owned by another identity")
+    return row
+
+
+def _store(tx: Transaction, scope: str, key: str, value: str, owner: str | None) -> None:
+    tx.change(
+        "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"
+        " owner_identity = coalesce(owner_identity, excluded.owner_identity)",
+        (scope, key, value, owner, tx.now()),
+    )
+    touch(tx, scope)
+
+
+def _delete(tx: Transaction, scope: str, key: str, value: str, actor: str | None) -> None:
+    tx.change("DELETE FROM kv WHERE scope = ? AND key = ?", (scope, key))
+    touch(tx, scope)
+    payload = {"prior_value": value, "prior_length": length(value)}
+    tx.add_event(scope, "kv.deleted", actor, key, payload)
+
+
+def _set_event(tx: Transaction, scope: str, key: str, value: str, actor: str | None) -> None:
+    tx.add_event(scope, "kv.set", actor, key, {"value": value, "length": length(value)})
 
 
 def identity_of(instance: Session) -> str | None:
     """Return the owner that keys of this session get: ``identity:NAME``, or None."""
     name = token(instance.label or "", "identity")
-    return f"identity:{name}" if name else None
+    if name:
+        return f"identity:{name}"
+    return None
 
 
 def _require_key(key: str) -> None:
@@ -216,7 +238,7 @@ def _open_to(row: Record, viewer: str | None) -> bool:
 
 
 def compact_json(text: str) -> str:
-    """Return one JSON document without the blanks between its parts. Raises ValueError where `text` is none."""
+    """Return one JSON document without the blanks between its parts. Raises ValueError if `text` is no JSON."""
     import re
 
     _read(text)
@@ -227,14 +249,17 @@ def compact_json(text: str) -> str:
 def appended_to(kept: object, item: str) -> tuple[str, int]:
     """Return the list under a key with `item` (compact JSON) added, and its length.
 
-    `kept` is what is there: a list, other JSON or plain text, which becomes the first item; or None.
+    `kept` is the present value: a list, other JSON or plain text, which becomes the first item; or None.
     """
     if kept is None:
         return f"[{item}]", 1
-    text = kept if isinstance(kept, str) else str(kept)
+    if isinstance(kept, str):
+        text = kept
+    else:
+        text = str(kept)
     try:
         value = _read(text)
-    except ValueError:
+    except ValueError:  # plain text becomes the first item
         return f"[{_quoted(text)},{item}]", 2
     if not isinstance(value, list):
         return f"[{compact_json(text)},{item}]", 2
@@ -243,16 +268,18 @@ def appended_to(kept: object, item: str) -> tuple[str, int]:
 
 
 def appended_since(before: str | None, now: str) -> list[str]:
-    """Return the items (compact JSON) that `appended_to` has added to `before` since; none where it is another list."""
+    """Return the items (compact JSON) that `appended_to` has added to `before` since; empty if it is another list."""
     first, items = items_of(before), items_of(now)
-    return items[len(first) :] if len(items) > len(first) and items[: len(first)] == first else []
+    if len(items) > len(first) and items[: len(first)] == first:
+        return items[len(first) :]
+    return []
 
 
 def is_list(kept: str) -> bool:
-    """Tell whether a value is a list."""
+    """Return True if a value is a list."""
     try:
         return isinstance(_read(kept), list)
-    except ValueError:
+    except ValueError:  # plain text
         return False
 
 
@@ -269,7 +296,7 @@ def items_of(kept: str | None) -> list[str]:
         return []
     try:
         value, text = _read(kept), compact_json(kept)
-    except ValueError:
+    except ValueError:  # plain text is one item
         return [_quoted(kept)]
     if not isinstance(value, list):
         return [text]
@@ -291,7 +318,7 @@ def _read(text: str) -> object:
         raise ValueError("nested too deeply") from None
 
 
-def _refuse(name: str):
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 

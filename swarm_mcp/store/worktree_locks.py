@@ -1,8 +1,8 @@
-"""Locks that hold in every work tree of a repository: what they are stored as, and which of them meet.
+"""Locks that hold in every work tree of a repository: their stored form, and the ones that meet a reach.
 
-Such a lock has, besides what every lock has, a name in its repository (``repository``, see
-``swarm_hook_core.repository``). Whoever asks for or writes a file in another work tree that takes part meets it
-there under the same name. A pattern is a matter of one work tree, but meets what others hold of files like any.
+Such a lock also has a name in its repository (``repository``, see ``swarm_hook_core.repository``). A request for a file
+in another work tree that takes part, or a write of it, meets the lock under the same name. A pattern is a matter of one
+work tree, but meets others' locks on files as usual.
 """
 
 from __future__ import annotations
@@ -15,144 +15,144 @@ from swarm_hook_core.paths import NO_CASE, above
 from swarm_hook_core.repository import Tree
 from swarm_mcp.domain.lock import AUTO, Lock
 from swarm_mcp.domain.session import anywhere
+from swarm_mcp.store import lock_rows
 from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of, with_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any
 
-    from swarm_mcp.store.database import Database
-
-    class Table(Protocol):
-        """What finding them takes of ``lock_finder.LockFinder``."""
-
-        def select(self, condition: str, values: tuple) -> list[Lock]: ...
-
-        def in_place(self, reach: Reach) -> list[Lock]: ...
+    from swarm_mcp.store.database import Database, Transaction
 
 
-class WorktreeLocks:
-    """Finding locks of that kind."""
+def exist(tx: Transaction) -> bool:
+    """Return True if there is such a lock. One step into an index that has nothing else."""
+    sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
+    return tx.row(sql) is not None
 
-    def __init__(self, db: Database, table: Table):
-        self._db = db
-        self._table = table
 
-    def any(self) -> bool:
-        """Tell whether there is one. One step into an index that has nothing else."""
-        sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
-        return self._db.row(sql) is not None
-
-    def meeting(self, reach: Reach) -> list[Lock]:
-        """Return locks that meet `reach` through another work tree, live or not, whoever holds them."""
-        if reach.key is None or not (reach.names or self.any()):
-            return []
-        tree = tree_of(reach)
-        if tree is None:
-            return []
-        found = {}
-        if reach.names or self._takes_part(tree):
-            for row, here in self._of_others(tree, *self._near(reach, tree)):
-                if meet(reach, here):
-                    found[row.id] = row
-        for there in self._elsewhere(reach, tree) if reach.names else ():
-            for row in self._table.in_place(there):
+def meeting_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return locks of any holder that meet `reach` through another work tree, live or not."""
+    if reach.key is None or not (reach.names or exist(tx)):
+        return []
+    tree = tree_of(reach)
+    if tree is None:
+        return []
+    found = {}
+    if reach.names or _takes_part(tx, tree):
+        for row, here in _of_others(tx, tree, *_near(tx, reach, tree)):
+            if meet(reach, here):
                 found[row.id] = row
-        return list(found.values())
+    for there in _elsewhere(tx, reach, tree) if reach.names else ():
+        for row in lock_rows.in_place(tx, there):
+            found[row.id] = row
+    return list(found.values())
 
-    def covering(self, reach: Reach) -> list[Lock]:
-        """Return locks of other work trees that hold the path of `reach` here, live or not."""
-        if reach.key is None or not self.any():
-            return []
-        tree = tree_of(reach)
-        if tree is None or not self._takes_part(tree):
-            return []
-        keys = dict.fromkeys(name for key in (reach.key, *reach.keys) for name in (key, *above(key)))
-        names = [name for key in keys for name in repository.names_of(key, tree)]
-        return [row for row, _here in self._of_others(tree, names, [])]
 
-    def seen_in(self, folder: str) -> dict[str, str]:
-        """Return, of other work trees' locks that hold in the one around `folder`: id -> what their path is there."""
-        tree = repository.tree_over(os.path.realpath(folder)) if self.any() else None
-        if tree is None or not self._takes_part(tree):
-            return {}
-        found = self._of_others(tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
-        places = {row.id: _place(row.repository or "", tree).removeprefix(NO_CASE) for row, _here in found}
-        return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
+def covering_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return locks of other work trees that hold the path of `reach` here, live or not."""
+    if reach.key is None or not exist(tx):
+        return []
+    tree = tree_of(reach)
+    if tree is None or not _takes_part(tx, tree):
+        return []
+    keys = dict.fromkeys(name for key in (reach.key, *reach.keys) for name in (key, *above(key)))
+    names = [name for key in keys for name in repository.names_of(key, tree)]
+    return [row for row, _here in _of_others(tx, tree, names, [])]
 
-    def spread(self, folder: str) -> int:
-        """Let the locks on paths hold in all work trees of the clone around `folder`, if it is set so; how many."""
-        tree = repository.tree_over(os.path.realpath(folder), is_real=True)
-        if tree is None or not repository.opted_in(tree):
-            return 0
-        tops = repository.trees_beside(tree)
-        names = {}
-        mine = "AND c.repository IS NULL AND c.pattern IS NULL AND c.machine IS NULL AND c.path_key IS NOT NULL"
-        for row in self._table.select(f"{mine} AND c.mode IS NOT ?", (AUTO,)):
-            if any(repository.place_of(row.path_key or "", top) is not None for top in tops):
-                here = reach_in(row)
-                there = tree_of(here) if here else None
-                if here and there and there.common == tree.common:
-                    names[row.id] = with_names(here, asked=False).names[0]
-        with self._db.writing():
-            for lock, name in names.items():
-                self._db.change("UPDATE context SET repository = ? WHERE id = ? AND repository IS NULL", (name, lock))
-        return len(names)
 
-    # -------------------------------------------------------------- innards
+def seen_in(tx: Transaction, folder: str) -> dict[str, str]:
+    """Return, of other work trees' locks that hold in the one around `folder`: id -> their path there."""
+    if exist(tx):
+        tree = repository.tree_over(os.path.realpath(folder))
+    else:
+        tree = None
+    if tree is None or not _takes_part(tx, tree):
+        return {}
+    found = _of_others(tx, tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
+    places = {row.id: _place(row.repository or "", tree).removeprefix(NO_CASE) for row, _here in found}
+    return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
 
-    def _takes_part(self, tree: Tree) -> bool:
-        if repository.opted_in(tree):
-            repository.learn(tree, GIT_SECONDS)
-        return takes_part(tree, lambda low, high: [row.path_key for row in self._between(low, high)])
 
-    def _between(self, low: str, high: str) -> list[Lock]:
-        return self._table.select("AND c.repository >= ? AND c.repository < ?", (low, high))
-
-    def _near(self, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
-        """Return names, and ranges of names, under which locks that meet `reach` are found."""
-        own = forms(reach)
-        names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
-        ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
-        return list(dict.fromkeys(names)), ranges
-
-    def _of_others(self, tree: Tree, names: list[str], ranges: list) -> list[tuple[Lock, Reach]]:
-        """Return ``(row, its reach in this work tree)`` of locks under these names that are not of this work tree."""
-        rows = self._table.select(f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
-        for low, high in ranges:
-            rows += self._between(low, high)
-        found = {}
-        for row in rows:
-            if row.id in found or is_in(row.path_key, tree):
-                continue
-            key = _key(tree.top, _place(row.repository or "", tree))
-            # A folder is one where it was locked, whether or not it is there here.
-            file = key.removeprefix(NO_CASE)
-            here = reach_in({"file": file, "path_key": key, "base": key if row.base else ""})
+def spread(db: Database, folder: str) -> int:
+    """Let the locks on paths hold in all work trees of the clone around `folder`, if it is set so; how many."""
+    tree = repository.tree_over(os.path.realpath(folder), is_real=True)
+    if tree is None or not repository.opted_in(tree):
+        return 0
+    tops = repository.trees_beside(tree)
+    names = {}
+    mine = "AND c.repository IS NULL AND c.pattern IS NULL AND c.machine IS NULL AND c.path_key IS NOT NULL"
+    for row in lock_rows.select(db, f"{mine} AND c.mode IS NOT ?", (AUTO,)):
+        if any(repository.place_of(row.path_key or "", top) is not None for top in tops):
+            here = reach_in(row)
             if here:
-                found[row.id] = (row, here)
-        return list(found.values())
+                there = tree_of(here)
+            else:
+                there = None
+            if here and there and there.common == tree.common:
+                names[row.id] = with_names(here, asked=False).names[0]
+    with db.writing() as tx:
+        for lock, name in names.items():
+            tx.change("UPDATE context SET repository = ? WHERE id = ? AND repository IS NULL", (name, lock))
+    return len(names)
 
-    def _elsewhere(self, reach: Reach, tree: Tree) -> list[Reach]:
-        """Return the same path in the other work trees that take part."""
-        tops: dict[str, None] = {}
-        for one in repository.ids(tree):
-            for row in self._between(one + ":", one + ";"):
-                top = repository.tree_over((row.path_key or "").removeprefix(NO_CASE))
-                if top is not None:
-                    tops[top.top] = None
-        for top in repository.trees_beside(tree):
-            other = repository.tree_at(top)
-            if other is not None and other.common == tree.common and repository.opted_in(other):
-                tops[top] = None
-        tops.pop(tree.top, None)
-        place = _place(reach.names[0], tree).removeprefix(NO_CASE)
-        deep = bool(reach.segments) and reach.segments[-1] is wildmatch.DEEP
-        found = []
-        for top in tops:
-            there = reach_of(anywhere(), os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
-            found.append(there)
-        return found
+
+def _takes_part(tx: Transaction, tree: Tree) -> bool:
+    if repository.opted_in(tree):
+        repository.learn(tree, GIT_SECONDS)
+    return takes_part(tree, lambda low, high: [row.path_key for row in _between(tx, low, high)])
+
+
+def _between(tx: Transaction, low: str, high: str) -> list[Lock]:
+    return lock_rows.select(tx, "AND c.repository >= ? AND c.repository < ?", (low, high))
+
+
+def _near(tx: Transaction, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return names, and ranges of names, under which locks that meet `reach` are found."""
+    own = forms(reach)
+    names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
+    ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
+    return list(dict.fromkeys(names)), ranges
+
+
+def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any]) -> list[tuple[Lock, Reach]]:
+    """Return ``(row, its reach in this work tree)`` of locks under these names that are not of this work tree."""
+    rows = lock_rows.select(tx, f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
+    for low, high in ranges:
+        rows += _between(tx, low, high)
+    found = {}
+    for row in rows:
+        if row.id in found or is_in(row.path_key or "", tree):
+            continue
+        key = _key(tree.top, _place(row.repository or "", tree))
+        # A folder counts as one if it was one when it was locked, even if it is not there here.
+        file = key.removeprefix(NO_CASE)
+        here = reach_in({"file": file, "path_key": key, "base": key if row.base else ""})
+        if here:
+            found[row.id] = (row, here)
+    return list(found.values())
+
+
+def _elsewhere(tx: Transaction, reach: Reach, tree: Tree) -> list[Reach]:
+    """Return the same path in the other work trees that take part."""
+    tops: dict[str, None] = {}
+    for one in repository.ids(tree):
+        for row in _between(tx, one + ":", one + ";"):
+            over = repository.tree_over((row.path_key or "").removeprefix(NO_CASE))
+            if over is not None:
+                tops[over.top] = None
+    for top in repository.trees_beside(tree):
+        other = repository.tree_at(top)
+        if other is not None and other.common == tree.common and repository.opted_in(other):
+            tops[top] = None
+    tops.pop(tree.top, None)
+    place = _place(reach.names[0], tree).removeprefix(NO_CASE)
+    deep = bool(reach.segments) and reach.segments[-1] is wildmatch.DEEP
+    found = []
+    for top in tops:
+        there = reach_of(anywhere(), os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
+        found.append(there)
+    return found
 
 
 def _place(name: str, tree: Tree) -> str:
@@ -163,4 +163,6 @@ def _place(name: str, tree: Tree) -> str:
 def _key(top: str, place: str) -> str:
     """Return the key of the path `place` in the work tree with this top."""
     path = f"{top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
-    return NO_CASE + path.casefold() if place.startswith(NO_CASE) else path
+    if place.startswith(NO_CASE):
+        return NO_CASE + path.casefold()
+    return path

@@ -1,9 +1,9 @@
 """The team agent: the one process of this machine that speaks to the team's servers.
 
-Elected by a lock on a file in the state folder, started by whoever needs it (``agent_client``), it ends itself once no
-clone here takes part any more, or no session has worked in one for a while. One thread for each server follows it and
-posts (`_Talk`); another waits there for changes, a third for grants to settle. What it knows it has from the store and
-the servers: it may be killed at any moment, and the next one goes on.
+It is elected by a lock on a file in the state folder and started on demand (``agent_client``). It ends once no clone
+here takes part any more, or no session has worked in one for a while. For each server, one thread follows the log and
+posts (`_Talk`), one waits for changes, and one for grants to settle. All its knowledge comes from the store and the
+servers: it may be killed at any moment, and the next agent goes on.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
     from swarm_mcp.team.documents import Wake
 
-IDLE_SECONDS = 300.0  # without any session of this machine in what it takes part in
-LOOK_SECONDS = 5.0  # between two looks at which clones take part, where nobody has said that this has changed
+IDLE_SECONDS = 300.0  # seconds without any session of this machine in a joined clone
+LOOK_SECONDS = 5.0  # seconds between two searches for joined clones, without a notification
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # after the first, second... try at a server that is not reached
 REFUSED_SECONDS = 30.0  # until a server that lets us not in is asked again
 LISTEN_SECONDS = 20.0
-LEAVE_SECONDS = 5.0  # for what is just being asked of a server, once a clone has left
-SETTLE_SECONDS = 1.0  # of one question whether grants have settled
-MACHINES_SECONDS = 5.0  # between two looks at which machines there are, while somebody looks on
-LOOKED_SECONDS = 30.0  # so long after a question somebody still looks on
+LEAVE_SECONDS = 5.0  # seconds for a running request to a server, once a clone has left
+SETTLE_SECONDS = 1.0  # seconds of one question about settled grants
+MACHINES_SECONDS = 5.0  # seconds between two lists of machines, while a viewer is present
+LOOKED_SECONDS = 30.0  # seconds after its last query during which a viewer counts as present
 FIRST_LOOK_SECONDS = 0.5  # that the first question waits for it
 ELECTION_SECONDS = 3.0  # while another agent may be just ending
 LONGEST_LINE = 1024 * 1024
@@ -54,7 +54,7 @@ MOST_SHOWN = 20  # documents that the server does not take
 
 def run() -> int:
     """Be the team agent, until there is nothing to do; exit status 0, also where there is one already."""
-    os.chdir("/")  # whoever started it may want to remove the folder it stood in
+    os.chdir("/")  # the starter's folder must stay removable
     lock = _elected()
     if lock is None:
         return 0
@@ -69,7 +69,7 @@ def run() -> int:
 
 
 def _elected() -> int | None:
-    """Return the open lock of the only agent here; None where another has it and listens."""
+    """Return the open lock of the only agent here; None if another process has it and listens."""
     import fcntl
 
     make_private(team_folder())
@@ -86,16 +86,16 @@ def _elected() -> int | None:
             time.sleep(0.05)
 
 
-def _connected(server: str, name: str):
+def _connected(server: str, name: str) -> Any:
     from swarm_mcp.team.server import TeamServer  # loads psycopg, after the agent listens
 
     return TeamServer(server, name)
 
 
 class Agent:
-    """What listens to this machine's verbs, and sees that each server in use is followed.
+    """The agent: it answers this machine's verbs, and keeps each server in use followed.
 
-    `connect`: returns what is as ``server.TeamServer``, of a server and this machine's name.
+    `connect` returns a ``server.TeamServer`` for a server and this machine's name.
     """
 
     def __init__(self, connect: Callable[[str, str], Any] = _connected, idle_seconds: float = IDLE_SECONDS):
@@ -103,7 +103,7 @@ class Agent:
         self._idle_seconds = idle_seconds
         self._machine = machine()
         self._talks: dict[str, _Talk] = {}
-        self._ending: list[_Talk] = []  # with servers that are not in use any more, which are to hear of it
+        self._ending: list[_Talk] = []  # talks with servers out of use, to be notified
         self._begun = self._busy = clock.now()
         self._stopped = False
         self._wake_read, self._wake_write = os.pipe()
@@ -134,12 +134,12 @@ class Agent:
             for talk in [*self._talks.values(), *self._ending]:
                 talk.join(5.0)
 
-    def status(self, with_machines: bool = False) -> dict:
+    def status(self, with_machines: bool = False) -> dict[str, Any]:
         """Return ``{pid, version, machine, up, servers}``; of each server ``{server, state, error, repositories}``.
 
         Of each repository ``{repository, work_trees, version, sessions, settled, beaten, machines, looked,
-        round_trip}``: `machines` as the server knew them (``protocol.MachineRow``) `looked` seconds ago, None where
-        nobody has looked, which took it `round_trip` seconds. They are looked at while somebody asks `with_machines`.
+        round_trip}``: `machines` as the server listed them (``protocol.MachineRow``) `looked` seconds ago, within
+        `round_trip` seconds; None before the first list. They are listed for as long as `with_machines` is asked for.
         """
         for talk in list(self._talks.values()) if with_machines else ():
             talk.look_at_machines(FIRST_LOOK_SECONDS)
@@ -160,13 +160,13 @@ class Agent:
             return  # it is full: woken already
 
     def _is_needed(self, store: Store) -> bool:
-        """See that every server in use is followed; whether there is one, and anybody to follow it for."""
+        """Follow every server in use. Returns True if there is one, and a session to follow it for."""
         wanted: dict[str, dict[str, list[str]]] = {}
         for one in memberships():
             if one.is_there:
                 tops = wanted.setdefault(one.server, {}).setdefault(one.repository, [])
                 tops += [top for top in one.tops if top not in tops]
-        # Whoever follows a work tree that takes part no longer stops first: nothing is written for it any more then.
+        # Talks about work trees that have left stop first: nothing is written for these any more.
         ended = [self._talks.pop(server) for server in self._talks.keys() - wanted.keys()]
         for talk in ended:
             self._ending.append(talk)
@@ -196,12 +196,12 @@ class Agent:
         while True:
             try:
                 connection, _ = here.accept()
-            except OSError:
+            except OSError:  # the socket is closed
                 return
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        """Answer one question. Whoever asks and does not wait for it is no fault."""
+        """Answer one question. A caller that does not wait for the answer is no fault."""
         try:
             with connection:
                 connection.settimeout(2.0)
@@ -214,10 +214,17 @@ class Agent:
                 answer = self._answered(json.loads(received))
                 connection.settimeout(2.0)
                 connection.sendall(json.dumps(answer).encode() + b"\n")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+        ):  # a caller that left, or sent no question
             return
 
-    def _answered(self, asked: dict) -> dict:
+    def _answered(self, asked: dict[str, Any]) -> dict[str, Any]:
         what = asked.get("ask")
         if what == "status":
             return self.status(bool(asked.get("machines")))
@@ -231,7 +238,7 @@ class Agent:
         self._wake()  # clones may have joined, or left
         return {"ok": True}
 
-    def _confirmed(self, asked: dict) -> dict:
+    def _confirmed(self, asked: dict[str, Any]) -> dict[str, Any]:
         seconds = min(float(asked.get("seconds", agent_client.REACH_SECONDS)), MOST_SECONDS)
         settle = min(float(asked.get("settle", agent_client.SETTLE_SECONDS)), MOST_SECONDS)
         if not self._talks:
@@ -239,7 +246,7 @@ class Agent:
             end = time.monotonic() + min(0.5, seconds)
             while not self._talks and time.monotonic() < end:
                 time.sleep(0.01)
-        found: dict = {"answer": agent_client.LOCAL}
+        found: dict[str, Any] = {"answer": agent_client.LOCAL}
         for talk in list(self._talks.values()):
             locks = [str(one) for one in asked.get("locks", [])]
             documents = [(str(kind), str(key)) for kind, key in asked.get("documents", [])]
@@ -250,7 +257,7 @@ class Agent:
 
 
 def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
-    """Let these work trees take part and no others; whether one that did does no longer."""
+    """Record these work trees as the only ones that take part. Returns True if one has left."""
     known = store.team.trees()
     if known == trees:
         return False
@@ -263,19 +270,19 @@ def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
 
 
 class _Request:
-    """One question whether locks are granted, or documents taken, and its answer, once `done`."""
+    """One request to confirm locks or documents, and its answer once `done`."""
 
     def __init__(self, locks: list[str], documents: list[tuple[str, str]], until: float):
         self.locks, self.documents, self.until = locks, documents, until
-        self.answer: dict | None = None
-        self.version: dict[str, int] = {}  # repository -> what is still to settle
-        self.is_to_settle = False  # whether there was anything of that kind
+        self.answer: dict[str, Any] | None = None
+        self.version: dict[str, int] = {}  # repository -> version that must settle
+        self.is_to_settle = False  # True if there was such a version
         self.done = threading.Event()
         self.settled = threading.Event()
 
 
 class _Talk:
-    """What is between this machine and one server, in threads of its own."""
+    """The conversation between this machine and one server, in threads of its own."""
 
     def __init__(self, server: str, name: str, connect: Callable[[str, str], Any]):
         self.server = server
@@ -290,7 +297,7 @@ class _Talk:
         self._unsettled: list[_Request] = []
         self._poked = self._stopped = self._is_left = False
         self._hinted: set[str] = set()
-        self._looked_on = -LOOKED_SECONDS  # when somebody last asked which machines there are
+        self._looked_on = -LOOKED_SECONDS  # time of the last request for machines
         self._state, self._error, self._failures, self._again_at = "joining", "", 0, 0.0
         self._threads = [
             threading.Thread(target=target, daemon=True, name=f"team {target.__name__.strip('_')}")
@@ -332,7 +339,9 @@ class _Talk:
     def join(self, seconds: float) -> None:
         self._threads[0].join(seconds)
 
-    def confirm(self, locks: list[str], documents: list[tuple[str, str]], seconds: float, settle: float) -> dict:
+    def confirm(
+        self, locks: list[str], documents: list[tuple[str, str]], seconds: float, settle: float
+    ) -> dict[str, Any]:
         """Have these locks granted, or documents taken, within `seconds`; then wait for `settle` until that counts."""
         request = _Request(locks, documents, clock.now() + seconds)
         with self._changed:
@@ -346,19 +355,22 @@ class _Talk:
         return request.answer
 
     def look_at_machines(self, seconds: float) -> None:
-        """Somebody looks on: keep up which machines there are. Where that is not known, wait `seconds` for it."""
+        """Note that a viewer is present, so that machines are listed. Without a list yet, wait `seconds` for it."""
         with self._changed:
             self._looked_on = clock.now()
             if self._is_to_look() and not self._failures:
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._stopped or self._failures or not self._is_to_look(), seconds)
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         repositories = []
         for name, one in list(self._followed.items()):
             facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
             facts.update(sessions=one.sessions, settled=one.settled, beaten=one.beaten, machines=one.machines)
-            looked = None if one.looked is None else clock.now() - one.looked
+            if one.looked is None:
+                looked = None
+            else:
+                looked = clock.now() - one.looked
             facts.update(looked=looked, round_trip=one.round_trip)
             refused = [[*ref, why] for ref, (_, why) in list(one.replica.documents.refused.items())]
             repositories.append({**facts, "shares": one.shares, "not_shared": refused[:MOST_SHOWN]})
@@ -380,11 +392,14 @@ class _Talk:
             os._exit(1)
 
     def _wait(self) -> None:
-        """Until somebody wants something, something has happened there, or a beat is due."""
+        """Wait for a request, a change at the server, or the next heartbeat."""
         with self._changed:
             now = clock.now()
             beats = [one.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
-            due = self._again_at if self._failures else min(beats)
+            if self._failures:
+                due = self._again_at
+            else:
+                due = min(beats)
             called = self._poked or self._hinted or self._is_to_look()
             if not (self._requests or self._stopped or (called and not self._failures)):
                 self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))
@@ -422,14 +437,14 @@ class _Talk:
             faults.record_hourly("team", "agent", str(error))
 
     def _wake_up(self) -> None:
-        """Have sessions woken that other machines have asked for, each in its pane, which may take a while."""
+        """Wake sessions in their panes, as other machines have asked. This may take a while."""
         for one in self._followed.values():
             wakes, one.replica.documents.wakes = one.replica.documents.wakes, []
             if wakes:
                 threading.Thread(target=_wake, args=(wakes,), daemon=True).start()
 
     def _is_to_look(self) -> bool:
-        """Whether somebody looks on, and which machines there are was not looked at for a while."""
+        """Return True if a viewer is present and the list of machines is old."""
         now = clock.now()
         if now - self._looked_on >= LOOKED_SECONDS:
             return False
@@ -437,7 +452,7 @@ class _Talk:
         return any(at is None or now - at >= MACHINES_SECONDS for at in looked)
 
     def _take_part(self, store: Store) -> None:
-        """Follow what is to be followed, in the work trees that there are now."""
+        """Follow the joined repositories, in their present work trees."""
         parts = self._parts
         for name in self._followed.keys() - parts.keys():
             gone = self._followed.pop(name)
@@ -539,7 +554,7 @@ class _Talk:
     # ------------------------------------------------------------ the other threads
 
     def _listen(self) -> None:
-        """Wait there for what changes, and have it followed at once."""
+        """Wait at the server for changes, and have them followed at once."""
         while not self._stopped:
             line = self._line
             if line is None or not any(one.is_greeted for one in list(self._followed.values())):
@@ -566,7 +581,7 @@ class _Talk:
             self._changed.wait_for(lambda: self._stopped, max(0.0, end - time.monotonic()))
 
     def _settle(self) -> None:
-        """Wait until grants count everywhere, and let those know who wait for it."""
+        """Wait until grants count everywhere, and notify the waiting requests."""
         while not self._stopped:
             with self._changed:
                 if not self._unsettled:
@@ -601,7 +616,7 @@ def _wake(wakes: list[Wake]) -> None:
             for one in wakes:
                 row = store.instances.live(one.recipient)
                 if row is not None and store.messages.unread_count(row):
-                    # Whether the two may meet was looked at where the message was written.
+                    # the machine that wrote the message has checked that the two may meet
                     sender = Session(id=one.sender, label=row.label)
                     deliver(store, sender, row.id, of_task(one.task, "") if one.task else "", force=one.force)
     except SwarmError as error:
@@ -611,7 +626,7 @@ def _wake(wakes: list[Wake]) -> None:
 def _remove(path: str) -> None:
     try:
         os.remove(path)
-    except OSError:
+    except OSError:  # removed meanwhile
         pass
 
 

@@ -1,16 +1,16 @@
-"""Asking this machine's team agent, the one process here that speaks to the team's server.
+"""Requests to this machine's team agent, the one process here that speaks to the team's server.
 
-It listens on a Unix socket in the state folder and answers one line of JSON with another. Where there is none, it is
-started. Loads little: ordinary verbs ask it. No answer ever takes longer than was allowed for it.
+It listens on a Unix socket in the state folder and answers one line of JSON with another. It is started on demand. This
+module loads little, since ordinary verbs use it. No answer takes longer than its given time.
 
-What `confirm` answers is a `Confirmation`: ``answer`` is one of
+`confirm` returns a `Confirmation`: ``answer`` is one of
 
-    granted       the team has granted all of them: ``fences`` of each lock by its id; ``settled``: every machine knows
-    held          somebody else has one of them: the rows have been removed here. ``by`` is the other's lock
-                  (``protocol.LockRow``); the store mostly knows it by now, and refuses it in its own words
-    unreachable   they hold on this machine only: ``error`` says why. They are confirmed when the server is back, or
-                  removed, of which their holder is told
-    local         none of them is a matter of the team
+  granted       the team has granted all of them: ``fences`` of each lock by its id; ``settled``: every machine knows
+  held          another session has one of them: the rows have been removed here. ``by`` is the other's lock
+                (``protocol.LockRow``); the store mostly has it by now, and refuses in its own words
+  unreachable   they hold on this machine only: ``error`` says why. They are confirmed when the server is back, or
+                removed, with a message to their holder
+  local         none of them is in a team's repository
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 REACH_SECONDS = 2.0  # until a verb says that the team cannot be reached
-SETTLE_SECONDS = 8.0  # more than a mirror's lease: then a grant counts whatever becomes of other machines
+SETTLE_SECONDS = 8.0  # longer than a mirror's lease: after it, a grant counts even if other machines stay silent
 START_PAUSE = 0.02
 LONGEST_PATH = 100  # bytes of a socket's path; systems take 104 or 108
 GRANTED, HELD, UNREACHABLE, LOCAL = "granted", "held", "unreachable", "local"
@@ -49,36 +49,42 @@ GRANTED, HELD, UNREACHABLE, LOCAL = "granted", "held", "unreachable", "local"
 def confirm(
     lock_ids: list[str], seconds: float = REACH_SECONDS, settle_seconds: float = SETTLE_SECONDS
 ) -> Confirmation:
-    """Have the team grant these locks of this machine, all or none: what came of it within `seconds`.
+    """Have the team grant these locks of this machine, all or none, within `seconds`.
 
-    After a grant it is waited for `settle_seconds` more until it is settled.
+    After a grant, wait up to `settle_seconds` more until it is settled.
     """
     asked = {"ask": "confirm", "locks": lock_ids, "seconds": seconds, "settle": settle_seconds}
     try:
         answer = _ask(asked, seconds, seconds + settle_seconds)
     except OSError as error:
         return {"answer": UNREACHABLE, "error": _why(error)}
-    return {"answer": answer.get("answer", UNREACHABLE), **answer}
+    return _confirmation(answer)
 
 
 def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_SECONDS) -> Confirmation:
-    """Have the team know, within `seconds`, what was just done here to tasks: ``[("task", id)]``.
+    """Tell the team, within `seconds`, about the latest change to tasks here: ``[("task", id)]``.
 
-    The ``answer`` is `GRANTED`; `HELD`: somebody else was first with one of them, which is here by now as the team has
-    it; `UNREACHABLE` with ``error``: nobody can know, and what was done is posted when the server is back, unless it
-    is undone before; `LOCAL`: none of them is a matter of the team.
+    The ``answer`` is `GRANTED`; `HELD`: another machine was first with one of them, and its version is here by now;
+    `UNREACHABLE` with ``error``: the change is posted when the server is back, unless it is undone before; `LOCAL`: no
+    team has a part in them.
     """
     try:
         answer = _ask({"ask": "confirm", "documents": documents, "seconds": seconds}, seconds, seconds)
     except OSError as error:
         return {"answer": UNREACHABLE, "error": _why(error)}
-    return {"answer": answer.get("answer", UNREACHABLE), **answer}
+    return _confirmation(answer)
+
+
+def _confirmation(answer: dict[str, Any]) -> Confirmation:
+    found: Any = {"answer": answer.get("answer", UNREACHABLE), **answer}
+    made: Confirmation = found
+    return made
 
 
 def poke() -> None:
-    """Tell the agent that what the team shares, or who takes part in it, has changed. Never waits for it; never fails.
+    """Tell the agent that shared rows or memberships have changed. Never waits for it; never fails.
 
-    Where there is no agent one is started, which looks for itself.
+    A missing agent is started, and looks for itself.
     """
     try:
         with _connected() as connection:
@@ -88,34 +94,35 @@ def poke() -> None:
         try:
             start()
         except OSError:
-            return  # whoever asks it something will say that it cannot be started
+            return  # the next request to the agent reports that it cannot be started
 
 
-def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool = False) -> dict | None:
-    """Return what the agent says of itself: see ``agent.Agent.status``. None where there is none.
+def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool = False) -> dict[str, Any] | None:
+    """Return the agent's status (``agent.Agent.status``), or None without an agent.
 
-    With `machines` the agent looks for a while at which of them there are.
+    With `machines` the agent keeps a list of machines for a while.
     """
     try:
-        return _ask({"ask": "status", "machines": machines}, seconds if starts else 0.0, seconds)
-    except OSError:
+        found: dict[str, Any] = _ask({"ask": "status", "machines": machines}, seconds if starts else 0.0, seconds)
+        return found
+    except OSError:  # no agent
         return None
 
 
 def is_there() -> bool:
-    """Tell whether an agent listens."""
+    """Return True if an agent listens."""
     try:
         _connected().close()
-    except OSError:
+    except OSError:  # no agent
         return False
     return True
 
 
 def stop(seconds: float = REACH_SECONDS) -> bool:
-    """Have the agent end itself; whether there was one."""
+    """Have the agent end. Returns True if there was one."""
     try:
         _ask({"ask": "stop"}, 0.0, seconds)
-    except OSError:
+    except OSError:  # no agent
         return False
     return True
 
@@ -133,11 +140,14 @@ def socket_path() -> str:
     path = os.path.join(state_dir(), "team", "agent.sock")
     if len(os.fsencode(path)) <= LONGEST_PATH:
         return path
-    user = os.getuid() if hasattr(os, "getuid") else 0
+    if hasattr(os, "getuid"):
+        user = os.getuid()
+    else:
+        user = 0
     return f"/tmp/swarm-team-{user}-{crc32(os.fsencode(path)):08x}/agent.sock"
 
 
-def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
+def _ask(asked: dict[str, Any], start_seconds: float, seconds: float) -> Any:
     """Return the agent's answer, within `seconds` from now. Raises OSError.
 
     One that does not run is started, and waited for `start_seconds` at most; 0: it is not.
@@ -169,7 +179,9 @@ def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
         answer = json.loads(received)
     except (ValueError, RecursionError):
         raise ConnectionError("the team agent has given no answer") from None
-    return answer if isinstance(answer, dict) else {}
+    if isinstance(answer, dict):
+        return answer
+    return {}
 
 
 def _connected() -> socket.socket:
@@ -187,7 +199,7 @@ def _connected() -> socket.socket:
 
 
 def listening() -> socket.socket:
-    """Return the agent's own end of the socket. For whoever was elected alone: it takes the place of another's."""
+    """Return the agent's own end of the socket. For the elected agent only: it replaces another's socket."""
     path = socket_path()
     make_private(os.path.dirname(path))
     if os.path.lexists(path):

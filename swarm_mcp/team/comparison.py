@@ -1,8 +1,7 @@
-"""What this machine has to post: how the locks and places that its store has differ from those the server knows of it.
+"""The changes to post: the difference between this machine's locks and queue places and those on the server.
 
-Verbs change the store only. Whatever they did, and wherever anything broke off, the difference says all that is to be
-done; once it is posted there is none. Two rows here that are on the same (of two work trees of one clone) are one lock
-there.
+Verbs change the store only. After any verb, and after any interruption, this difference is all that remains to be done;
+once posted, it is empty. Two rows here with the same object (in two work trees of one clone) are one lock there.
 """
 
 from __future__ import annotations
@@ -32,26 +31,26 @@ class Claim(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What the server knows a lock by."""
+        """The server's key of a lock."""
         return self.session, self.want["agent"], self.want["place"], self.want["pattern"], self.want["base"]
 
 
 class Place(NamedTuple):
-    """A place in line of this machine, and what is waited for there as far as it is in the repository."""
+    """A queue place of this machine, with its wanted locks inside the repository."""
 
     row: Waiter
     wants: list[Want]
 
 
 class Difference(NamedTuple):
-    """What is to be posted, and what is only to be written down here.
+    """The changes to post, and the facts to record here only.
 
     releases   ``(lock, fence)``: not held here any more
     transfers  ``(lock, fence, session)``: held here by another session now
-    acquires   not there yet, or with another mode or note
-    known      ``(claim, fence)``: there already, but not confirmed here
-    waits      places that the server has not numbered
-    leaves     numbers of places that are not waited in any more
+    acquires   missing on the server, or with another mode or note
+    known      ``(claim, fence)``: on the server already, but not confirmed here
+    waits      places without a number from the server
+    leaves     numbers of abandoned places
     """
 
     releases: list[tuple[int, int | None]]
@@ -85,7 +84,7 @@ def claims(rows: Iterable[Lock], tops: Collection[str], again: Collection[str] =
 
 
 def want_of(row: Lock, spot: Spot, again: bool = False) -> Want:
-    """Return what the server is to be asked for, that it has what this row says."""
+    """Return the request for the lock in this row."""
     return protocol.want(
         spot.place, spot.is_folder, spot.pattern, spot.base, "shared" if row.mode == "shared" else "exclusive",
         row.agent or "", (row.content or "").encode("utf-8", "replace")[:LONGEST_NOTE].decode("utf-8", "ignore"),
@@ -96,7 +95,7 @@ def want_of(row: Lock, spot: Spot, again: bool = False) -> Want:
 def difference(
     held: list[Claim], places: list[Place], own: Mapping[int, LockRow], own_places: Mapping[int, WaitRow]
 ) -> Difference:
-    """Return how what this machine has differs from what the server has of it (`own`, `own_places`)."""
+    """Return the difference between this machine and the server's record of it (`own`, `own_places`)."""
     by_fence = {row["fence"]: row for row in own.values()}
     by_key = {_key(row): row for row in own.values()}
     used: set[int] = set()
@@ -128,7 +127,7 @@ def difference(
 
 
 def places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
-    """Return those of these places in which something of these work trees is waited for."""
+    """Return the places that wait for a lock in one of these work trees."""
     found = []
     for row in rows:
         spots = [spot for reach in row.reaches for top in tops if (spot := spot_of(reach, top)) is not None]
@@ -139,9 +138,11 @@ def places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
 
 
 def own_spot(row: Lock, tops: Collection[str]) -> Spot | None:
-    """Return what a lock is on, from the top of the work tree, of these, that it lies in; None where it is in none."""
+    """Return a lock's object as a path from the top of its work tree, one of these; None for a lock outside of them."""
     reach = reach_in(row)
-    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True)) if reach else ()
+    if not reach:
+        return None
+    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True))
     return next((spot for spot in found if spot is not None), None)
 
 

@@ -1,8 +1,8 @@
-"""How the team's server is named, and how a connection to it is made: encrypted, and without secrets of ours.
+"""Names of the team's server, and connections to it: encrypted, and without secrets of ours.
 
-A server is a ``postgresql://`` URL, libpq's ``host=... dbname=...``, or ``service=NAME``. A password is none of our
-business: libpq takes it from its service file, ``~/.pgpass`` or PGPASSWORD; where it finds none, the keyring is asked
-(package ``keyring``, service ``swarm-mcp team``, user as `described`). Imports psycopg; see this package's docstring.
+A server is a ``postgresql://`` URL, libpq's ``host=... dbname=...``, or ``service=NAME``. swarm stores no password:
+libpq takes it from its service file, ``~/.pgpass`` or PGPASSWORD, else the keyring is asked (package ``keyring``,
+service ``swarm-mcp team``, user as `described`). Imports psycopg; see this package's docstring.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from swarm_mcp.errors import TeamRefused, TeamUnreachable
 
 TYPE_CHECKING = False
 try:
-    import psycopg
+    import psycopg as psycopg  # for the modules that come by it, after this check
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError:
     from swarm_mcp.installation import extra_command
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says of broken connections is raised as well
+# its remarks about broken connections are raised as errors as well
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 KEYRING_SERVICE = "swarm-mcp team"
 CONNECT_SECONDS = 2
@@ -48,20 +49,20 @@ _FOR_GOOD = (
 )
 
 
-class TimedConnection(psycopg.Connection):
-    """A connection whose calls end at a time: `until` (``clock.now``), None for none. What then is left is broken."""
+class TimedConnection(psycopg.Connection):  # type: ignore[misc]
+    """A connection with a deadline for its calls: `until` (``clock.now``), or None. A missed deadline breaks it."""
 
     until: float | None = None
 
     def wait(self, gen: Any, interval: float = 0.1, **more: Any) -> Any:
-        """As psycopg's own, until the time is over. Raises TimeoutError."""
+        """Wait as psycopg does, until the deadline. Raises TimeoutError."""
         if self.until is None:
             return super().wait(gen, 1.0, **more)  # how often it wakes up for nothing, while it listens
         return super().wait(_timed(gen, self.until), 0.05, **more)
 
 
-def _timed(gen: Any, until: float) -> Generator:
-    """Pass on what `gen` waits for, until the time is over."""
+def _timed(gen: Any, until: float) -> Generator[Any, Any, Any]:
+    """Pass on the waits of `gen`, until the deadline."""
     try:
         wanted = next(gen)
         while True:
@@ -87,15 +88,18 @@ def described(server: str) -> str:
     given = _read(server)
     if given.get("service"):
         return f"service {given['service']}"
-    user = f"{given['user']}@" if given.get("user") else ""
+    if given.get("user"):
+        user = f"{given['user']}@"
+    else:
+        user = ""
     return f"{user}{given.get('host', 'this machine')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
 
 
 def parameters(server: str, user: str | None = None, password: str | None = None) -> dict[str, Any]:
-    """Return what to connect with. Where neither `server` nor its service says otherwise, TLS is ``verify-full``.
+    """Return the connection parameters. Unless `server` or its service says otherwise, TLS is ``verify-full``.
 
-    Not so on this machine itself (a Unix socket, loopback). Where there is no ``~/.postgresql/root.crt`` and no other
-    is named, the authorities are the system's.
+    Connections on this machine (a Unix socket, loopback) are exempt. Without ``~/.postgresql/root.crt`` or another
+    named file, the system's certificate authorities count.
     """
     given = {**SETTINGS, **_read(server)}
     given.update({name: value for name, value in (("user", user), ("password", password)) if value is not None})
@@ -109,9 +113,9 @@ def parameters(server: str, user: str | None = None, password: str | None = None
 
 
 def connect(server: str, user: str | None = None, password: str | None = None) -> TimedConnection:
-    """Return a connection, every statement of which is a transaction of its own.
+    """Return a connection with one transaction for each statement.
 
-    Raises TeamRefused where it will never be, TeamUnreachable where it cannot be now.
+    Raises TeamRefused for a permanent failure, TeamUnreachable for a passing one.
     """
     with_these = parameters(server, user, password)
     try:
@@ -129,7 +133,10 @@ def connect(server: str, user: str | None = None, password: str | None = None) -
 
 
 def _connected(given: dict[str, Any]) -> TimedConnection:
-    return TimedConnection.connect(make_conninfo(**given), autocommit=True, connect_timeout=CONNECT_SECONDS)
+    made: TimedConnection = TimedConnection.connect(
+        make_conninfo(**given), autocommit=True, connect_timeout=CONNECT_SECONDS
+    )
+    return made
 
 
 def _from_keyring(server: str) -> str:
@@ -140,18 +147,18 @@ def _from_keyring(server: str) -> str:
     password = keyring.get_password(KEYRING_SERVICE, described(server))
     if not password:
         raise psycopg.OperationalError("no password supplied: ~/.pgpass, the service file and the keyring have none")
-    return password
+    return str(password)
 
 
 def _read(server: str) -> dict[str, Any]:
     try:
         return {name: value for name, value in conninfo_to_dict(server).items() if value is not None}
-    except psycopg.ProgrammingError:  # its words may repeat what was given, a password among it
+    except psycopg.ProgrammingError:  # its words may repeat the input, a password included
         raise TeamRefused("that names no server: a postgresql:// URL, or service=NAME") from None
 
 
 def _of_service(name: str | None) -> dict[str, str]:
-    """Return what libpq's service file says of one."""
+    """Return the parameters of a service in libpq's service file."""
     name = name or os.environ.get("PGSERVICE")
     files = [os.environ.get("PGSERVICEFILE") or os.path.expanduser("~/.pg_service.conf")]
     files += [os.path.join(os.environ["PGSYSCONFDIR"], "pg_service.conf")] if os.environ.get("PGSYSCONFDIR") else []
@@ -160,7 +167,7 @@ def _of_service(name: str | None) -> dict[str, str]:
         try:
             reader.read(file)
         except (configparser.Error, OSError, UnicodeDecodeError):
-            continue  # libpq will say what is wrong with it
+            continue  # libpq reports errors in it
         if reader.has_section(name or ""):
             return dict(reader.items(name or ""))
     return {}

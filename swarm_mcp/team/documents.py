@@ -1,12 +1,12 @@
-"""Messages, tasks, values and traces of a repository: what the server lacks of this machine's, and what it has anew.
+"""Messages, tasks, values and traces of a repository: the changes to post, and the changes to apply.
 
-A row here becomes a *body*, which is told without any machine's folders. What is to be posted is how the bodies of rows
-differ from those that were here when the server last had the same (``store.team_documents``). Verbs change rows only;
-wherever anything breaks off, the difference says what is left to do.
+A row here becomes a *body*, free of any machine's folders. The changes to post are the difference between the bodies
+now and those at the last agreement with the server (``store.team_documents``). Verbs change rows only; after any
+interruption, the difference is the remaining work.
 
-Where a row was changed here and on the server at once, a task is what the server has, and whoever changed it here is
-told; a value that was set is set once more, and what was appended to one is appended to what is there now. What this
-machine itself has changed on the server, without having heard so, is no such thing: then what is here is newer.
+After simultaneous changes here and on the server, a task gets the server's state, and the session that changed it here
+is told; a set value is set once more, and an appended text is appended to the present value. An own change on the
+server without its answer is no such case: the state here is newer then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Ref = tuple[str, str]  # kind and key
 
 AT_ONCE = 50  # items in one call, or transaction
-MOST_REMEMBERED = 1000  # tasks that gave way, about which somebody may be just asking
+MOST_REMEMBERED = 1000  # tasks that lost against the server, kept for a request still in progress
 TASK_SECONDS = 86400  # an ended task of that age is about to be deleted here, and is not posted any more
 
 _TEXTS = ("id", "type", "title", "requester", "status")
@@ -60,12 +60,12 @@ class Wake(NamedTuple):
 class Documents:
     """The documents of one `repository`, in the work trees `tops` of this `machine`; those of others are in `scope`.
 
-    again     those that the server had, and has lost
-    gave_way  those of which what was done here was given up for what the server had, and the message that said so
-    spared    those about which somebody waits to say so: nobody gets a message
-    refused   those that the server does not take as they are, with why
-    is_due    whether rows here may differ since this machine last looked, by what it has taken in itself
-    wakes     what other machines have asked to be woken here, until somebody does so
+    again     documents that the server had, and has lost
+    gave_way  documents whose change here lost against the server's, with the message about it
+    spared    documents with a waiting request that reports the loss itself: no message is sent
+    refused   documents that the server rejects in their present form, with the reason
+    is_due    rows here may differ since the last look, because of applied changes
+    wakes     requests of other machines to wake sessions here, until done
     """
 
     def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str], scope: str):
@@ -83,7 +83,7 @@ class Documents:
         self.wakes: list[Wake] = []
         self._pending: set[Ref] = set()
         self.traces = Traces(store, repository, machine, self.tops)
-        self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` up to which tasks were looked at
+        self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` of the last task looked at
         self._values_seen: int | None = None
 
     def look_anew(self) -> None:
@@ -94,7 +94,7 @@ class Documents:
     # ------------------------------------------------------------ what is to be posted
 
     def differences(self) -> list[Item]:
-        """Return what the server lacks. What it refuses is left out, as long as it stays as it is."""
+        """Return the changes that the server lacks. Rejected documents are left out until they change."""
         rows, repository = self._rows, self.repository
         self.is_due = False
         for top in self.tops:
@@ -122,7 +122,7 @@ class Documents:
         return wanted + [one for one in self.traces.differences() if self._is_taken(one)]
 
     def difference(self, ref: Ref) -> Item | None:
-        """Return what of one task or value is to be posted; None for nothing."""
+        """Return the change of one task or value to post, or None."""
         kind, key = ref
         known = self._rows.known(self.repository, kind, key)
         body = self._body(ref, known)
@@ -144,7 +144,7 @@ class Documents:
         self.refused.pop(ref, None)
         if one["body"] is None and not answer["version"]:
             self._rows.forget(self.repository, *ref)
-        else:  # of what is removed as well, until the log says so: what it says of the time before is passed over
+        else:  # also for a removed document, until the log confirms it: the log's earlier entries are skipped
             self._rows.note(self.repository, *ref, answer["version"], _text(one["body"]))
 
     def refuse(self, one: Item, why: str) -> None:
@@ -162,36 +162,45 @@ class Documents:
         return not why
 
     def is_here(self, ref: Ref) -> bool:
-        """Whether this machine has a task or value of the team's."""
+        """Return True if this machine has this task or value of the team's."""
         return self._body(ref, None) is not None
 
     def version(self, ref: Ref) -> int:
-        """Return the version at which the server has a document, as far as is known here; 0: it has none."""
+        """Return the server's version of a document, as far as known here; 0: it has none."""
         known = self._rows.known(self.repository, *ref)
-        return abs(known.version) if known is not None and known.body is not None else 0
+        if known is not None and known.body is not None:
+            return abs(known.version)
+        return 0
 
-    def _body(self, ref: Ref, known: Known | None) -> dict | None:
+    def _body(self, ref: Ref, known: Known | None) -> dict[str, Any] | None:
         kind, key = ref
         if kind == TASK:
             task = self._rows.task(key)
-            return self._task_body(task, known) if task is not None and task.scope in self.tops else None
+            if task is not None and task.scope in self.tops:
+                return self._task_body(task, known)
+            return None
         value = self._rows.value(self.scope, key)
-        return _value_body(value) if value is not None else None
+        if value is not None:
+            return _value_body(value)
+        return None
 
-    def _task_body(self, task: Task, known: Known | None) -> dict:
-        told = json.loads(known.body) if known is not None and known.body else {}
+    def _task_body(self, task: Task, known: Known | None) -> dict[str, Any]:
+        if known is not None and known.body:
+            told = json.loads(known.body)
+        else:
+            told = {}
         return task_body(task, task.scope, told.get("files_left_out"))
 
-    def _is_old(self, body: dict) -> bool:
+    def _is_old(self, body: dict[str, Any]) -> bool:
         return body["status"] in TERMINAL and body["updated_at"] < self._store.now() - TASK_SECONDS
 
     # -------------------------------------------------------------- what the server has
 
     def take(self, row: DocumentRow, is_all: bool = False, is_first: bool = False, has_lost: bool = False) -> None:
-        """Inside a transaction: a document is new on the server, or was changed. To take it twice changes nothing.
+        """Apply a new or changed document of the server, inside a transaction. Applying it twice changes nothing.
 
-        `is_all`: it is one of all that there are, and what it was before is not told. `is_first`: this machine has
-        just joined, and what it has itself may be old. `has_lost`: the server may have lost what came last.
+        `is_all`: the document is part of a full list without its history. `is_first`: this machine has just joined, and
+        its own rows may be old. `has_lost`: the server may have lost its latest changes.
         """
         kind, key = row["kind"], row["key"]
         known = self._rows.known(self.repository, kind, key)
@@ -245,16 +254,19 @@ class Documents:
         self.look_anew()
 
     def _recover(self, kind: str, key: str, known: Known, row: DocumentRow | None) -> None:
-        """The server may have lost what it had of a document: then what is here is posted once more.
+        """Post the local document once more, since the server may have lost it.
 
-        Until then it is known with a version below 0, and what others put there is compared by its age.
+        Until then its known version is below 0, and others' versions are compared by age.
         """
         if kind == MESSAGE:
             if row is None and known.version and known.body is not None:
                 self._rows.note(self.repository, kind, key, 0, known.body)
                 self.again.add((kind, key))
             return
-        version = row["version"] if row is not None else 1
+        if row is not None:
+            version = row["version"]
+        else:
+            version = 1
         if version > abs(known.version) or (version == known.version and _text(row and row["body"]) == known.body):
             return
         self._rows.note(self.repository, kind, key, -version, _text(row and row["body"]))
@@ -285,7 +297,9 @@ class Documents:
         self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
 
     def _top_of(self, scope: str) -> str:
-        return scope if scope in self.tops else self.scope
+        if scope in self.tops:
+            return scope
+        return self.scope
 
     # tasks
 
@@ -298,8 +312,14 @@ class Documents:
         columns = task_columns(row["body"], row["key"], task, self._top_of(task.scope if task else self.scope))
         if columns is None:
             return  # no task as this version knows them
-        before = self._task_body(task, known) if task is not None else None
-        base = known.body if known is not None else None
+        if task is not None:
+            before = self._task_body(task, known)
+        else:
+            before = None
+        if known is not None:
+            base = known.body
+        else:
+            base = None
         is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and _age(before) > _age(columns))
         is_newer = is_newer or _was_ended(before, base, columns)
         if before is not None and is_newer and canonical(before) != canonical(row["body"]):
@@ -317,22 +337,25 @@ class Documents:
             if len(self.gave_way) > MOST_REMEMBERED:
                 del self.gave_way[next(iter(self.gave_way))]
         elif before["assignee"] not in (None, taken.assignee) and taken.status not in TERMINAL:
-            text = f"You have it no longer: it is {self._standing(taken)}, which the team knows of."
+            text = f"You have it no longer: the team has it as {self._standing(taken)}."
             self._rows.tell(before["assignee"], of_task(taken.id, f"[auto] {_titled(taken)}: {text}"))
 
     def unsay(self, ref: Ref) -> None:
-        """Inside a transaction: whoever changed a task here, which gave way, is told so by another than this."""
+        """Withdraw the message about a lost change inside a transaction: another part reports it."""
         message = self.gave_way.get(ref)
         if message:
             self._rows.unsay(message)
             self.gave_way[ref] = 0
 
-    def _tell_given_way(self, before: dict, task: Task) -> int:
-        """Whoever changed a task here hears that something else became of it meanwhile: by the message's id, or 0."""
+    def _tell_given_way(self, before: dict[str, Any], task: Task) -> int:
+        """Tell the session whose change to a task lost against the server's. Returns the message's id, or 0."""
         if before["status"] in (OPEN, BLOCKED) and before["assignee"] is None:
-            return 0  # it was let go; nobody did anything to it
-        whom = before["assignee"] if before["assignee"] != task.assignee else before["requester"]
-        text = f"In the team it is {self._standing(task)}; that it was {before['status']} here, nobody else knew."
+            return 0  # an automatic release, not a session's change
+        if before["assignee"] != task.assignee:
+            whom = before["assignee"]
+        else:
+            whom = before["requester"]
+        text = f"The team has it as {self._standing(task)}; its state {before['status']} was known here only."
         return self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
 
     def _standing(self, task: Task) -> str:
@@ -346,8 +369,14 @@ class Documents:
     def _take_value(self, row: DocumentRow, known: Known | None, is_all: bool, is_first: bool, has_lost: bool) -> None:
         key, body = row["key"], row["body"]
         value = self._rows.value(self.scope, key)
-        before = _value_body(value) if value is not None else None
-        base = known.body if known is not None else None
+        if value is not None:
+            before = _value_body(value)
+        else:
+            before = None
+        if known is not None:
+            base = known.body
+        else:
+            base = None
         incoming = canonical({name: body[name] for name in _VALUE})
         is_own = row["machine"] == self.machine
         more: list[str] = []  # to be appended once more
@@ -355,7 +384,7 @@ class Documents:
         if before is None:
             pass
         elif is_first and before["updated_at"] <= body["updated_at"]:
-            # What was appended here may be of the moment between joining and the first answer of the server.
+            # An append may fall between joining and the server's first answer.
             was_appended = self._rows.was_appended(self.scope, key)
             more = (_lacking(before["value"], body["value"]) if was_appended else None) or []
         elif is_own:
@@ -367,10 +396,19 @@ class Documents:
             more = lacking or []
             is_set = lacking is None and before["updated_at"] > body["updated_at"]
         elif canonical(before) != base:
-            since = json.loads(base)["value"] if base else None
-            added = appended_since(since, before["value"]) if self._rows.was_appended(self.scope, key) else []
-            # What it has of them already it may have from here, without having said so.
-            more = added[_alike(added, appended_since(since, body["value"])) :] if is_all else added
+            if base:
+                since = json.loads(base)["value"]
+            else:
+                since = None
+            if self._rows.was_appended(self.scope, key):
+                added = appended_since(since, before["value"])
+            else:
+                added = []
+            # the server may have these already from here, with its answer lost
+            if is_all:
+                more = added[_alike(added, appended_since(since, body["value"])) :]
+            else:
+                more = added
             is_set = not added and canonical(before) != incoming
         self._rows.note(self.repository, VALUE, key, row["version"], incoming)
         if more:
@@ -385,7 +423,7 @@ class Documents:
 # ------------------------------------------------------------------------- bodies
 
 
-def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
+def task_body(task: Task, top: str, left_out: int | None = None) -> dict[str, Any]:
     """Return a task as its document says it: files as places in the work tree with this `top`.
 
     Files outside of it are left out, and counted; `left_out`: how many were, where that is known.
@@ -401,9 +439,12 @@ def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
     return body
 
 
-def _was_ended(here: dict | None, base: str | None, there: dict) -> bool:
-    """Whether a task was ended here by its holder, and there only let go, as others do for a session that has gone."""
-    held = json.loads(base) if base else {}
+def _was_ended(here: dict[str, Any] | None, base: str | None, there: dict[str, Any]) -> bool:
+    """Return True if a task was finished here by its holder, and only released there, as for a departed session."""
+    if base:
+        held = json.loads(base)
+    else:
+        held = {}
     return (
         here is not None
         and here["status"] in TERMINAL
@@ -413,10 +454,10 @@ def _was_ended(here: dict | None, base: str | None, there: dict) -> bool:
     )
 
 
-def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict | None:
-    """Return the columns of a task that a document says, in the work tree with this `top`; None for no task.
+def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict[str, Any] | None:
+    """Return a document's columns of a task, in the work tree with this `top`; None for an invalid document.
 
-    `before`: the task as it is here: what says the same stays as it is, and so do files outside of the work tree.
+    `before` is the task as it is here: equal values stay as they are, and so do files outside of the work tree.
     """
     if not isinstance(body, dict) or body.get("id") != key or body.get("status") not in STATUSES:
         return None
@@ -432,7 +473,10 @@ def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict | N
     needed = body.get("depends_on")
     columns["depends_on"] = [one for one in needed if isinstance(one, str)] if isinstance(needed, list) else None
     given = body.get("files")
-    paths = [path for one in given if (path := path_at(one, top))] if isinstance(given, list) else []
+    if isinstance(given, list):
+        paths = [path for one in given if (path := path_at(one, top))]
+    else:
+        paths = []
     outside = [file for file in (before.files or () if before else ()) if place_in(file, [top]) is None]
     columns["files"] = [*paths, *outside] or None
     columns["result"] = _result_here(body.get("result"), top)
@@ -472,7 +516,7 @@ def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> s
         return text
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # plain text
         return text
     files = found.get("files_changed")
     if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
@@ -484,7 +528,7 @@ def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> s
 _VALUE = ("value", "owner_identity", "updated_at")
 
 
-def _value_body(value: Any) -> dict:
+def _value_body(value: Any) -> dict[str, Any]:
     return {**{name: value[name] for name in _VALUE}, "updated_at": _whole(value["updated_at"]) or 0}
 
 
@@ -506,7 +550,7 @@ def _alike(first: list[str], second: list[str]) -> int:
 
 
 def _lacking(here: str, there: str) -> list[str] | None:
-    """Return the items of a list here that are not in one there; None where one of them is no list."""
+    """Return the items of a list here that are missing in one there; None if one of the two is no list."""
     if not (is_list(here) and is_list(there)):
         return None
     first, second = items_of(here), items_of(there)
@@ -521,8 +565,8 @@ def _lacking(here: str, there: str) -> list[str] | None:
     return found
 
 
-def _age(task: dict | None) -> tuple[int, int]:
-    """Return what is greater for a later state of a task."""
+def _age(task: dict[str, Any] | None) -> tuple[int, int]:
+    """Return a key that is greater for a later state of a task."""
     if task is None:
         return 0, 0
     ranks = {BLOCKED: 0, OPEN: 1, CLAIMED: 2, IN_PROGRESS: 3, **dict.fromkeys(TERMINAL, 4)}
@@ -535,10 +579,12 @@ def _is_number(value: object) -> bool:
 
 def _whole(value: object) -> int | None:
     """Return a time, or a count, as a document has it: others may have stored a fraction."""
-    return int(value) if isinstance(value, (int, float)) and abs(value) < 2**62 else None
+    if isinstance(value, (int, float)) and abs(value) < 2**62:
+        return int(value)
+    return None
 
 
-def _without_times(body: dict) -> dict:
+def _without_times(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in _TIMES}
 
 
@@ -548,6 +594,8 @@ def _titled(task: Task) -> str:
 
 def _text(body: object) -> str | None:
     try:
-        return canonical(body) if body is not None else None
-    except (TypeError, ValueError, RecursionError):
+        if body is not None:
+            return canonical(body)
+        return None
+    except (TypeError, ValueError, RecursionError):  # nothing that JSON can say
         return None

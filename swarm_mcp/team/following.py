@@ -1,8 +1,7 @@
-"""One repository's part of the team agent: follow the server's log, post what is done here, have locks confirmed.
+"""One repository in the team agent: apply the server's log, post local changes, have locks confirmed.
 
-For one thread, which calls `follow` over and over, and `confirm` when somebody asks. Whatever fails raises
-TeamUnreachable or TeamRefused and may be done once more: nothing is remembered here that the store or the server does
-not know as well.
+For one thread: it calls `follow` again and again, and `confirm` on request. Every failure raises TeamUnreachable or
+TeamRefused and may be repeated: all state here is also in the store or on the server.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from swarm_mcp.store import Store
     from swarm_mcp.team.agent_client import Confirmation
+    from swarm_mcp.team.comparison import Difference, Place
     from swarm_mcp.team.protocol import (
         AcquireAnswer,
         BeatAnswer,
@@ -42,15 +42,19 @@ if TYPE_CHECKING:
     )
 
     class Server(Protocol):
-        """What is asked of ``server.TeamServer``: see ``protocol``."""
+        """The calls of ``server.TeamServer`` used here: see ``protocol``."""
 
         def hello(self, repository: str, acked: int = ..., mark: int = ..., epoch: str = ...) -> HelloAnswer: ...
 
         def beat(
-            self, repository: str, acked: int | None, mark: int = ..., sessions: list[dict] | tuple = ...
+            self,
+            repository: str,
+            acked: int | None,
+            mark: int = ...,
+            sessions: list[dict[str, Any]] | tuple[Any, ...] = ...,
         ) -> BeatAnswer: ...
 
-        def acquire(self, repository: str, session: str, wants: list, seen: int, mark: int) -> AcquireAnswer: ...
+        def acquire(self, repository: str, session: str, wants: list[Any], seen: int, mark: int) -> AcquireAnswer: ...
 
         def release(self, repository: str, locks: list[tuple[int, int | None]], reason: str = ...) -> int: ...
 
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
         ) -> ChangeAnswer: ...
 
         def wait(
-            self, repository: str, session: str, ticket: str, wants: list, mode: Mode, agent: str,
+            self, repository: str, session: str, ticket: str, wants: list[Any], mode: Mode, agent: str,
             seconds_left: float | None, seen: int, mark: int,
         ) -> WaitAnswer: ...  # fmt: skip
 
@@ -80,10 +84,10 @@ if TYPE_CHECKING:
 
 BEAT_SECONDS = protocol.MIRROR_LEASE / 3
 DUE = 0.95  # of that time is enough
-COMPARE_SECONDS = 5.0  # between two looks at rows that nobody has told of: processes die without a word
+COMPARE_SECONDS = 5.0  # seconds between two comparisons without a notification: processes die silently
 STALE_PAUSE = 0.005
-MOST_DROPPED = 1000  # locks of which it is remembered to whom they gave way
-MOST_TRIES = 100  # of one request whose region others change all the time
+MOST_DROPPED = 1000  # Conflicting locks, with the lock that won each conflict.
+MOST_TRIES = 100  # attempts of one request whose region others keep changing
 
 _RESTORED = (
     "The team's server is another than before, or has lost what was granted last (failover, restore): no grant of"
@@ -93,13 +97,12 @@ _RESTORED = (
 
 
 class Following:
-    """A `replica` and its `server`, kept the same.
+    """A `replica` and its `server`, kept equal.
 
-    again    ids of locks here that the team had confirmed before all was void
-    settled  the greatest version that every other live mirror has, as far as was heard
-    machines  those that the server knew when they were last `looked` at (``clock.now``; None: never), which took
-              `round_trip` seconds
-    shares   whether the server takes messages, tasks and values; None before it was greeted
+    again     ids of locks here that the team had confirmed before all grants became void
+    settled   the greatest version that every other live mirror has, as far as known
+    machines  those on the server when last `looked` at (``clock.now``; None: never), within `round_trip` seconds
+    shares    the server takes messages, tasks and values; None before the first greeting
     """
 
     def __init__(self, store: Store, server: Server, replica: Replica):
@@ -121,12 +124,12 @@ class Following:
 
     @property
     def repository(self) -> str:
-        """What the team calls it."""
+        """The team's name for it."""
         return self.replica.repository
 
     @property
     def is_greeted(self) -> bool:
-        """Whether the server has been reached since it last was not."""
+        """Return True if the server has been greeted since the last failure."""
         return self._greeted
 
     def lose(self) -> None:
@@ -134,7 +137,7 @@ class Following:
         self._greeted = False
 
     def look_at_machines(self) -> None:
-        """Learn which machines take part, for whoever looks on. Raises TeamUnreachable and TeamRefused."""
+        """Read the list of machines, for a viewer. Raises TeamUnreachable and TeamRefused."""
         begun = clock.now()
         self.machines = self._server.machines(self.repository)
         self.looked = clock.now()
@@ -143,7 +146,7 @@ class Following:
     # --------------------------------------------------------------- follow
 
     def follow(self, poked: bool = False, beat: bool = True) -> None:
-        """Take in what is new, and post what has changed here (looked for where somebody has `poked`, or now and then).
+        """Apply the server's changes and post those made here (after a `poked` notification, or now and then).
 
         Raises TeamUnreachable and TeamRefused.
         """
@@ -154,7 +157,8 @@ class Following:
             try:
                 if beat:
                     if self._joined.keys() - {one["session"] for one in self._living()}:
-                        self._post()  # what they did comes before that they have gone, which lets go of their tasks
+                        # departed sessions come after their changes, since their departure releases their tasks
+                        self._post()
                     self._beat_until_even()
                 if poked or self._may_differ():
                     self._post()
@@ -162,7 +166,7 @@ class Following:
                 self._greeted = False
                 self._greet()
                 self._post()
-        except _EpochOver:  # once more: several machines find out one after the other what the server has lost
+        except _EpochOver:  # once more: several machines report losses of the server one after the other
             self._greeted = False
             raise TeamUnreachable("the team's server is being replaced") from None
 
@@ -190,13 +194,16 @@ class Following:
         self._compared = (None, 0.0)
 
     def _beat_until_even(self, is_named: bool = False) -> None:
-        """Say what this replica has, until there is nothing new: what was applied counts at once.
+        """Report this replica's version until nothing is new: applied changes count at once.
 
-        Where `is_named`, or the time has come, say as well which sessions live.
+        With `is_named`, or when due, also name the live sessions.
         """
         is_named = is_named or clock.now() - self.beaten >= BEAT_SECONDS * DUE
         while True:
-            told = self._named() if is_named else []
+            if is_named:
+                told = self._named()
+            else:
+                told = []
             sent = clock.now()
             answer = self._server.beat(self.repository, self.replica.version, self.replica.mark, told)
             if not answer["ok"]:
@@ -206,7 +213,8 @@ class Following:
                 self.beaten, is_named = sent, False
                 self._note_joined(answer["joined"])
             silent = [one for one in answer["silent"] if one["kind"] == "session"]
-            since = sent if not answer["grace"] else None  # in it others hold what nobody has told of yet
+            # during the grace period others may hold locks that are still unknown
+            since = sent if not answer["grace"] else None
             if not self.replica.apply(answer["news"], answer["epoch"], since) and not answer["news"]["more"]:
                 break
         if since is not None:
@@ -254,7 +262,7 @@ class Following:
         return version != self._store.version() or clock.now() - at >= COMPARE_SECONDS
 
     def _post(self) -> None:
-        """Have the server know what is held and waited for here."""
+        """Post this machine's locks and queue places to the server."""
         for _ in range(MOST_TRIES):
             self._compared = (self._store.version(), clock.now())
             if self._posted_all():
@@ -262,8 +270,8 @@ class Following:
         self._compared = (None, 0.0)  # the next round goes on with it
 
     def _posted_all(self) -> bool:
-        """Post the difference; whether nothing came between, so that all of it was posted."""
-        are_locks = self._posted_locks()  # before what is said about them
+        """Post the difference. Returns True if all of it was posted, without a change in between."""
+        are_locks = self._posted_locks()  # locks before the documents about them
         return self._posted_documents() and are_locks
 
     def _posted_locks(self) -> bool:
@@ -294,7 +302,7 @@ class Following:
             is_whole = self._acquire_later(claim) and is_whole
         for place in found.waits:
             is_whole = self._wait_later(place) and is_whole
-        if found.leaves:  # last: whoever has been granted what it waited for has it before it leaves
+        if found.leaves:  # last: a granted waiter has its lock before it leaves the queue
             server.leave(self.repository, found.leaves)
             for number in found.leaves:
                 replica.places.pop(number, None)
@@ -308,7 +316,9 @@ class Following:
         return all(done)
 
     def _put(self, items: list[Item]) -> bool:
-        """Post changes to documents, and take in what was there instead; whether asking again is no use by now."""
+        """Post changes to documents, and apply the server's versions of rejected ones. Returns True if a repetition is
+        useless.
+        """
         replica, documents = self.replica, self.replica.documents
         answers = self._server.put(self.repository, items, replica.version, replica.mark)
         with self._store.team.writing():
@@ -333,7 +343,7 @@ class Following:
         return not stale and assignees.isdisjoint(self._joined)
 
     def _take_instead(self, one: Item, answer: PutAnswer) -> None:
-        """Inside a transaction: what the server has in place of an item, where the log has not said so."""
+        """Apply the server's version of an item inside a transaction, if the log has not brought it."""
         documents, ref = self.replica.documents, (one["kind"], one["key"])
         version = answer["version"]
         row: Any = {**one, "version": version, "body": answer.get("body"), "machine": answer.get("machine", "")}
@@ -342,8 +352,8 @@ class Following:
         elif not version and documents.version(ref) == one["seen"]:
             documents.take_gone({**row, "version": one["seen"]})
 
-    def _unknown(self, found) -> bool:
-        """Whether one of the sessions that something is to be posted for is not known to the server yet."""
+    def _unknown(self, found: Difference) -> bool:
+        """Return True if a session in the change is still unknown to the server."""
         named = {claim.session for claim in found.acquires} | {place.row.instance_id for place in found.waits}
         return not named <= self._joined.keys()
 
@@ -352,7 +362,7 @@ class Following:
         if answer["ok"]:
             row = self.replica.own.get(number)
             if row is not None:
-                # Until the log says so: whoever has it now may be on another machine.
+                # Until the log arrives: the present holder may be on another machine.
                 self.replica.own[number] = {**row, "session": session, "fence": answer["fence"], "agent": ""}
                 with self._store.team.writing():
                     self._store.team.renumber(fence, answer["fence"], self.replica.tops)
@@ -368,12 +378,12 @@ class Following:
         return any(one.id == session for one in self._store.team.mirrored_sessions())
 
     def _let_go(self, rows: Iterable[Lock]) -> None:
-        """Remove locks that were to be handed to a session of another machine, which is not to have them."""
+        """Remove locks that were to be transferred to a session of another machine but may not be."""
         with self._store.team.writing():
             self._store.team.drop(list(rows), "team")
 
     def _acquire_later(self, claim: Claim) -> bool:
-        """Have one lock confirmed that nobody waits for; whether that is settled, one way or another."""
+        """Have one lock confirmed without a waiting request. Returns True if the outcome is final."""
         if self._is_elsewhere(claim.session):  # all became void while it was being handed over
             self._let_go(claim.rows)
             return True
@@ -395,11 +405,15 @@ class Following:
             return True
         return False  # stale, and by now seen; or its session had to join: once more
 
-    def _wait_later(self, place) -> bool:
+    def _wait_later(self, place: Place) -> bool:
         row = place.row
-        left = None if row.until is None else max(0.0, row.until - clock.now())
+        mode: Any = row.mode
+        if row.until is None:
+            left = None
+        else:
+            left = max(0.0, row.until - clock.now())
         answer = self._server.wait(
-            self.repository, row.instance_id, str(row.ticket), place.wants, row.mode, row.agent, left,
+            self.repository, row.instance_id, str(row.ticket), place.wants, mode, row.agent, left,
             self.replica.version, self.replica.mark,
         )  # fmt: skip
         if answer["ok"]:
@@ -410,7 +424,7 @@ class Following:
             self._take(answer["news"])
             with self._store.team.writing():
                 if row.ticket in {one.ticket for one in self._store.team.own_places()}:
-                    self._store.team.drop_places([row])  # it joins again by itself, behind what came
+                    self._store.team.drop_places([row])  # it joins again by itself, behind later ones
         elif answer.get("why") == protocol.EPOCH:
             raise _EpochOver
         else:
@@ -427,12 +441,12 @@ class Following:
     def confirm(self, lock_ids: Collection[str], until: float) -> tuple[Confirmation, int]:
         """Have the team grant these locks of one session, all or none, before `until` (``clock.now``).
 
-        Return the answer for ``agent_client.confirm``, with the version that is to settle; 0 where nothing is.
-        Raises TeamUnreachable and TeamRefused.
+        Returns the answer for ``agent_client.confirm``, and the version that must settle; 0 for none. Raises
+        TeamUnreachable and TeamRefused.
         """
         self.replica.spared |= set(lock_ids)
         for row in self._store.team.of_ids(lock_ids):
-            self.replica.dropped.pop(row.id, None)  # of an earlier request, which it outlived
+            self.replica.dropped.pop(row.id, None)  # of an earlier request; the lock has outlived it
         try:
             if not self._greeted:
                 self.follow(poked=True)
@@ -450,9 +464,9 @@ class Following:
                 self.replica.dropped.clear()
 
     def confirm_documents(self, refs: Collection[tuple[str, str]], until: float) -> Confirmation:
-        """Have the server take what was done here to these tasks (kind and key), before `until` (``clock.now``).
+        """Post the changes made here to these tasks (kind and key), before `until` (``clock.now``).
 
-        Return the answer for ``agent_client.confirm_documents``. Raises TeamUnreachable and TeamRefused.
+        Returns the answer for ``agent_client.confirm_documents``. Raises TeamUnreachable and TeamRefused.
         """
         documents = self.replica.documents
         documents.spared |= set(refs)
@@ -491,7 +505,7 @@ class Following:
                 break
             self._put(wanted)
             if all((one["kind"], one["key"]) in documents.refused for one in wanted):
-                return {"answer": agent_client.LOCAL}  # too large to be told: nobody else knows of it
+                return {"answer": agent_client.LOCAL}  # too large to be posted: it stays on this machine
             if clock.now() < self._grace_until:
                 if self._grace_until >= until:
                     return {"answer": agent_client.UNREACHABLE, "error": "the team's server has just started"}
@@ -557,7 +571,7 @@ class Following:
         return not found.acquires and not found.transfers and not found.known
 
     def _acquire(self, held: list[Claim]) -> AcquireAnswer:
-        """Ask for these locks of one session; what is granted is written down, what is new applied."""
+        """Ask for these locks of one session, record the grants, and apply the news."""
         replica = self.replica
         for claim in held:
             self._take_by_force(claim)
@@ -587,7 +601,7 @@ class Following:
         return answer
 
     def _take_by_force(self, claim: Claim) -> None:
-        """Take on the server what was taken for this lock here, by force: from machines that hear of it so."""
+        """Take on the server what was stolen here for this lock. The robbed machines are told."""
         grants = {tuple(map(int, one.split(":"))) for row in claim.rows for one in (row.takes or "").split()}
         for number, fence in sorted(grants):
             reason = claim.want["note"] or "no reason given"
@@ -596,14 +610,14 @@ class Following:
                 continue
             if answer.get("why") == protocol.EPOCH:
                 raise _EpochOver
-            break  # what is not had now is asked for once more, or refused
+            break  # the missing ones are asked for once more, or refused
 
     def _confirm(self, claim: Claim, fence: int) -> None:
         for row in claim.rows:
             self._store.team.confirm(row, fence)
 
     def _refuse(self, held: list[Claim], by: LockRow | None) -> None:
-        """Remove locks here that the team has not granted, though nothing here says who has them."""
+        """Remove locks here that the team has not granted, although their holder is unknown here."""
         with self._store.team.writing():
             there = {row.id: row for row in self._store.team.of_ids([row.id for one in held for row in one.rows])}
             for row in there.values():

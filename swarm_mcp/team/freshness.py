@@ -1,4 +1,4 @@
-"""How fresh what is known here of a team's locks is, for verbs; hooks have ``swarm_hook_core.team_freshness``."""
+"""The freshness of this machine's copy of a team's locks, for verbs; hooks have ``swarm_hook_core.team_freshness``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store import Store
     from swarm_mcp.store.team_rows import TeamRepository
 
@@ -19,19 +21,25 @@ LOOK_SECONDS = 0.2
 
 
 def is_fresh(found: TeamRepository) -> bool:
-    """Tell whether nothing can be held elsewhere, and count, of which this machine does not know."""
+    """Return True if every lock that counts elsewhere is known here."""
     if found.fresh_until is None or found.booted != clock.boot(host_id()):
         return False
     return found.fresh_until >= clock.now()
 
 
-def known_here(store: Store, folder: str) -> dict | None:
-    """Return ``{repository, fresh, said_at}`` of the work tree around `folder`; None where that has joined no team.
+def known_here(store: Store, folder: str) -> dict[str, Any] | None:
+    """Return ``{repository, fresh, said_at}`` of the work tree around `folder`; None outside of a team.
 
-    `said_at`: Unix seconds, when the server was last heard of.
+    `said_at`: Unix seconds of the server's last word.
     """
-    tree = repository.tree_over(folder) if is_in_team() else None
-    name = store.team.trees().get(tree.top) if tree is not None else None
+    if is_in_team():
+        tree = repository.tree_over(folder)
+    else:
+        tree = None
+    if tree is not None:
+        name = store.team.trees().get(tree.top)
+    else:
+        name = None
     if name is None:
         return None
     found = store.team.repositories().get(name)
@@ -40,13 +48,15 @@ def known_here(store: Store, folder: str) -> dict | None:
 
 def unheard_for(said_at: int | None) -> str:
     """Return for how long a server was not heard of, in words."""
-    return f"for {duration(time.time() - said_at)}" if said_at else "since this clone has joined"
+    if said_at:
+        return f"for {duration(time.time() - said_at)}"
+    return "since this clone has joined"
 
 
 def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
-    """Have what is known here of the locks in the work tree around `folder` brought up to date.
+    """Bring the locks in the work tree around `folder` up to date.
 
-    Return what people should hear where that cannot be done in `seconds`; empty where it was, and outside of teams.
+    Returns a text for people if that fails within `seconds`; empty for success, and outside of teams.
     """
     if not is_in_team():
         return ""
@@ -57,11 +67,11 @@ def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
         if known is None or wait_until_fresh(store, known["repository"], seconds):
             return ""
     silence = unheard_for(known["said_at"])
-    return f"the team's server was not heard of {silence}: what other machines have locked since then is not known here"
+    return f"the team's server was not heard of {silence}: locks of other machines since then are unknown here"
 
 
 def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:
-    """Wait until what is known of the repository called `name` is fresh, for at most `seconds`; whether it is."""
+    """Wait until the copy of the repository called `name` is fresh, for at most `seconds`. Returns True if it is."""
     end = time.monotonic() + seconds
     with store.changes() as changes:
         is_poked = False

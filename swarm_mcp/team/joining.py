@@ -1,4 +1,4 @@
-"""How a clone joins a team and leaves it, so that leaving undoes all that joining did."""
+"""Joining and leaving of a team. Leaving undoes all that joining did."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LOOK_SECONDS = 0.2
 
 
 class Joined(NamedTuple):
-    """What came of joining: the membership, and whether it `is_new`."""
+    """The result of joining: the membership, and `is_new`."""
 
     membership: Membership
     is_new: bool
 
 
 def tree_in(folder: str) -> Tree:
-    """Return the work tree that `folder` lies in. Raises SwarmError where it is in none."""
+    """Return the work tree around `folder`. Raises SwarmError outside of any."""
     found = repository.tree_over(os.path.realpath(folder), is_real=True)
     if found is None:
         raise SwarmError(f"{folder} is not in a git repository")
@@ -36,12 +36,15 @@ def tree_in(folder: str) -> Tree:
 
 
 def join(tree: Tree, server: str, given: str = "") -> Joined:
-    """Let the clone that work tree `tree` is of share its locks over `server` (of ``checked_server``).
+    """Let the clone of work tree `tree` share its locks over `server` (a ``checked_server``).
 
-    `given`: what its repository is called, where a person says so. The server is asked first: nothing is written down
-    of one that cannot be reached, or lets nobody in. Raises SwarmError.
+    `given`: a person's name for its repository. The server is asked first: nothing is recorded about one that is
+    unreachable or denies access. Raises SwarmError.
     """
-    identity = RepositoryIdentity(checked(given), GIVEN) if given else identify(tree)
+    if given:
+        identity = RepositoryIdentity(checked(given), GIVEN)
+    else:
+        identity = identify(tree)
     known = memberships.membership_of(tree)
     if known is not None and (known.server, known.repository) != (server, identity.id):
         raise SwarmError(
@@ -55,14 +58,14 @@ def join(tree: Tree, server: str, given: str = "") -> Joined:
     membership = Membership(
         tree.common, tree.top, identity.id, identity.source, server, int(time.time()), sets, before if sets else None
     )
-    memberships.remember(membership)  # first: whatever breaks off now, leaving undoes it
+    memberships.remember(membership)  # first: after any interruption, leaving undoes it
     if sets:
         set_logical(tree.common, "true")
     return Joined(membership, True)
 
 
 def awaited(membership: Membership, seconds: float = FIRST_SECONDS) -> str:
-    """Wait until what other machines hold is known here; what keeps it from that, empty where nothing does."""
+    """Wait until the locks of other machines are known here. Returns the obstacle, empty for none."""
     from swarm_mcp.store import Store
 
     with Store() as store:
@@ -83,7 +86,7 @@ def leave(membership: Membership) -> str:
     tops = membership.tops
     if membership.set_logical and membership.is_there:
         tree = Tree(membership.top, membership.common, membership.common)
-        if logical_of(tree) == "true":  # else somebody has decided on it since
+        if logical_of(tree) == "true":  # otherwise a person has changed the setting since
             set_logical(membership.common, membership.logical)
     unheard = _unheard(membership.server)
     memberships.forget(membership)

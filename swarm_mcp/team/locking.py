@@ -1,6 +1,6 @@
 """The team's part in locks that were just taken on this machine.
 
-Nothing here opens a connection: the team agent, which is asked over its socket, has them confirmed.
+No connection is opened here: the team agent, asked over its socket, has them confirmed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from swarm_mcp.domain.lock import AUTO, is_mutex
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_mcp.domain.lock import Lock
     from swarm_mcp.store import Store
@@ -23,20 +23,20 @@ SETTLED, GRANTED, UNREACHABLE, LOST = "settled", "granted", "unreachable", "lost
 
 
 class TeamGrant(NamedTuple):
-    """What the team says of locks that were taken here.
+    """The team's answer about locks that were taken here.
 
-    state   `SETTLED`: they hold on all machines. `GRANTED`: so they will, once every machine knows of them. `LOST`:
+    state   `SETTLED`: they hold on all machines. `GRANTED`: they will, once every machine knows of them. `LOST`:
             another machine was faster, and they are not held here any more. `UNREACHABLE`: they hold on this machine
-            only, and the team is asked when it can be
-    fences  the team's number of each, by the lock's id; of what is in no joined work tree there is none
-    why     what keeps the team from being asked, for people
+            only, and the team is asked later
+    fences  the team's number of each, by the lock's id; locks outside of joined work trees have none
+    why     the obstacle to asking the team, for people
     """
 
     state: str
     fences: dict[str, int] = {}
     why: str = ""
 
-    def shown(self, lock: Lock) -> dict:
+    def shown(self, lock: Lock) -> dict[str, Any]:
         """Return it as the answer for `lock` has it under ``team``."""
         if self.state == UNREACHABLE:
             return {"reachable": False, "error": self.why}
@@ -44,22 +44,24 @@ class TeamGrant(NamedTuple):
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether they hold on all machines."""
+        """Return True if they hold on all machines."""
         return self.state == SETTLED
 
     @property
     def said(self) -> str:
-        """Return what people read beside the lock: where it holds."""
+        """Return the text beside the lock about the machines that it holds on."""
         if self.state == UNREACHABLE:
             return f"on this machine only: team not reachable ({self.why})"
-        return "on all machines" if self.state == SETTLED else "in the team; not every machine knows of it yet"
+        if self.state == SETTLED:
+            return "on all machines"
+        return "in the team; not every machine knows of it yet"
 
 
 def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
-    """Have the team confirm locks that were just taken; None where it has no part in any of them.
+    """Have the team confirm locks that were just taken; None for locks outside of a team.
 
-    Takes 2 seconds at most where the server cannot be reached, and as long as the lease of a mirror (some seconds)
-    where another machine sleeps or is cut off.
+    Takes 2 seconds at most if the server is unreachable, and up to the lease of a mirror (some seconds) if another
+    machine sleeps or is cut off.
     """
     tops = store.team.trees()
     concerned = [row.id for row in rows if _may_concern(row, tops)]
@@ -78,7 +80,7 @@ def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
 
 
 def _may_concern(row: Lock, tops: Iterable[str]) -> bool:
-    """Whether a lock may lie in one of these work trees."""
+    """Return True if a lock may lie in one of these work trees."""
     if row.mode == AUTO or is_mutex(row.file) or row.path_key is None:
         return False
     key = row.path_key.removeprefix(GLOB)

@@ -1,7 +1,7 @@
-"""Which clones on this machine take part in a team: a small record each, in the state folder's ``team/clones``.
+"""The clones on this machine that take part in a team: a small record each, in the state folder's ``team/clones``.
 
 A clone joins as a whole, with all its work trees. A record holds no secret: the server is named without a password.
-Loads nothing but the standard library and the hook core: verbs and the team agent ask it.
+Loads nothing but the standard library and the hook core, for verbs and the team agent.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _WHERE_SECRETS_BELONG = (
 class Membership(NamedTuple):
     """A clone that has joined.
 
-    common       its common git folder, links resolved: what all its work trees share
-    top          the top of the work tree in which it joined, which the common folder of a submodule does not tell
-    repository   what the team calls its repository (``repository_identity``); `source` says how that was found
-    server       whom to ask: a ``postgresql://`` URL or libpq's ``host=...`` without a password, or ``service=NAME``
+    common       its common git folder, links resolved, shared by all its work trees
+    top          the top of the work tree in which it joined; the common folder of a submodule does not tell it
+    repository   the team's name for its repository (``repository_identity``); `source`: the way it was found
+    server       a ``postgresql://`` URL or libpq's ``host=...`` without a password, or ``service=NAME``
     joined_at    Unix seconds
-    set_logical  whether joining has set ``swarm.logical`` in the clone, so that leaving is to take it back; `logical`
-                 is what it was before, None where it was not there
+    set_logical  joining has set ``swarm.logical`` in the clone, and leaving takes it back; `logical` is its former
+                 value, None if it was not set
     """
 
     common: str
@@ -49,7 +49,7 @@ class Membership(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Whether the clone still is where it joined."""
+        """Return True if the clone still is at its place."""
         return os.path.isdir(self.common)
 
     @property
@@ -60,7 +60,7 @@ class Membership(NamedTuple):
 
 
 def team_folder() -> str:
-    """Where the team's part of this machine has its files. It need not exist."""
+    """Return the folder of the team's files on this machine. It may not exist."""
     return os.path.join(state_dir(), "team")
 
 
@@ -69,14 +69,14 @@ def memberships() -> list[Membership]:
     folder = os.path.join(team_folder(), "clones")
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
-    except OSError:
+    except OSError:  # no clone has joined
         return []
     found = [one for name in names if (one := _read(os.path.join(folder, name))) is not None]
     return sorted(found, key=lambda one: (one.joined_at, one.common))
 
 
 def membership_of(tree: Tree) -> Membership | None:
-    """Return the membership of the clone that work tree `tree` belongs to; None where it has not joined."""
+    """Return the membership of the clone of work tree `tree`, or None."""
     return _read(_file(tree.common))
 
 
@@ -90,17 +90,17 @@ def forget(membership: Membership) -> None:
     path = _file(membership.common)
     try:
         os.remove(path)
-        os.rmdir(os.path.dirname(path))  # by which checks know whether there is any (``state.is_in_team``)
+        os.rmdir(os.path.dirname(path))  # checks look for this folder first (``state.is_in_team``)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
             raise
 
 
 def machine() -> str:
-    """Return what this machine is called in a team, which is settled when it is first asked for: ``laptop-3fa9c1``.
+    """Return this machine's name in a team, chosen at the first call: ``laptop-3fa9c1``.
 
-    Each private home is a machine of its own; containers that were started from one image share its host name, so a
-    random part tells them apart. ``SWARM_TEAM_MACHINE`` chooses the name's first part at that moment. Raises OSError.
+    Each private home is a machine of its own; containers of one image share a host name, so a random part tells them
+    apart. ``SWARM_TEAM_MACHINE`` chooses the first part at that moment. Raises OSError.
     """
     path = os.path.join(team_folder(), "machine")
     known = _text(path).strip()
@@ -113,7 +113,7 @@ def machine() -> str:
     try:
         os.link(scratch, path)
     except FileExistsError:
-        pass  # somebody else has settled it at the same moment
+        pass  # another process has chosen it at the same moment
     finally:
         os.remove(scratch)
     return _text(path).strip()
@@ -122,7 +122,9 @@ def machine() -> str:
 def machine_shortly(name: str) -> str:
     """Return a machine's name for people: without the random part."""
     first, dash, last = name.rpartition("-")
-    return first if dash and len(last) == 6 and not set(last) - set("0123456789abcdef") else name
+    if dash and len(last) == 6 and not set(last) - set("0123456789abcdef"):
+        return first
+    return name
 
 
 def _file(common: str) -> str:
@@ -133,22 +135,21 @@ def _read(path: str) -> Membership | None:
     try:
         found = json.loads(_text(path))
         return Membership(**{name: found[name] for name in Membership._fields})
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError):  # torn, or of another release
         return None
 
 
 def _text(path: str) -> str:
     try:
         return read_private(path, 65536).decode("utf-8", "surrogateescape")
-    except OSError:
+    except OSError:  # removed meanwhile
         return ""
 
 
 def checked_server(text: str) -> str:
-    """Return how to name a server that `text` means: a ``postgresql://`` URL, libpq's ``host=...``, ``service=NAME``.
+    """Return the server that `text` names: a ``postgresql://`` URL, libpq's ``host=...``, ``service=NAME``.
 
-    Raises SwarmError; a password is refused, since what is written here is shown by ``team status`` and stands on the
-    command lines of processes.
+    Raises SwarmError. A password is refused: the text is shown by ``team status`` and stands on command lines.
     """
     from urllib.parse import parse_qsl, urlsplit
 

@@ -1,13 +1,13 @@
-"""The server's schema: made, brought up to date, and given to people, by one who administers the database.
+"""The server's schema: made, updated and granted by the database's administrator.
 
-Every file of ``schema/`` is a migration, applied once, in the order of its number, all that are missing in one
-transaction; what was applied stands in ``swarm_team.migrations``. Roles:
+Every file of ``schema/`` is a migration, applied once, in the order of its number, all missing ones in one transaction;
+``swarm_team.migrations`` lists the applied ones. Roles:
 
-    swarm_team_owner     owns all of it, cannot log in
-    swarm_team_member    may call the functions, and nothing else
-    swarm_team_NAME      a circle: its members see each other, and nothing of other circles. A person's own role is in
-                         one: ``CREATE ROLE dana LOGIN IN ROLE swarm_team_NAME``; of a job that runs for a while, with
-                         ``VALID UNTIL``
+  swarm_team_owner     owns all of it, cannot log in
+  swarm_team_member    may call the functions, and nothing else
+  swarm_team_NAME      a circle: its members see each other, and nothing of other circles. A person's own role is in
+                       one: ``CREATE ROLE dana LOGIN IN ROLE swarm_team_NAME``; a role for a temporary job has
+                       ``VALID UNTIL``
 
 Imports psycopg.
 """
@@ -41,7 +41,7 @@ class Migration(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What `init` has done: the migrations applied, the circle, and the epoch of the server."""
+    """The result of `init`: the applied migrations, the circle, and the epoch of the server."""
 
     applied: list[str]
     circle: str
@@ -58,13 +58,13 @@ def migrations() -> list[Migration]:
 
 
 def init(server: str, circle: str = FIRST_CIRCLE, epoch: str = "", new_epoch: bool = False) -> Made:
-    """Make the schema, the roles and a circle on `server`, or bring them up to date; what is there already stays.
+    """Create the schema, the roles and a circle on `server`, or update them; existing parts stay.
 
-    epoch      of the server as this machine knows it (``Made``, or of an answer), empty for none: another is refused
+    epoch      of the server as this machine knows it (``Made``, or an answer), empty for none: another is refused
     new_epoch  after a restore: every grant is void from now on
 
-    Raises TeamRefused: with another epoch, where a newer swarm has been here, or without the rights (CREATE on the
-    database, CREATEROLE).
+    Raises TeamRefused for another epoch, for a schema of a newer swarm, and without the rights (CREATE on the database,
+    CREATEROLE).
     """
     if not _NAME.fullmatch(circle) or circle in _RESERVED:
         raise TeamRefused(f"{circle[:60]!r} is no name for a circle: small letters, digits, - and _")
@@ -121,7 +121,7 @@ def _make_role(connection: psycopg.Connection, role: str) -> None:
 
 
 def _become_owner(connection: psycopg.Connection) -> None:
-    """What is made from here on belongs to a role that may do nothing else."""
+    """Become the owner role, so that it owns all new objects. It has no other rights."""
     if not _value(connection, "SELECT pg_has_role(current_user, %s, 'MEMBER')", OWNER):
         connection.execute(_with_names("GRANT {} TO CURRENT_USER", OWNER))
     if not _value(connection, "SELECT to_regnamespace('swarm_team') IS NOT NULL"):
@@ -130,7 +130,7 @@ def _become_owner(connection: psycopg.Connection) -> None:
 
 
 def _applied(connection: psycopg.Connection) -> dict[int, tuple[str, str]]:
-    """Return ``{number: (name, digest)}`` of what was applied."""
+    """Return ``{number: (name, digest)}`` of the applied migrations."""
     connection.execute(
         "CREATE TABLE IF NOT EXISTS swarm_team.migrations (number integer PRIMARY KEY, name text NOT NULL,"
         " digest text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now(),"
@@ -158,7 +158,9 @@ def _with_names(query: str, *names: str) -> psycopg.sql.Composed:
 
 def _value(connection: psycopg.Connection, query: str, *values: object) -> Any:
     row = connection.execute(query, values).fetchone()
-    return row[0] if row else None
+    if row:
+        return row[0]
+    return None
 
 
 def _words(error: psycopg.Error) -> str:

@@ -1,13 +1,13 @@
-"""Paths as a team knows them: from the top of a work tree, the same in every clone on every machine.
+"""Paths from the top of a work tree, the same in every clone on every machine.
 
-What a lock is on in one work tree becomes a `Spot`, told without any machine's folders (`spot_of`), and in any other
-work tree of the same repository a reach again (`reach_at`).
+The object of a lock in one work tree becomes a `Spot`, free of any machine's folders (`spot_of`), and a reach again in
+another work tree of the same repository (`reach_at`).
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import repository
 from swarm_hook_core.lookup import GLOB, plain, storable
@@ -16,7 +16,7 @@ from swarm_mcp.store.lock_request import Reach, reach_in
 
 
 class Spot(NamedTuple):
-    """What a lock is on, as ``protocol.Want`` has it: a path, or a pattern and the place that it counts from."""
+    """The object of a lock, as in ``protocol.Want``: a path, or a pattern and the folder that it counts from."""
 
     place: str
     is_folder: bool = False
@@ -25,19 +25,19 @@ class Spot(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """How people read it."""
+        """Return its text for people."""
         if self.pattern:
             return os.path.join(self.base, self.pattern.lstrip("/"))
         return (self.place or ".") + ("/" if self.is_folder else "")
 
 
-def spot_in(told: dict) -> Spot:
-    """Return the spot of what the server tells: a lock, or a part of what somebody waits for."""
+def spot_in(told: dict[str, Any]) -> Spot:
+    """Return the spot of a lock, or of a wanted lock, in the server's form."""
     return Spot(told["place"], bool(told["is_folder"]), told["pattern"] or "", told["base"] or "")
 
 
 def spot_of(reach: Reach, top: str) -> Spot | None:
-    """Return what `reach` is on in the work tree with this `top`; None where it, or some of it, is not in there."""
+    """Return the spot of `reach` in the work tree with this `top`; None if some of it lies outside."""
     if reach.key is None:
         return None
     if reach.pattern:
@@ -65,9 +65,15 @@ def _spot_of_pattern(reach: Reach, top: str) -> Spot | None:
 
 
 def reach_at(spot: Spot, top: str) -> Reach | None:
-    """Return what `spot` is in the work tree with this `top`; None where it can be nothing there. Asks the disk."""
-    place = spot.base if spot.pattern else spot.place
-    parts = place.split("/") if place else []
+    """Return the reach of `spot` in the work tree with this `top`; None if it is impossible there. Reads the disk."""
+    if spot.pattern:
+        place = spot.base
+    else:
+        place = spot.place
+    if place:
+        parts = place.split("/")
+    else:
+        parts = []
     if any(part in ("", ".", "..", ".git") for part in parts) or "\0" in place + spot.pattern:
         return None  # nothing of ours says such a thing
     path = os.path.join(top, *parts)
@@ -81,13 +87,18 @@ def reach_at(spot: Spot, top: str) -> Reach | None:
 
 
 def _spelled(place: str, file: str) -> str:
-    """Return `place`, of a key, in the letters in which `file` is spelled, where the key has lost them."""
+    """Return `place`, a key's path, in the spelling of `file`: keys may have lost the letter case."""
     path = place.removeprefix(NO_CASE)
-    tail = file[len(file) - len(path) :] if path else ""
-    return tail if path != place and tail.casefold() == path else path
+    if path:
+        tail = file[len(file) - len(path) :]
+    else:
+        tail = ""
+    if path != place and tail.casefold() == path:
+        return tail
+    return path
 
 
 def _is_of_another_tree(key: str, top: str) -> bool:
-    """Tell whether the path with this key belongs to a work tree inside of this one."""
+    """Return True if the path with this key belongs to a work tree inside of this one."""
     nearest = repository.tree_over(key.removeprefix(NO_CASE))
     return nearest is not None and nearest.top != top and nearest.top.casefold() != top.casefold()

@@ -1,4 +1,4 @@
-"""What a machine and the team's server say to each other. Plain dictionaries, as JSON has them; no PostgreSQL in here.
+"""The messages between a machine and the team's server: plain dictionaries of JSON values, without any PostgreSQL.
 
 Words: a *place* is a path from the top of a work tree, with ``/`` between its parts and none at its ends; ``""`` is the
 whole tree. A *machine* is one state folder with its sessions (two homes on one computer are two). Its *agent* is the
@@ -6,55 +6,54 @@ one process that speaks for it. A *mirror* is a machine's replica as the server 
 of one repository, from 1 and without gaps; a *fence* is the version of a grant.
 
 **The calls** (``server.TeamServer(conninfo, machine)``; `repository` is the team's name for it, a text). Each is one
-round trip and raises `TeamUnreachable` within `seconds` (2 where nothing is said), or `TeamRefused` where the caller
-may not, or asks for what cannot be; its ``answer["code"]`` is ``not_allowed``, ``superseded`` (another agent speaks
-for this machine), ``hello_first``, ``malformed`` or ``no_team``. Every call but `look` and `machines` wants a `hello`
-of the same object before it.
+round trip. It raises `TeamUnreachable` after `seconds` (2 by default), or `TeamRefused` for a forbidden or impossible
+request; its ``answer["code"]`` is ``not_allowed``, ``superseded`` (another agent speaks for this machine),
+``hello_first``, ``malformed`` or ``no_team``. Every call but `look` and `machines` needs an earlier `hello` of the same
+object.
 
-    hello(repository, acked=0, mark=0, epoch="", circle="", mirror_lease=MIRROR_LEASE) -> HelloAnswer
-    beat(repository, acked, mark, sessions=[{session, label, lease}]) -> BeatAnswer
-    acquire(repository, session, wants, seen, mark) -> AcquireAnswer
-    release(repository, [(lock, fence)], reason="released") -> version of the last (0: none of them was there)
-    transfer(repository, lock, fence, to_session) -> ChangeAnswer
-    steal(repository, lock, fence, session, reason="", force=False) -> ChangeAnswer
-    wait(repository, session, ticket, wants, mode, agent, seconds_left, seen, mark) -> WaitAnswer
-    leave(repository, numbers) -> version     gives up places in line
-    end(repository, sessions, reason="ended") -> version     of sessions, with all that they hold and wait for
-    reap(repository) -> [session ids]         takes away what silent sessions left
-    put(repository, items, seen, mark) -> [PutAnswer]     changes documents, each for itself
-    settle(repository, version, seconds) -> bool     waits until that version counts
-    mine(repository) -> Snapshot              what this machine has, as the server knows it
-    look(repository, circle="") -> News | None     everything, for one who is no mirror; None: no such repository
-    machines(repository) -> [MachineRow]
-    rest(repository)                          this machine's mirror ends; its sessions stay until their leases end
-    part(repository)                          this machine leaves, with all its sessions
-    listen(seconds) -> {repository: version}  waits for changes of all repositories that were greeted
-    close()
+  hello(repository, acked=0, mark=0, epoch="", circle="", mirror_lease=MIRROR_LEASE) -> HelloAnswer
+  beat(repository, acked, mark, sessions=[{session, label, lease}]) -> BeatAnswer
+  acquire(repository, session, wants, seen, mark) -> AcquireAnswer
+  release(repository, [(lock, fence)], reason="released") -> version of the last (0: none of them was there)
+  transfer(repository, lock, fence, to_session) -> ChangeAnswer
+  steal(repository, lock, fence, session, reason="", force=False) -> ChangeAnswer
+  wait(repository, session, ticket, wants, mode, agent, seconds_left, seen, mark) -> WaitAnswer
+  leave(repository, numbers) -> version     gives up queue places
+  end(repository, sessions, reason="ended") -> version     ends sessions, with all their locks and places
+  reap(repository) -> [session ids]         removes the remains of silent sessions
+  put(repository, items, seen, mark) -> [PutAnswer]     changes documents, each for itself
+  settle(repository, version, seconds) -> bool     waits until that version counts
+  mine(repository) -> Snapshot              this machine's rows on the server
+  look(repository, circle="") -> News | None     everything, for a reader that is no mirror; None: no such repository
+  machines(repository) -> [MachineRow]
+  rest(repository)                          this machine's mirror ends; its sessions stay until their leases end
+  part(repository)                          this machine leaves, with all its sessions
+  listen(seconds) -> {repository: version}  waits for changes of all greeted repositories
+  close()
 
-A beat with ``acked=None`` renews sessions only: for who cannot apply what is new. `seen`, and `acked` with `mark`, are
-those of the last `News` applied; 0 and 0 before the first.
+A beat with ``acked=None`` renews sessions only, for a machine that cannot apply news. `seen`, and `acked` with `mark`,
+are those of the last applied `News`; 0 and 0 before the first.
 
-**Documents.** Messages, tasks, values and traces are documents: a `DocumentRow` for each (kind, key), the version of
-which is that of its last change. They are everybody's in the circle. A message is put once and stays as it is. Of a
-body the server reads three members, where they are there, and no more: `sender` of a message (a session id; refused
-where that session is another machine's; ``""`` for none), `status` and `assignee` of a task (which goes to no session
-that the server does not know: `UNKNOWN_SESSION`). Bodies are kept as values, not as texts: the order of members and
-the spelling of numbers are lost. `KEPT` says how long a document stays after its last change; it is removed when
-somebody next puts one. Documents outlive what makes all grants void: the server has them as it has them, and what it
-has lost (known here with a higher version, or with another body at the same one) is put again, with ``again=True``.
-A server whose `HelloAnswer.schema` is below `DOCUMENTS_SCHEMA` has none.
+**Documents.** Messages, tasks, values and traces are documents: a `DocumentRow` for each (kind, key), with the version
+of its last change. Everybody in the circle sees them. A message is put once and stays as it is. The server reads three
+members of a body, if present, and no more: `sender` of a message (a session id; a session of another machine is
+refused; ``""`` for none), `status` and `assignee` of a task (the server must know that session: `UNKNOWN_SESSION`).
+Bodies are kept as values, not as texts: the order of members and the spelling of numbers are lost. `KEPT` is the
+lifetime of a document after its last change; the next put removes expired ones. Documents outlive the events that make
+all grants void: the server's documents stand, and a lost one (known here with a higher version, or with another body at
+the same one) is put again, with ``again=True``. A server whose `HelloAnswer.schema` is below `DOCUMENTS_SCHEMA` has no
+documents.
 
-**What is void when.** `epoch` is a text to compare with, and no more. It is another one after a failover, after a
-restore, and where the server has lost changes that a machine has seen. Then all that the server has granted is void:
-the caller takes every own row for unconfirmed, then says `hello` again with neither `acked` nor `epoch`, and confirms
-its rows with ``again=True``. An agent that begins says the `epoch` that its replica is of. A session whose `joined` is
-another number than before has lapsed meanwhile: the same, for its rows.
+**Void grants.** `epoch` is a text for comparison only. It changes after a failover, after a restore, and if the server
+has lost changes that a machine has seen. Then all grants of the server are void: the caller takes every own row for
+unconfirmed, says `hello` again with neither `acked` nor `epoch`, and confirms its rows with ``again=True``. A new agent
+sends the `epoch` of its replica. A session whose `joined` number differs from before has lapsed meanwhile: the same
+holds for its rows.
 
-**What is safe to believe.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`),
-once all of its answer is applied, `more` is False and `grace` is over. A machine's sessions hold what the server has
-granted them until (boot clock when the last beat that named them was SENT) + their lease x (1 - `MARGIN`). A replica
-whose machine is about to `rest` or `part` must not count as fresh any more before it does: from then on nobody waits
-for it.
+**Safe beliefs.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`), once all of
+its answer is applied, `more` is False and `grace` is over. A machine's sessions hold their grants until (boot clock
+when the last beat that named them was SENT) + their lease x (1 - `MARGIN`). A replica must stop to count as fresh
+before its machine sends `rest` or `part`: from then on the others do not wait for it.
 """
 
 from __future__ import annotations
@@ -93,10 +92,10 @@ DOCUMENT, DOCUMENT_GONE = "document", "document_gone"
 MESSAGE, TASK, VALUE, TRACE = "message", "task", "value", "trace"
 KEPT = {MESSAGE: 86_400.0, TASK: 172_800.0, TRACE: 7_200.0}  # seconds; a task: once it has ended; a value: for good
 
-# Why a call did nothing (`why` of an answer whose `ok` is False).
+# The reason why a call did nothing (`why` of an answer whose `ok` is False).
 STALE = "stale"  # changes that this replica has not seen touch the same region: apply `news`, look again, ask again
 HELD = "held"  # another holds it: `by`
-GRACE = "grace"  # the server has just started: for `seconds` only what was held before is confirmed (``again``)
+GRACE = "grace"  # the server has just started: for `seconds`, only earlier locks are confirmed (``again``)
 UNKNOWN_SESSION = "session"  # not registered, or its lease is over: beat first, and see its `joined`
 EPOCH = "epoch"  # all is void: see above
 NOT_HELD = "not_held"  # no such lock, another fence, or another holder
@@ -104,24 +103,24 @@ REFUSED = "refused"  # of one document: it cannot be, as `error` says; asking ag
 
 
 class Want(TypedDict):
-    """What is asked for: a lock, or a part of what a place in line waits for. Made by `want`.
+    """A wanted lock, or a part of a queue place. Made by `want`.
 
     place      the path; for a pattern ``""``
     is_folder  the path is a folder's, or was written with a slash at its end; False for a pattern
     pattern    as it was given, relative to `base`; ``""`` for a path
     base       the place of the folder that the pattern counts from; ``""`` for the top, and for a path
-    region     `region_of` this: what it touches, at most
+    region     `region_of` this: the largest area that it can touch
     mode       ``exclusive`` or ``shared``
     agent      the sub-agent; ``""`` for the session with all its agents
     note       at most 2048 bytes
     ttl        seconds of the lock's own lease, None for none: for others to read; its own machine lets it lapse
-    expected_end  Unix seconds, None where it is not known
+    expected_end  Unix seconds, None if unknown
     task_id    None for none
     again      it was confirmed before the epoch changed, or before its session lapsed
 
-    A lock is known by (session, agent, place, pattern, base): wanting it anew in the same mode is the same grant with
-    the same fence, in another mode a new grant. Two rows here that are the same by this (the same place in two work
-    trees of one clone) are one lock there.
+    A lock's key is (session, agent, place, pattern, base): wanting it anew in the same mode is the same grant with the
+    same fence, in another mode a new grant. Two rows here with the same key (the same place in two work trees of one
+    clone) are one lock there.
     """
 
     place: str
@@ -139,7 +138,7 @@ class Want(TypedDict):
 
 
 class SessionRow(TypedDict):
-    """A session that has joined: `lease` in seconds; `joined`: the version at which it did."""
+    """A session that has joined: `lease` in seconds; `joined`: the version at that moment."""
 
     session: str
     machine: str
@@ -180,10 +179,10 @@ class LockRow(TypedDict):
 
 
 class WaitRow(TypedDict):
-    """A place in line. `number`: the version at which it was taken, which is its order; `ticket`: as its machine said.
+    """A queue place. `number`: its version, and so its order; `ticket`: its machine's number.
 
-    `wants`: of each place, is_folder, pattern, base, region. `until`: Unix seconds by the server's clock, None: any
-    time.
+    `wants`: of each place, is_folder, pattern, base, region. `until`: Unix seconds by the server's clock, None: without
+    end.
     """
 
     number: int
@@ -200,7 +199,7 @@ class WaitRow(TypedDict):
 
 
 class DocumentRow(TypedDict):
-    """A document. `machine` and `member`: who changed it last, which the server knows by itself; `at`: Unix seconds."""
+    """A document. `machine` and `member`: the author of its last change, added by the server; `at`: Unix seconds."""
 
     kind: str
     key: str
@@ -215,19 +214,19 @@ class Change(TypedDict):
     """One change of a repository.
 
     kind     body
-    lock     LockRow: granted, changed, or handed over; ``was`` beside it names the session that had it, ``reason``
-             is ``transferred`` or ``stolen``, ``said`` what was said about it
-    unlock   LockRow as it was, with ``reason`` (released, lapsed, stolen, ended, left) and ``by``, the session that
+    lock     LockRow: granted, changed, or handed over; ``was`` beside it names the former holder, ``reason``
+             is ``transferred`` or ``stolen``, ``said`` the comment
+    unlock   LockRow before, with ``reason`` (released, lapsed, stolen, ended, left) and ``by``, the session that
              took it away ("" for its own)
     wait     WaitRow
-    leave    WaitRow as it was, with ``reason`` (left, lapsed, ended)
-    session  SessionRow: joined, or has another label or lease
-    gone     SessionRow as it was, with ``reason`` (ended, lapsed, left)
+    leave    WaitRow before, with ``reason`` (left, lapsed, ended)
+    session  SessionRow: joined, or with another label or lease
+    gone     SessionRow before, with ``reason`` (ended, lapsed, left)
     document       DocumentRow: new, or changed
     document_gone  DocumentRow without its body, with ``reason`` (removed, expired); `version` is that of the removal
 
-    `session` is the one that it is about, with its `machine` and `member`; of documents it is ``""``, with the machine
-    that has changed it.
+    `session` is the subject's id, with its `machine` and `member`; for documents it is ``""``, with the author's
+    machine.
     """
 
     version: int
@@ -239,10 +238,9 @@ class Change(TypedDict):
 
 
 class Snapshot(TypedDict):
-    """All there is, at a version: of every machine, the asker's own too.
+    """All rows at a version, of every machine, the asker's own too.
 
-    `documents` are in the order of their versions; they are not in what `mine` returns, nor in what a server has that
-    knows none.
+    `documents` are in the order of their versions; `mine`, and a server without documents, leave them out.
     """
 
     sessions: list[SessionRow]
@@ -252,12 +250,12 @@ class Snapshot(TypedDict):
 
 
 class News(TypedDict):
-    """What a replica lacks.
+    """The changes that a replica lacks.
 
-    version   where it is once it has applied this
+    version   the replica's version once it has applied this
     mark      to be sent back with it: proves that both mean the same changes
-    changes   those behind the version that was asked with, in order
-    all       instead of `changes` where these are not kept any more (or ``acked=0``): everything at `version`
+    changes   the changes after the sent version, in order
+    all       everything at `version`, if the changes are not kept any more (or ``acked=0``)
     more      there is more: apply this, and ask again at once; a mirror is not fresh before it has all
     """
 
@@ -269,9 +267,9 @@ class News(TypedDict):
 
 
 class Heard(TypedDict):
-    """Somebody whose last beat is a while ago. `beat` is to be compared and sent back, and no more; `lease`: seconds.
+    """A silent mirror or session. `beat` is for comparison and sent back; `lease`: seconds.
 
-    `TeamServer` keeps these itself, by its own boot clock, and sends what it knows along as evidence.
+    `TeamServer` keeps these itself, by its own boot clock, and sends its knowledge along as evidence.
     """
 
     kind: Literal["session", "mirror"]
@@ -298,15 +296,15 @@ class HelloAnswer(TypedDict):
 
 
 class BeatAnswer(TypedDict):
-    """`ok` False: `why` is `EPOCH`, and there is nothing else; nothing was renewed. Else:
+    """The answer to a beat. `ok` False: `why` is `EPOCH`, and nothing was renewed. Else:
 
     news      as asked for
-    joined    of each session that the beat named, the version at which it joined; another one than last time: it had
-              lapsed, and all that it held is void. A session that is another person's is left out
-    settled   what is not newer than this version counts: all other mirrors have it
+    joined    of each named session, the version at which it joined; a changed one means: it had lapsed, and its locks
+              are void. Sessions of another person are left out
+    settled   versions up to this one count: all other mirrors have them
     silent    sessions and mirrors whose last beat is a while ago (`Heard`)
-    grace     seconds until all who were there before the server's start, or its loss, have been heard of, or count for
-              nothing any more; 0 for so it is. Before, they may hold what the server does not know of
+    grace     seconds until every member from before the server's start, or its loss, has been heard of or has expired;
+              0 if so now. Before that, members may hold locks that the server does not know
     """
 
     ok: bool
@@ -320,10 +318,10 @@ class BeatAnswer(TypedDict):
 
 
 class AcquireAnswer(TypedDict):
-    """All or none of what was wanted.
+    """All or none of the wanted locks.
 
     ok        granted: `fences` and `locks` (numbers) in the order of the wants, `version` of the last of them;
-              `settled`: nobody else has a mirror, so that it counts already. Else ask `settle`
+              `settled`: there is no other mirror, so that it counts already. Else ask `settle`
     why       else: `STALE` with `news`, `HELD` with `by`, `GRACE` with `seconds`, `UNKNOWN_SESSION`, `EPOCH`
     """
 
@@ -365,9 +363,9 @@ class ChangeAnswer(TypedDict):
 class Item(TypedDict):
     """A change to a document, for `put`.
 
-    seen   the version that it is based on, 0: there was none. Of a message it counts for nothing
-    body   whatever JSON has; None removes the document
-    again  the server had it before the epoch changed, or so
+    seen   the version that it is based on, 0: there was none. It means nothing for a message
+    body   any JSON value; None removes the document
+    again  the server had it before the epoch changed, or probably had it
     """
 
     kind: str
@@ -378,14 +376,15 @@ class Item(TypedDict):
 
 
 class PutAnswer(TypedDict):
-    """Of one item. `ok`: it is so; `version`: of the document, and of the removal (0: nothing was there to remove).
+    """The answer about one item. `ok`: it is done; `version`: of the document, and of the removal (0: there was nothing
+    to remove).
 
-    Asked again after it was done, by the same machine, it is the same answer while nobody has changed it since. A
-    message that is there with the same body, by the same machine, is the same, whenever it is put.
+    A repetition by the same machine has the same answer until another change. A message that exists with the same body,
+    by the same machine, always has the same answer.
 
     Else `why`: `STALE`: it is at another `version` (0: there is none), with this `body`, by this `machine` and
-    `member`; `UNKNOWN_SESSION`: the task's assignee is no session that the server knows: beat first; `GRACE`: for
-    `seconds` nobody can change a task that is there, but ``again``; `REFUSED` with `error`; of all items: `EPOCH`.
+    `member`; `UNKNOWN_SESSION`: the server does not know the task's assignee: beat first; `GRACE`: for `seconds` an
+    existing task can be changed with ``again`` only; `REFUSED` with `error`; of all items: `EPOCH`.
     """
 
     ok: bool
@@ -399,9 +398,9 @@ class PutAnswer(TypedDict):
 
 
 class MachineRow(TypedDict):
-    """A machine, for `team status`: `acked`: the version that its mirror has; `lease`: of that, 0 where it has none.
+    """A machine, for `team status`: `acked`: the version of its mirror; `lease`: the mirror's, 0 without one.
 
-    `left`: seconds until its lease is over by the server's clock, negative once it is; `sessions`: how many it has.
+    `left`: seconds until its lease is over by the server's clock, negative after that; `sessions`: their number.
     """
 
     machine: str
@@ -418,7 +417,7 @@ def item(kind: str, key: str, seen: int, body: Any, again: bool = False) -> Item
 
 
 def item_error(item: Item) -> str:
-    """Return what is wrong with an item, whatever the server has; ``""`` where nothing is."""
+    """Return the error in an item itself, independent of the server's state; ``""`` for none."""
     kind, key, body = item["kind"], item["key"], item["body"]
     if kind not in (MESSAGE, TASK, VALUE, TRACE):
         return f"there is no kind of documents {kind[:40]!r}"
@@ -427,7 +426,7 @@ def item_error(item: Item) -> str:
     try:
         text = dumps(body, ensure_ascii=False, allow_nan=False)
         size, key_size = len(text.encode()), len(key.encode())
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):  # the sentence says it
         return "this is nothing that JSON and UTF-8 can say"
     if size > MOST_BODY:
         return f"it has {size} bytes, and a document of the team's {MOST_BODY} at most"
@@ -442,10 +441,11 @@ def item_error(item: Item) -> str:
 
 
 def region_of(place: str, pattern: str = "", base: str = "") -> str:
-    """Return what a path, or at most what a pattern, touches: a place without letter case, and all that is under it.
+    """Return the region of a path, or the largest one of a pattern: a place without letter case, with everything under
+    it.
 
-    Of a pattern that is the folder of its literal prefix; ``""`` is the whole tree. Two machines may take letter case
-    differently, so that it counts for nobody here: a region that is too large costs a question, never a grant.
+    A pattern's region is the folder of its literal prefix; ``""`` is the whole tree. Machines may treat letter case
+    differently, so it is ignored here: a region that is too large costs a question, never a grant.
     """
     if not pattern:
         return _plain(wildmatch.folded(place))
@@ -454,7 +454,7 @@ def region_of(place: str, pattern: str = "", base: str = "") -> str:
 
 
 def regions_meet(left: str, right: str) -> bool:
-    """Tell whether one is the other, or lies in it. The server asks the same (``swarm_team.regions_meet``)."""
+    """Return True if one region is the other, or lies in it. The server does the same (``swarm_team.regions_meet``)."""
     low, high = sorted((left, right), key=len)
     return not low or low == high or high.startswith(low + "/")
 

@@ -1,11 +1,11 @@
-"""This machine's copy of what a repository's team has: the server's log, applied in order to the local store.
+"""This machine's copy of a repository's team rows: the server's log, applied in order to the local store.
 
-Each answer is applied in one local transaction, with the version that it leads to: after a crash the same is asked for
-once more. Locks of other machines become ordinary rows, one in each work tree of the repository here, whose ids follow
-from the lock's number on the server, so that to apply something twice changes nothing.
+Each answer is applied in one local transaction, with its version: after a crash the same is asked for once more. Locks
+of other machines become ordinary rows, one in each work tree of the repository here. Their ids follow from the lock's
+number on the server, so applying one twice changes nothing.
 
-A lock that this machine has taken and the team not yet confirmed gives way to what the log says others hold; so does a
-place in line that the server has not numbered yet.
+An unconfirmed lock of this machine gives way to a lock in the log; so does a queue place without a number from the
+server.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _REASONS = {"released": "", "ended": "deregistered", "left": "deregistered"}
 
 
 class Replica:
-    """The replica of one repository, which the team calls `name`, in the work trees `tops` of this `machine`.
+    """The replica of one repository, called `name` in the team, in the work trees `tops` of this `machine`.
 
-    own      what the server has of this machine's locks, by their numbers there, as far as the log was applied; who
-             posts something corrects it at once
-    places   the same of its places in line
-    spared   ids of local locks about whose refusal somebody waits to say it: their holders get no message
-    scope    the work tree in which sessions of other machines are here, and what they share besides locks: the first of
-             `tops`, and then as long as that takes part
+    own      the server's rows of this machine's locks, by their numbers there, as far as the log was applied; each post
+             corrects it at once
+    places   the same of its queue places
+    spared   ids of local locks with a waiting request that reports their refusal: their holders get no message
+    scope    the work tree that shows sessions of other machines, and their shared documents: the first of
+             `tops`, for as long as that takes part
     """
 
     def __init__(self, store: Store, name: str, machine: str, tops: Iterable[str]):
@@ -58,11 +58,14 @@ class Replica:
         self.own: dict[int, LockRow] = {}
         self.places: dict[int, WaitRow] = {}
         self.spared: set[str] = set()
-        self.dropped: dict[str, LockRow] = {}  # ids of local locks that gave way -> to what
+        self.dropped: dict[str, LockRow] = {}  # ids of local locks that lost a conflict -> the winner
         self.version = self.mark = 0
         self.epoch = ""
-        self.scope = given[0] if given else ""
-        self.may_miss = True  # whether there may be sessions of which the server has not told again
+        if given:
+            self.scope = given[0]
+        else:
+            self.scope = ""
+        self.may_miss = True  # True if there may be sessions that the server has not named again
         self.read()
         self.documents = Documents(store, name, machine, self.tops, self.scope)
 
@@ -75,7 +78,7 @@ class Replica:
         if known.scope in self.tops:
             self.scope = known.scope or ""
             return
-        with self._store.team.writing():  # another work tree has what others share from now on
+        with self._store.team.writing():  # another work tree shows the shared rows from now on
             self._store.team_documents.begin_anew(self.repository)
             self._rows.gather_sessions(self.tops, self.scope)
             self.forget()
@@ -85,10 +88,10 @@ class Replica:
     # ------------------------------------------------------------------ the log
 
     def apply(self, news: News, epoch: str, sent: float | None = None, lease: float = protocol.MIRROR_LEASE) -> bool:
-        """Apply an answer; whether there was anything new in it.
+        """Apply an answer. Returns True if it had news.
 
-        With `sent`, the boot clock when it was asked for, this replica is fresh for `lease` seconds from then, unless
-        there is more to come.
+        With `sent`, the boot clock at the request, this replica is fresh for `lease` seconds from then, unless there is
+        more to come.
         """
         moved = news["version"] != self.version or epoch != self.epoch
         known: dict[str, object] = {}
@@ -117,7 +120,7 @@ class Replica:
         return moved
 
     def drop_missing(self) -> None:
-        """All who were there before the server lost something have been heard of: who was not has gone."""
+        """Remove sessions that were not named again after the server's loss: all survivors have been heard of."""
         if not self.may_miss:
             return
         with self._store.team.writing():
@@ -128,20 +131,26 @@ class Replica:
         self.may_miss = False
 
     def not_fresh(self, state: str, at_once: bool = False) -> None:
-        """Note that the server cannot be asked (`UNREACHABLE`), or does not let us in (`REFUSED`).
+        """Note that the server is unreachable (`UNREACHABLE`), or denies access (`REFUSED`).
 
-        What is known is fresh for the rest of its time, unless nobody is to wait for this replica `at_once`.
+        The copy stays fresh for the rest of its time, unless others stop to wait for this replica `at_once`.
         """
-        more = {"fresh_until": None} if at_once else {}
+        if at_once:
+            more = {"fresh_until": None}
+        else:
+            more = {}
         with self._store.team.writing():
             self._rows.note(self.repository, state=state, **more)
 
     def void_grants(self, sessions: Iterable[str] | None = None, why: str = "") -> set[str]:
-        """Let own locks (of these `sessions`; None: all) count as not confirmed, and begin anew; their ids.
+        """Mark own locks (of these `sessions`; None: all) as unconfirmed, and begin anew. Returns their ids.
 
-        With `why` their holders are told so.
+        With `why` their holders are told.
         """
-        wanted = None if sessions is None else set(sessions)
+        if sessions is None:
+            wanted = None
+        else:
+            wanted = set(sessions)
         with self._store.team.writing():
             rows = [row for row in self._rows.own_locks(self.tops) if row.team_fence is not None]
             rows = [row for row in rows if wanted is None or row.instance_id in wanted]
@@ -154,7 +163,7 @@ class Replica:
         return {row.id for row in rows}
 
     def forget(self) -> None:
-        """Begin anew: what is asked for next is everything, and nothing is fresh before. Inside a transaction."""
+        """Begin anew inside a transaction: the next request is for everything, and nothing is fresh before."""
         self._rows.note(self.repository, version=0, mark=0, fresh_until=None)
         self.version = self.mark = 0
         self.own.clear()
@@ -165,7 +174,7 @@ class Replica:
         self._granted(row)
 
     def released(self, numbers: Iterable[int]) -> None:
-        """Inside a transaction: the server has taken back what it had granted to this machine under these numbers."""
+        """Record inside a transaction that the server has taken back this machine's grants with these numbers."""
         for number in numbers:
             row = self.own.get(number)
             if row is not None:
@@ -193,9 +202,9 @@ class Replica:
             self.documents.take_gone(body)
 
     def _take_documents(self, found: Snapshot, epoch: str) -> None:
-        """Take in all documents, which may be very many, in transactions of their own: others write between them.
+        """Apply all documents, possibly very many, in transactions of their own, so that others can write in between.
 
-        Each is taken in once; should this break off, the rest is asked for again.
+        Each is applied once; after an interruption the rest is asked for again.
         """
         with self._store.team.writing():
             for session in found["sessions"]:
@@ -204,7 +213,7 @@ class Replica:
             self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
 
     def _take_all(self, found: Snapshot, has_lost: bool) -> None:
-        """Make this machine's rows what the server has: what is right already is left alone."""
+        """Make this machine's rows equal to the server's; equal rows are left alone."""
         self.own = {row["lock"]: row for row in found["locks"] if row["machine"] == self.machine}
         self.places = {row["number"]: row for row in found["waits"] if row["machine"] == self.machine}
         fences = {row["fence"] for row in self.own.values()}
@@ -225,7 +234,7 @@ class Replica:
         alive = {session["session"] for session in found["sessions"]}
         for known in self._rows.mirrored_sessions():
             if known.id not in alive and known.scope in self.tops:
-                if has_lost:  # what it works on is not let go before its machine could say that it lives
+                if has_lost:  # a task stays assigned until the worker's machine has had time to report
                     self._rows.miss_session(known)
                     self.may_miss = True
                 else:
@@ -240,14 +249,17 @@ class Replica:
             self.own[row["lock"]] = row
         else:
             self.own.pop(row["lock"], None)
-            self._joined({**row, "lease": 0.0})  # its session's own change may have been before what is kept
+            self._joined({**row, "lease": 0.0})  # its session's own change may be older than the kept log
         if is_own:
             self._own_granted(row, spot)
-        own = self._own_on(row, spot) if is_own else []
+        if is_own:
+            own = self._own_on(row, spot)
+        else:
+            own = []
         if is_own and not own:
-            return  # given back since, or handed on: of which the log tells as well
+            return  # released since, or handed on: the log has that as well
         known = {lock.id: lock for lock in self._mirrored_as(row)}
-        # First all that holds from now on, then what holds no longer: nobody is told of a free file that is none.
+        # First the new locks, then the ended ones, so that no session is told of a free file that is taken.
         reaches = {top: reach for top in self.tops if (reach := reach_at(spot, top)) is not None}
         for top, reach in reaches.items():
             lock = known.get(self._id(row, top))
@@ -260,13 +272,16 @@ class Replica:
             self._make_room(row, reach)
 
     def _own_granted(self, row: LockRow, spot: Spot) -> None:
-        """A grant to a session of this machine: its row here is confirmed, or made of another's."""
+        """Apply a grant to a session of this machine: its row here is confirmed, or made from another's."""
         own = self._own_on(row, spot)
         for lock in own:
             if lock.team_fence != row["fence"] and (lock.mode or EXCLUSIVE) == row["mode"]:
                 self._rows.confirm(lock, row["fence"])
         theirs = [lock for lock in self._mirrored_as(row) if lock.machine != self.machine]
-        session = self._store.instances.live(row["session"]) if theirs and not own else None
+        if theirs and not own:
+            session = self._store.instances.live(row["session"])
+        else:
+            session = None
         if session is None:
             return  # where it has gone meanwhile, the comparison gives the lock back
         inside = [lock for lock in theirs if (session.directory + "/").startswith(lock.scope + "/")]
@@ -281,9 +296,12 @@ class Replica:
         )
 
     def _give_up_former(self, body: Any) -> None:
-        """What another machine has been granted was perhaps handed over to it by this one, or taken from it."""
+        """Give up a lock that this machine handed to another one, or lost to it."""
         row: LockRow = body
-        holders = {body.get("was")} if row["machine"] == self.machine else {body.get("was"), row["session"]}
+        if row["machine"] == self.machine:
+            holders = {body.get("was")}
+        else:
+            holders = {body.get("was"), row["session"]}
         former = [
             lock
             for lock in (self._rows.own_locks(self.tops) if body.get("was") or row["machine"] != self.machine else ())
@@ -299,9 +317,9 @@ class Replica:
             self._rows.tell(lock.instance_id, text, file)
 
     def _make_room(self, row: LockRow, reach: Reach) -> None:
-        """Remove unconfirmed locks of this machine that what somebody has been granted keeps from holding.
+        """Remove unconfirmed locks of this machine that conflict with a granted one.
 
-        Also where that is somebody in another clone on this machine.
+        The winner may be in another clone on this machine.
         """
         for lock in self._rows.met(reach):
             if lock.machine is not None or lock.team_fence is not None or lock.mode == AUTO:
@@ -311,9 +329,9 @@ class Replica:
                 self.give_way(lock, row)
 
     def in_the_way(self, rows: Iterable[Lock]) -> LockRow | None:
-        """Return what somebody else has been granted that keeps these locks of this machine from being granted.
+        """Return a granted lock of another session that conflicts with these locks of this machine, or None.
 
-        The server compares with what is newer than this replica alone; so this is asked before each question to it.
+        The server compares only with news after this replica's version, so this is asked before each request to it.
         """
         for row in rows:
             reach = reach_in(row)
@@ -321,15 +339,20 @@ class Replica:
                 if lock.machine is not None and keeps_out(
                     lock, row.instance_id, row.agent or "", row.mode or EXCLUSIVE
                 ):
-                    told: Any = {"session": lock.instance_id, "agent": lock.agent or "", "mode": lock.mode or EXCLUSIVE}
+                    told: Any = {
+                        "session": lock.instance_id,
+                        "agent": lock.agent or "",
+                        "mode": lock.mode or EXCLUSIVE,
+                    }
                     told.update(machine=lock.machine, label=lock.owner_label or "", fence=lock.team_fence)
-                    return told
+                    winner: LockRow = told
+                    return winner
         return None
 
     def give_way(self, lock: Lock, row: LockRow) -> None:
-        """Inside a transaction: remove a lock of this machine, since the team has granted that file to somebody.
+        """Remove a lock of this machine inside a transaction, since the team has granted that file to another session.
 
-        One that the team knows in another mode, which was to be changed, is again what it was.
+        A lock that the team knows in another mode goes back to that mode.
         """
         spot = self._spot(lock)
         for own in self.own.values():
@@ -358,14 +381,17 @@ class Replica:
     def _released(self, body: dict[str, Any]) -> None:
         reason = body.get("reason") or "released"
         if body["machine"] != self.machine:
-            more = {"by": body["by"]} if body.get("by") else {}
+            if body.get("by"):
+                more = {"by": body["by"]}
+            else:
+                more = {}
             self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason), **more)
             return
         self.own.pop(body["lock"], None)
         self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason))
         gone = [lock for lock in self._rows.own_locks(self.tops) if lock.team_fence == body["fence"]]
         if reason != "stolen":
-            self._rows.void_grants([lock.id for lock in gone])  # what is still held here is asked for anew
+            self._rows.void_grants([lock.id for lock in gone])  # locks still held here are requested anew
             return
         self._rows.drop(gone, "stolen", by=body.get("by"))
         for lock in gone:
@@ -411,7 +437,8 @@ class Replica:
             gone = [one for one in here if one.team_ticket == row["number"] and one.scope in self.tops]
             self._rows.drop_places(gone)
             return
-        # Who waits there still, since its session was silent for long, joins again by itself, behind all others.
+        # A waiter that is still here, after its session was silent for long, joins again by itself, at the end of the
+        # queue.
         self.places.pop(row["number"], None)
         self._rows.drop_own_place(row["number"])
 
@@ -432,7 +459,7 @@ class Replica:
             return
         here = [one for one in self._rows.mirrored_places() if one.instance_id == row["session"]]
         self._rows.drop_places(here)
-        self.documents.is_due = True  # what it worked on is let go
+        self.documents.is_due = True  # its tasks are released
         for session in self._rows.mirrored_sessions():
             if session.id == row["session"]:
                 self._rows.remove_session(session, "reclaimed" if body.get("reason") == "lapsed" else "deregistered")
@@ -464,14 +491,16 @@ class Replica:
 
     @staticmethod
     def _holds_in(mine: Lock, reach: Reach, top: str) -> bool:
-        """Whether a lock that was taken here holds at `reach`, in the work tree with this `top`, as it is.
+        """Return True if a lock that was taken here also holds at `reach` in the work tree with this `top`.
 
-        There it is itself, or it has a name in the repository (``worktree_locks``).
+        It holds if it is the same lock, or has a name in the repository (``worktree_locks``).
         """
         if mine.path_key == reach.key and (mine.pattern or "") == reach.pattern:
             return True
         tree = repository.tree_at(top, is_real=True)
-        return bool(mine.repository and tree) and mine.repository in repository.names_of(reach.key or "", tree)
+        if tree is None or not mine.repository:
+            return False
+        return mine.repository in repository.names_of(reach.key or "", tree)
 
 
 def _who(row: LockRow) -> str:

@@ -1,12 +1,14 @@
-"""What a repository is called in a team: the same in every clone of it, whatever machine that is on.
+"""A repository's name in a team: the same in every clone on every machine.
 
-The first of these that there is counts, and ``team status`` says which:
+The first available source counts, and ``team status`` names it:
 
 1. ``swarm.repository`` in the committed file ``.swarmconfig`` at the top (in git's format, read from HEAD): every clone
-   has it, shallow ones and those without a remote too.
-2. The URL of the remote ``origin``, or of the only remote, reduced to ``host/path``: two clones of one repository may
-   have got it by ssh and by https. A remote on this very machine (a path, a proxy on loopback) says nothing to others.
-3. The first commit. Forks have it too, and a shallow clone may not have it.
+has it,
+  shallow ones and those without a remote too.
+2. The URL of the remote ``origin``, or of the only remote, reduced to ``host/path``: two clones may use ssh and https.
+A remote
+  on this very machine (a path, a proxy on loopback) means nothing to others.
+3. The first commit. Forks have it too, and a shallow clone may lack it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ CONFIGURED, GIVEN, REMOTE, FIRST_COMMIT = "configured", "given", "remote", "firs
 LONGEST = 200  # characters of an id
 SECONDS = 10.0  # for each question to git
 _SCP = re.compile(r"(?:[^@/:]+@)?(\[[^]/]+\]|[^/:\[]+):(?!//)(.*)", re.DOTALL)
-# Other names that a host goes by, for networks in which ssh's own port is closed.
+# Further names of a host, for networks that block ssh's own port.
 _HOSTS = {
     "ssh.github.com": "github.com",
     "altssh.gitlab.com": "gitlab.com",
@@ -38,7 +40,7 @@ _HOSTS = {
 
 
 class RepositoryIdentity(NamedTuple):
-    """What a repository is called (`id`), and how that was found (`source`)."""
+    """A repository's name (`id`), and its `source`."""
 
     id: str
     source: str
@@ -55,7 +57,7 @@ def described(source: str) -> str:
 
 
 def identify(tree: Tree) -> RepositoryIdentity:
-    """Return what the repository of work tree `tree` is called. Raises SwarmError where nothing tells. Asks git."""
+    """Return the name of the repository of work tree `tree`. Raises SwarmError without any source. Asks git."""
     configured = _asked(tree, "config", "--blob", f"HEAD:{CONFIGURATION}", "--get", SETTING)
     if configured:
         return RepositoryIdentity(checked(configured), CONFIGURED)
@@ -73,23 +75,33 @@ def identify(tree: Tree) -> RepositoryIdentity:
 
 
 def _missing(tree: Tree, url: str) -> str:
-    remote = "its remote is on this machine" if url else "it has no remote"
+    if url:
+        remote = "its remote is on this machine"
+    else:
+        remote = "it has no remote"
     shallow = os.path.exists(os.path.join(tree.common, "shallow"))
     return f"{remote}, and {'a shallow clone does not know the first commit' if shallow else 'it has no commit yet'}"
 
 
 def remote_of(tree: Tree) -> str:
-    """Return the URL of the remote that says which repository this is; empty for none.
+    """Return the URL of the remote that identifies the repository; empty for none.
 
-    ``origin``, else the only one. The URL is the one git would use, its ``insteadOf`` rules applied.
+    ``origin``, else the only one, with git's ``insteadOf`` rules applied.
     """
     names = _asked(tree, "remote").split("\n")
-    name = "origin" if "origin" in names else names[0] if len(names) == 1 else ""
-    return _asked(tree, "remote", "get-url", name) if name else ""
+    if "origin" in names:
+        name = "origin"
+    elif len(names) == 1:
+        name = names[0]
+    else:
+        name = ""
+    if name:
+        return _asked(tree, "remote", "get-url", name)
+    return ""
 
 
 def upstream_of(tree: Tree) -> str:
-    """Return what the remote ``upstream`` is called in a team, which a fork has beside its own; empty for none."""
+    """Return the name of the remote ``upstream`` of a fork in a team; empty for none."""
     if "upstream" not in _asked(tree, "remote").split("\n"):
         return ""
     return normalised(_asked(tree, "remote", "get-url", "upstream"))
@@ -106,11 +118,10 @@ def checked(text: str) -> str:
 
 
 def normalised(url: str) -> str:
-    """Return ``host/path`` of a remote's URL, the same for all the ways in which one repository is fetched.
+    """Return ``host/path`` of a remote's URL, the same for all ways to fetch one repository.
 
-    Without user, port, letter case and ``.git``: who reads some of these as one repository, which are two, keeps
-    people off a file for nothing; who reads one as two lets them write it at once. Empty where the URL means
-    something on one machine only.
+    User, port, letter case and ``.git`` are dropped. Taking two repositories for one blocks files for nothing; taking
+    one for two lets two sessions write at once. Empty for a URL that means something on one machine only.
     """
     scheme, host, path = _parts(url.strip())
     if not host or not path or scheme == "file":
@@ -128,17 +139,19 @@ def normalised(url: str) -> str:
     if parts and parts[-1].endswith(".git"):
         parts[-1] = parts[-1].removesuffix(".git")
     parts = [part for part in parts if part]
-    return "/".join([_HOSTS.get(host, host), *parts]).casefold() if parts else ""
+    if parts:
+        return "/".join([_HOSTS.get(host, host), *parts]).casefold()
+    return ""
 
 
 def _parts(url: str) -> tuple[str, str, str]:
-    """Return scheme, host (lower case) and path of a URL, or of what ssh and scp take; empty where it is neither."""
+    """Return scheme, host (lower case) and path of a URL or of ssh's and scp's form; empty for any other text."""
     if "://" in url:
         try:
             split = urlsplit(url)
             scheme = split.scheme.lower().removeprefix("git+")
             return scheme, (split.hostname or "").rstrip("."), unquote(split.path)
-        except ValueError:
+        except ValueError:  # no URL
             return "", "", ""
     found = _SCP.fullmatch(url)
     if found is None or "/" in url.partition(":")[0]:
@@ -147,21 +160,23 @@ def _parts(url: str) -> tuple[str, str, str]:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is whatever machine asks."""
+    """Return True if a host name means the asking machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
+    except ValueError:  # a name, no address
         return host == "localhost" or host.endswith(".localhost")
 
 
 def _is_public_name(host: str) -> bool:
-    """Whether a host's name can be one of the internet's: ``work`` and ``github.com-work`` are some person's own."""
+    """Return True if a host name can be public: ``work`` and ``github.com-work`` are personal aliases."""
     name, dot, last = host.rpartition(".")
     return bool(name and dot) and (last.isalpha() or last.startswith("xn--"))
 
 
 def _real_host(name: str) -> str:
-    """What ssh's configuration has for a person's own name of a host, as with two accounts on one; connects nowhere."""
+    """Return the host behind a personal alias in ssh's configuration, as with two accounts on one host; connects
+    nowhere.
+    """
     if name.startswith("-"):
         return name
     for line in run(["ssh", "-G", "--", name], SECONDS).stdout.split("\n"):
@@ -173,4 +188,6 @@ def _real_host(name: str) -> str:
 
 def _asked(tree: Tree, *words: str) -> str:
     done = git.ask(list(words), tree.top, SECONDS)
-    return done.stdout.strip() if done.code == 0 else ""
+    if done.code == 0:
+        return done.stdout.strip()
+    return ""

@@ -1,10 +1,10 @@
-"""The calls of the team's server: what `protocol` lists, one round trip each.
+"""The calls of the team's server, as listed in `protocol`, one round trip each.
 
-Imports psycopg, so that only the team agent, the `team` verbs and git-lfs' API import this. One object is for one
-machine, and for several threads: settling and listening have connections of their own, and keep nobody else waiting.
+Imports psycopg, so only the team agent and the `team` verbs import this. One object serves one machine, and several
+threads: settling and listening have connections of their own, and block no other call.
 
-It keeps the asker's own evidence of silence: whose beat it has last seen, and since when, by this machine's boot
-clock. Nobody's lease is over before a whole one has passed by that clock, too, while we were in touch with the server.
+It keeps its own evidence of silence: the last beat of each member, and its age by this machine's boot clock. A lease is
+over only after its whole length by that clock, too, counted while we were in touch with the server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECONDS = 2.0  # that a call may take before it says that the server cannot be reached
-SLICE_SECONDS = 0.25  # of settling, after which new evidence counts
+SLICE_SECONDS = 0.25  # seconds of one settling step; new evidence counts after each
 MOST_ITEMS = 200  # in one call, and
 BATCH_BYTES = 1024 * 1024  # of them, or a little more
 PAUSE_SECONDS = 0.05  # before a connection that broke is made anew
@@ -32,14 +32,14 @@ NOT_ALLOWED = "42501"
 OURS = {"ST001": "superseded", "ST002": "hello_first", "ST003": "malformed"}
 MISSING = ("3F000", "42883", "42P01")  # no such schema, function, table
 AGAIN = ("40001", "40P01")  # two calls stood in each other's way
-_SPEAKER = object()  # in a call's values: this agent, and which of its connections this goes over
+_SPEAKER = object()  # a call's placeholder for this agent and its connection
 
 
 class Greeted:
-    """What is known of a repository since `hello`: its number, channel and epoch, and who has been silent since when.
+    """The state of a repository since `hello`: its number, channel and epoch, and its silent members.
 
-    silent   (kind, id) -> (beat, since when it is that by ``clock.now``, lease in seconds)
-    contact  when the server last told of beats
+    silent   (kind, id) -> (beat, its first time by ``clock.now``, lease in seconds)
+    contact  time of the server's last report of beats
     """
 
     def __init__(self, answer: protocol.HelloAnswer):
@@ -48,14 +48,21 @@ class Greeted:
         self.contact = clock.now()
 
     def note(self, heard: list[protocol.Heard], is_all: bool = True) -> None:
-        """Take in who has been silent, at this moment; where that `is_all` of them, whoever is not told has beaten.
+        """Record the silent members at this moment; with `is_all`, every member left out has beaten.
 
-        Time in which we have not heard of the server does not count: nobody else may have reached it either.
+        Time without contact to the server does not count: other machines may have lost it, too.
         """
         now = clock.now()
-        gap = now - self.contact if is_all and now - self.contact > protocol.MIRROR_LEASE else 0.0
-        self.contact = now if is_all else self.contact
-        known = {} if is_all else dict(self.silent)
+        if is_all and now - self.contact > protocol.MIRROR_LEASE:
+            gap = now - self.contact
+        else:
+            gap = 0.0
+        if is_all:
+            self.contact = now
+        if is_all:
+            known = {}
+        else:
+            known = dict(self.silent)
         for one in heard:
             name = (one["kind"], one["id"])
             beat, since, _ = self.silent.get(name, ("", now, 0.0))
@@ -90,7 +97,7 @@ class TeamServer:
         return described(self.conninfo)
 
     def close(self) -> None:
-        """End every connection. What was granted stays."""
+        """Close every connection. Grants stay."""
         for line in (self._asking, self._settling, self._listening):
             line.close()
 
@@ -100,9 +107,9 @@ class TeamServer:
         self, repository: str, acked: int = 0, mark: int = 0, epoch: str = "", circle: str = "",
         mirror_lease: float = protocol.MIRROR_LEASE, seconds: float = SECONDS,
     ) -> protocol.HelloAnswer:  # fmt: skip
-        """Say that this machine is there; `epoch` is that of its replica and grants, empty where it has neither.
+        """Announce this machine; `epoch` is that of its replica and grants, empty without any.
 
-        After `EPOCH`: give up what was granted, and say hello again without one.
+        After `EPOCH`: give up all grants, and say hello again without one.
         """
         values = (repository, circle, self.machine, _SPEAKER, epoch, acked, mark, float(mirror_lease))
         answer = cast("protocol.HelloAnswer", self._asking.call("hello", values, seconds))
@@ -111,7 +118,7 @@ class TeamServer:
         return answer
 
     def beat(
-        self, repository: str, acked: int | None, mark: int = 0, sessions: list[dict] | tuple = (),
+        self, repository: str, acked: int | None, mark: int = 0, sessions: list[dict[str, Any]] | tuple[Any, ...] = (),
         seconds: float = SECONDS,
     ) -> protocol.BeatAnswer:  # fmt: skip
         greeted = self._known(repository)
@@ -140,7 +147,7 @@ class TeamServer:
         self, repository: str, locks: list[tuple[int, int | None]], reason: str = "released", seconds: float = SECONDS
     ) -> int:
         values = (*self._who(self._known(repository)), dumps(locks), reason)
-        return self._asking.call("release", values, seconds, tells=True)
+        return int(self._asking.call("release", values, seconds, tells=True))
 
     def transfer(
         self, repository: str, lock: int, fence: int, to_session: str, seconds: float = SECONDS
@@ -153,20 +160,20 @@ class TeamServer:
         self, repository: str, lock: int, fence: int, session: str, reason: str = "", force: bool = False,
         seconds: float = SECONDS,
     ) -> protocol.ChangeAnswer:  # fmt: skip
-        """Take a lock from who has lapsed and been silent for us; with `force` from the living. Asked once only."""
+        """Take a lock from a lapsed session that is silent for us; with `force` from a live one. Asked once only."""
         greeted = self._known(repository)
         values = (*self._who(greeted), lock, fence, session, reason, force, greeted.evidence("session"))
         return cast("protocol.ChangeAnswer", self._asking.call("steal", values, seconds, tells=True, is_once=True))
 
     def settle(self, repository: str, version: int, seconds: float) -> bool:
-        """Wait, for at most `seconds`, until each mirror has that version or is dead; whether that is so."""
+        """Wait, for at most `seconds`, until each mirror has that version or is dead. Returns True if so."""
         greeted, end = self._known(repository), clock.now() + seconds
         while True:
             slice_ = max(0.0, min(SLICE_SECONDS, end - clock.now()))
             values = (greeted.key, self.machine, greeted.epoch, version, slice_, greeted.evidence("mirror"))
             answer = self._settling.call("settle", values, slice_ + SECONDS)
             if answer["ok"] or answer.get("why"):
-                return answer["ok"]
+                return bool(answer["ok"])
             greeted.note(answer["lagging"], is_all=False)
             if clock.now() >= end:
                 return False
@@ -182,19 +189,19 @@ class TeamServer:
         return cast("protocol.WaitAnswer", self._asking.call("wait", values, seconds, tells=True))
 
     def leave(self, repository: str, numbers: list[int], seconds: float = SECONDS) -> int:
-        return self._asking.call("leave", (*self._who(self._known(repository)), numbers), seconds, tells=True)
+        return int(self._asking.call("leave", (*self._who(self._known(repository)), numbers), seconds, tells=True))
 
     def end(self, repository: str, sessions: list[str], reason: str = "ended", seconds: float = SECONDS) -> int:
         values = (*self._who(self._known(repository)), sessions, reason)
-        return self._asking.call("end_sessions", values, seconds, tells=True)
+        return int(self._asking.call("end_sessions", values, seconds, tells=True))
 
     def reap(self, repository: str, seconds: float = SECONDS) -> list[str]:
-        """Take away what silent sessions have left; which. Where none has been, the server is not asked."""
+        """Remove the remains of silent sessions, and return their ids. Without silent ones, the server is not asked."""
         greeted = self._known(repository)
         silent = greeted.evidence("session")
         if silent == "{}":
             return []
-        return self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True)
+        return list(self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True))
 
     # -------------------------------------------------------------- documents
 
@@ -203,7 +210,7 @@ class TeamServer:
     ) -> list[protocol.PutAnswer]:
         """Change documents, each for itself. Many are put in several calls, of `seconds` each.
 
-        Others hear of it at once, but of traces alone with their next beats: nobody waits for these, and they are many.
+        Others are notified at once, except for traces: these are many and urgent for none, and go with the next beats.
         """
         greeted = self._known(repository)
         answers: dict[int, protocol.PutAnswer] = {}
@@ -227,9 +234,9 @@ class TeamServer:
         return cast("list[protocol.MachineRow]", self._asking.call("machines_of", (repository, circle), seconds))
 
     def listen(self, seconds: float) -> dict[str, int]:
-        """Wait for at most `seconds` until something changes in a repository that was greeted: ``{name: version}``.
+        """Wait for at most `seconds` until something changes in a greeted repository: ``{name: version}``.
 
-        Empty where nothing is said, which does not say that nothing has happened. Raises TeamUnreachable.
+        An empty answer does not prove that nothing has happened. Raises TeamUnreachable.
         """
         return self._listening.listen({known.channel: name for name, known in list(self._greeted.items())}, seconds)
 
@@ -239,9 +246,9 @@ class TeamServer:
         try:
             return self._greeted[repository]
         except KeyError:
-            raise TeamRefused(f"nobody has said hello to {repository}", code="hello_first") from None
+            raise TeamRefused(f"no hello was sent for {repository}", code="hello_first") from None
 
-    def _who(self, greeted: Greeted) -> tuple:
+    def _who(self, greeted: Greeted) -> tuple[Any, ...]:
         return greeted.key, self.machine, _SPEAKER, greeted.epoch
 
     def connected(self) -> TimedConnection:
@@ -267,7 +274,7 @@ def _batches(items: list[protocol.Item], refused: dict[int, protocol.PutAnswer])
 
 
 class _Line:
-    """One connection, made when it is needed and again where it breaks; `verb`: what is done over it."""
+    """One connection, opened on demand and again after a break; `verb`: its purpose."""
 
     def __init__(self, server: TeamServer, verb: str):
         self._server = server
@@ -275,7 +282,7 @@ class _Line:
         self._connection: TimedConnection | None = None
         self._lock = threading.Lock()
         self._channels: set[str] = set()
-        self._number = 0  # of the connection: what was asked over an earlier one is not carried out after it
+        self._number = 0  # number of the connection: a request over an earlier one is not carried out after it
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -283,10 +290,13 @@ class _Line:
         if connection is not None:
             connection.close()
 
-    def call(self, name: str, values: tuple, seconds: float, tells: bool = False, is_once: bool = False) -> Any:
-        """Call a function of the server's; what it returns. `tells`: others are told of what it changes.
+    def call(
+        self, name: str, values: tuple[Any, ...], seconds: float, tells: bool = False, is_once: bool = False
+    ) -> Any:
+        """Call a function of the server and return its result. `tells`: others are notified of the change.
 
-        Asked again on a new connection where one breaks, unless `is_once`: the server answers the same then.
+        A broken connection leads to one repetition on a new one, unless `is_once`: the server gives the same answer
+        then.
         """
         until = clock.now() + seconds
         if not self._lock.acquire(timeout=seconds):
@@ -316,13 +326,13 @@ class _Line:
         finally:
             self._lock.release()
 
-    def spoken(self, values: tuple) -> tuple:
+    def spoken(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's values as they go over the connection that there is."""
         speaker = f"{self._server.agent}.{self._number}"
         return tuple(speaker if value is _SPEAKER else value for value in values)
 
     def listen(self, channels: dict[str, str], seconds: float) -> dict[str, int]:
-        """Return what is told on `channels` (channel -> repository) as ``{repository: version}``."""
+        """Return notifications on `channels` (channel -> repository) as ``{repository: version}``."""
         with self._lock:
             try:
                 connection = self._open(clock.now() + SECONDS)
@@ -349,7 +359,7 @@ class _Line:
         return self._connection
 
     def _judge(self, error: psycopg.Error) -> bool:
-        """Whether asking again may help. Raises TeamRefused where the server has said no."""
+        """Return True if a repetition may help. Raises TeamRefused if the server has said no."""
         state, words = error.sqlstate or "", " ".join(str(error.diag.message_primary or error).split())
         if state in OURS or state == NOT_ALLOWED:
             raise TeamRefused(f"the team's server says: {words}", code=OURS.get(state, "not_allowed")) from None
@@ -362,11 +372,11 @@ class _Line:
             raise TeamRefused(f"the team's server cannot take that: {words}", code="malformed") from None
         if state in AGAIN:
             return True
-        self.close()  # broken, shutting down, out of disk: whatever it is, a new one will tell
+        self.close()  # broken, shutting down, out of disk: a new connection will tell
         return True
 
 
-def _answer(connection: TimedConnection, name: str, values: tuple, tells: bool) -> Any:
+def _answer(connection: TimedConnection, name: str, values: tuple[Any, ...], tells: bool) -> Any:
     sql = f"SELECT swarm_team.{name}({', '.join(['%s'] * len(values))})"
     if not tells:
         return connection.execute(sql, values, prepare=True).fetchone()[0]

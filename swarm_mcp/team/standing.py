@@ -1,4 +1,4 @@
-"""How this machine and its clones stand in their teams: what ``team status`` shows."""
+"""The state of this machine and its clones in their teams, as ``team status`` shows it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,35 @@ from swarm_mcp.team.freshness import is_fresh
 from swarm_mcp.team.memberships import Membership, machine, memberships
 from swarm_mcp.team.repository_identity import GIVEN, described, identify
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def standing() -> dict:
-    """Return ``{ok, machine, agent, repositories}``; each of these ends with the ``machines`` that the server knows.
 
-    `ok`: every server was reached, and what is known here is fresh. Asks each server, and so may take seconds.
+def standing() -> dict[str, Any]:
+    """Return ``{ok, machine, agent, repositories}``; each of the last ends with the server's ``machines``.
+
+    `ok`: every server was reached, and the copy here is fresh. Asks each server, possibly for seconds.
     """
     joined = memberships()
-    agent = agent_client.status() if joined else None
+    if joined:
+        agent = agent_client.status()
+    else:
+        agent = None
     with Store() as store:
-        known = store.team.repositories() if joined else {}
+        if joined:
+            known = store.team.repositories()
+        else:
+            known = {}
     found = []
     for name, server in dict.fromkeys((one.repository, one.server) for one in joined):
         clones = [one for one in joined if (one.repository, one.server) == (name, server)]
         row = known.get(name)
         told = _told(server, name)
-        version = row.version if row is not None else 0
+        if row is not None:
+            version = row.version
+        else:
+            version = 0
         found.append({
             "repository": name,
             "source": clones[0].source,
@@ -48,11 +61,11 @@ def standing() -> dict:
     return {"ok": ok, "machine": machine() if joined else "", "agent": agent, "repositories": found}
 
 
-def _only_here(agent: dict | None, server: str, name: str) -> str:
-    """What of messages, tasks and values the server does not take, for people; empty where it takes all."""
+def _only_here(agent: dict[str, Any] | None, server: str, name: str) -> str:
+    """Return a text about messages, tasks and values that the server does not take; empty if it takes all."""
     talks = [talk for talk in (agent or {}).get("servers", []) if talk["server"] == server]
     followed = [one for talk in talks for one in talk["repositories"]]
-    facts: dict = next((one for one in followed if one["repository"] == name), {})
+    facts: dict[str, Any] = next((one for one in followed if one["repository"] == name), {})
     if facts.get("shares") is False:
         return f"messages, tasks and values: the server is older, `swarm-mcp team init {server}` brings it up to date"
     return "; ".join(f"{kind} {named(key)}: {why}" for kind, key, why in facts.get("not_shared", []))
@@ -68,9 +81,9 @@ def known_epoch(server: str) -> str:
     return next((epoch for epoch in epochs if epoch), "")
 
 
-def _told(server: str, name: str) -> dict:
-    """What the server says of a repository and its machines, and how long that took; else the ``error``."""
-    silence: dict = {"error": "", "milliseconds": None, "machines": []}
+def _told(server: str, name: str) -> dict[str, Any]:
+    """Return the server's data about a repository and its machines, and their round trip; else the ``error``."""
+    silence: dict[str, Any] = {"error": "", "milliseconds": None, "machines": []}
     own = machine()
     try:
         from swarm_mcp.team.server import TeamServer
@@ -85,18 +98,23 @@ def _told(server: str, name: str) -> dict:
             asked.close()
     except SwarmError as error:
         return {**silence, "error": str(error)}
-    version = news["version"] if news else 0
+    if news:
+        version = news["version"]
+    else:
+        version = 0
     shown = [{**row, "is_own": row["machine"] == own, "behind": max(0, version - row["acked"])} for row in rows]
     return {**silence, "milliseconds": took, "version": version, "machines": shown}
 
 
 def _would_be(one: Membership) -> str:
-    """What the repository of a clone would be called if it joined now, where that is something else."""
+    """Return the name of a clone's repository for a join now, if that differs."""
     tree = repository.tree_at(one.top)
     if one.source == GIVEN or tree is None:
         return ""
     try:
         now = identify(tree).id
-    except SwarmError:
+    except SwarmError:  # no name, as outside of a repository
         return ""
-    return now if now != one.repository else ""
+    if now != one.repository:
+        return now
+    return ""

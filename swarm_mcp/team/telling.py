@@ -1,4 +1,4 @@
-"""Telling the team agent at once, and not at its next beat, of what has changed here. Loads next to nothing."""
+"""Notification of the team agent about changes here, instead of waiting for its next beat. Loads next to nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from swarm_hook_core.state import is_in_team
 
 
 def tell_team() -> None:
-    """Let other machines know of what was given back, or is waited for, here, and who has come or gone. Never fails.
+    """Tell other machines about released and awaited locks, and about sessions that have come or gone. Never fails.
 
-    Costs one look at the disk where no clone has joined; elsewhere the team agent is started where there is none.
+    Costs one look at the disk without a joined clone; with one, a missing team agent is started.
     """
     if is_in_team():
         from swarm_mcp.team.agent_client import poke

@@ -1,9 +1,9 @@
-"""Traces of work across machines: who has written which files, and not pushed that.
+"""Traces of work across machines: written and unpushed files, with their authors.
 
 A session's trace is a document: ``{machine, files}``, `files` with the Unix seconds of the last write to each, by its
-place from the top of the work tree. It is made of the journals that hooks keep (``swarm_hook_core.traces``) and of what
-git says. The traces of other machines become journals beside those, so that a hook meets them as it meets the sessions
-of this machine, without a connection and without asking the store for more.
+path from the top of the work tree. It is made from the journals of hooks (``swarm_hook_core.traces``) and from git. The
+traces of other machines become journals beside those, so that a hook treats them as sessions of this machine, without a
+connection or another query.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 MOST_FILES = 100  # of one session, the last ones
 LONGEST_PLACE = 1000  # characters
-SECONDS = 0.3  # of processor time, for commands that nobody has read yet
-PATIENCE_SECONDS = 0.05  # for a look; what takes longer is posted after the next
+SECONDS = 0.3  # seconds of processor time, for commands that have not been analysed yet
+PATIENCE_SECONDS = 0.05  # seconds for one look; slower results are posted after the next
 PAUSE_SECONDS = 4.0  # between two looks at journals that grow all the time
-GIT_SECONDS = 20.0  # after which git is asked anew though no journal has grown: commits and pushes end traces
+GIT_SECONDS = 20.0  # seconds after which git is asked again without a grown journal: commits and pushes end traces
 MOVED_SECONDS = 60  # so much later is worth telling of a file that is known to be written
 _ELSEWHERE = TEAM + "."  # with this the names of journals of other machines' sessions begin
 _PAST_NS = 10 * 10**9  # these journals look older than they are: nothing in them is about to be made
@@ -59,13 +59,13 @@ class Traces:
         self._looked = -GIT_SECONDS
         self._here: dict[str, dict[str, int]] = {}
         self._look: threading.Thread | None = None
-        self._written: dict[str, str] | None = None  # path of a journal -> what it was made of
-        self._is_new = True  # until the journals of others are what the store says
+        self._written: dict[str, str] | None = None  # path of a journal -> its source
+        self._is_new = True  # True until the journals of others match the store
 
     # ---------------------------------------------------------------- of this machine
 
     def differences(self) -> list[Item]:
-        """Return what the server lacks, or has and shall have no more."""
+        """Return the changes that the server lacks, removals included."""
         here = self._found()
         known = {
             key: (row.version, json.loads(row.body)["files"])
@@ -80,7 +80,7 @@ class Traces:
         return wanted
 
     def _found(self) -> dict[str, dict[str, int]]:
-        """Return which files each live session has written lately and not pushed, with the time of the last write."""
+        """Return the recently written, unpushed files of each live session, with the time of the last write."""
         if self._look is None and self._is_to_look():
             self._look = threading.Thread(target=self._look_now, name="team traces", daemon=True)
             self._look.start()
@@ -103,7 +103,10 @@ class Traces:
     def _look_now(self) -> None:
         """In a thread of its own, since git may take long, and others wait for locks to be confirmed."""
         try:
-            self._here = self._asked() if self._marks else {}
+            if self._marks:
+                self._here = self._asked()
+            else:
+                self._here = {}
         except Exception as error:  # the store is busy; the next look may do
             faults.record_hourly("team", "traces", faults.describe(error))
 
@@ -115,7 +118,7 @@ class Traces:
                     for file in (path, path + ".1"):
                         try:
                             there = os.stat(file)
-                        except OSError:
+                        except OSError:  # removed meanwhile
                             continue
                         found[file] = there.st_size, there.st_mtime_ns
         return found
@@ -144,16 +147,16 @@ class Traces:
     def take(self, row: DocumentRow) -> None:
         """Inside a transaction: a session's trace is new on the server, or was changed."""
         files = _files_in(row["body"])
-        body = {"machine": row["machine"], "files": files}  # the server knows whose it is
+        body = {"machine": row["machine"], "files": files}  # the server adds the author
         self._rows.note(self._repository, TRACE, row["key"], row["version"], canonical(body))
         self.changed()
 
     def changed(self) -> None:
-        """The journals of other machines' sessions are not what the store says they should be."""
+        """Note that the journals of other machines' sessions differ from the store."""
         self._is_new = True
 
     def mirror(self) -> None:
-        """Make the journals of other machines' sessions what the store says. Outside of transactions; never fails."""
+        """Write the journals of other machines' sessions from the store. Outside of transactions; never fails."""
         if not self._is_new:
             return
         try:
@@ -189,7 +192,8 @@ class Traces:
             keys = [key for top in tops if (file := path_at(place, top)) for key in keys_of(file)]
             lines += [entry(at * 10**9, "far", "", "", key) for key in keys]
         make_private(os.path.dirname(path))
-        scratch = os.path.join(state_dir(), "team", "journal")  # in the folder itself it would be somebody's
+        # a file in the folder itself would count as a session's journal
+        scratch = os.path.join(state_dir(), "team", "journal")
         write_private(scratch, b"".join(lines).decode("utf-8", "surrogateescape"))
         past = time.time_ns() - _PAST_NS
         os.utime(scratch, ns=(past, past))
@@ -224,7 +228,10 @@ def _journals_in(place: str) -> list[str]:
 
 def _files_in(body: Any) -> dict[str, int]:
     """Return the files that a trace's document says."""
-    given = body.get("files") if isinstance(body, dict) else None
+    if isinstance(body, dict):
+        given = body.get("files")
+    else:
+        given = None
     if not isinstance(given, dict):
         return {}
     return {

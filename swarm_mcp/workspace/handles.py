@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_handles, pane_summary, whole_pane
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend as backend_named
 from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
 from swarm_mcp.workspace.panes import socket_of, stranger_in

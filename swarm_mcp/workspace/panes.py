@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp.answers.views import short
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.message import of_task, task_and_text
 from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.profiles import Settings
 from swarm_mcp.runtimes import NAMES, harness_of
+from swarm_mcp.runtimes.profiles import Settings
 from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_summary
-from swarm_mcp.views import short
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
 

@@ -1,1 +1,1 @@
-"""What the hooks cost, measured on the commands that an installed plugin runs: `make bench`."""
+"""The cost of the hooks, measured on the commands of an installed plugin: `make bench`."""

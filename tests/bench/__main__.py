@@ -1,35 +1,29 @@
-"""What hooks and coordinator cost: `make bench`.
+"""The cost of hooks and coordinator: `make bench`.
 
-Every case runs the command an installed plugin would run (``swarm-mcp bundle --local``, command from
-its ``hooks.json``, through a shell as both clients do) and checks the answer of every single run.
-Right before each run a bare interpreter, ``python3 -I -S -c pass``, runs as well: on a busy machine
-both suffer alike, and the ratio of their medians stays meaningful where milliseconds do not. All
-cases take turns, so that a slow minute falls on all of them.
+Every case runs the command of an installed plugin (``swarm-mcp bundle --local``, command from its ``hooks.json``,
+through a shell as both clients do) and checks the answer of every single run. Right before each run a bare interpreter,
+``python3 -I -S -c pass``, runs as well: on a busy machine both suffer alike, and the ratio of their medians stays
+meaningful while milliseconds do not. All cases take turns, so that a slow minute falls on all of them.
 
-How to read the table: ``median``, ``p95``, ``min`` and ``bare`` (median of the bare interpreter next
-to this case) are milliseconds of wall clock from start to exit; ``ratio`` is of medians and is what
-limits apply to; ``of min`` is the ratio of the two minima, which noise reaches least: where it is
-much below ``ratio``, the machine was busy and more ``--runs`` help; ``of cpu`` is the ratio of the
-medians of processor time, hook and shell and children together. ``memory`` is the most that one
-process of the hook had resident, in MB, and its ratio to the bare interpreter's.
+How to read the table: ``median``, ``p95``, ``min`` and ``bare`` (median of the bare interpreter next to this case) are
+milliseconds of wall clock from start to exit; ``ratio`` is of medians, and limits apply to it; ``of min`` is the ratio
+of the two minima, with the least noise: if it is much below ``ratio``, the machine was busy and more ``--runs`` help;
+``of cpu`` is the ratio of the medians of processor time, hook and shell and children together. ``memory`` is the
+largest resident size of one process of the hook, in MB, and its ratio to the bare interpreter's.
 
-Shell calls are compared with the plain check of the same store, in the same run: as much where nobody else holds
-a lock, at most 2.5 times that where somebody does.
+Shell calls are compared with the plain check of the same store, in the same run: equal without a lock of another
+session, at most 2.5 times that with one.
 
-Limits: PreToolUse at most 2.2 times the bare interpreter (1.9 in ``one name``), its memory 1.6 times, and flat within 15 %
-over all store sizes; what a session's life is made of (start, turn, end, subagents, the end of a call) at most 3 times. ``--check`` exits 1 where one is missed; a wrong
-answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
-of the contract would (no session rows, no path keys); in ``one name`` all files share their last name. Those marked
-``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
-All figures of a size mean that many locks of living sessions in the scope of the measured one.
-What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``, of many at once: ``many_workers.py``;
-of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
-very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of what the kernel holds:
-``kernel.py``; of writes in the real clients: ``clients.py``; of installing:
-``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``; of the
-full screen: ``full_screen.py``; of the server that a team shares, and of a
-machine of one: ``team_server.py``, ``team_machine.py``.
-``--part`` measures one of them.
+Limits: PreToolUse at most 2.2 times the bare interpreter (1.9 in ``one name``), its memory 1.6 times, and flat within
+15 % over all store sizes; the other hooks (start, turn, end, subagents, the end of a call) at most 3 times. ``--check``
+exits 1 for a missed limit; a wrong answer of a check always exits 1. Stores marked ``foreign`` were filled as another
+implementation of the contract would (no session rows, no path keys); in ``one name`` all files share their last name.
+Those marked ``three kinds`` hold files, folders and 200 patterns in the file's own folder, half of all leased. The
+sizes count locks of living sessions in the scope of the measured one.
+
+The parts are the other modules of this package, each with its goals: ``coordinator``, ``harness``, ``many_workers``,
+``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``, ``clients``, ``setup``, ``burst``,
+``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
 
 from __future__ import annotations
@@ -80,7 +74,7 @@ FOREIGN_SIZE = 100_000
 THREE_KINDS = "three kinds"
 MEMORY_RUNS = 3
 LIFECYCLE_SECONDS = 30.0
-# Shell calls of everyday work, and whether they write src/locked.py.
+# Shell calls of everyday work, and True if they write src/locked.py.
 SHELL_CALLS = (
     ("ls -la src && cat src/free.py | head -20", False),
     ("cd src && sed -i 's/a line/two lines/' free.py && grep -n lines free.py", False),
@@ -89,7 +83,7 @@ SHELL_CALLS = (
     ("echo 'a line' | tee -a src/locked.py", True),
     ("python3 -c \"open('src/locked.py', 'a').write('a line')\"", True),
 )
-SHELL_ALONE = 1.1  # times a plain check, where nobody else holds a lock: the noise of a median
+SHELL_ALONE = 1.1  # times a plain check, without a lock of another session: the noise of a median
 SHELL_BESIDE_LOCKS = 2.5
 LIFE = (
     ("SessionStart", "startup"),
@@ -109,7 +103,7 @@ def store_of(size: int, locked: bool = False) -> str:
 
 
 class Case(NamedTuple):
-    """One command to time, and what its answer must be."""
+    """One command to time, and its right answer."""
 
     series: Series
     argv: list[str]
@@ -140,7 +134,7 @@ class Bench:
         self.bare = [self.plugin.python, "-I", "-S", "-c", "pass"]
 
     def env(self, store: str, runtime: str = "") -> dict[str, str]:
-        """A hook's environment, with the store of that name. A `runtime` sees nothing of what others' have written."""
+        """Return a hook's environment, with the store of that name. A `runtime` sees no writes of other ones."""
         own = {"SWARM_STATE_DIR": str(self.root / f"state-{runtime}")} if runtime else {}
         return {**self.bare_env, **own, "SWARM_DB_PATH": str(self.root / store)}
 
@@ -194,7 +188,7 @@ class Bench:
             for case in cases:
                 self._once(case, keep=number >= 0)
         for _ in range(MEMORY_RUNS):
-            for case in cases:  # in turn: what was not locked cannot be unlocked
+            for case in cases:  # in turn: an unlock needs a lock
                 self._weigh(case)
         return [case.series for case in cases]
 
@@ -259,7 +253,7 @@ class Bench:
         return Case(series, self.plugin.command(runtime, event), sent, self.env(store), check)
 
     def commands(self, store: str, runs: int, locks: int) -> list[Series]:
-        """What a person runs: for information, no limits."""
+        """Return a person's commands: for information, without limits."""
         stores.join(str(self.root / store), str(self.checkout), "claude-code", "someone")
         env = {**self.env(store), "CLAUDE_CODE_SESSION_ID": "someone"}
         cases = []

@@ -1,8 +1,8 @@
-"""How large answers are, and what they cost, where there are 100,000 rows of everything: of ``--part listings``.
+"""The size and cost of answers beside 100,000 rows of everything: part of ``--part listings``.
 
-Every tool that is registered is asked in this process, with what makes its answer long, and every resource is read; so
-is every command that lists, as a process of its own. Goals: no answer of the server above 100 KB, as the client gets it
-(structured content and text together), and none of a command that was not asked for more.
+Every registered tool is asked in this process for a long answer, and every resource is read; every listing command runs
+as a process of its own. Goals: no answer of the server above 100 KB in the client's view (structured content and text
+together), and none of a command without a request for more.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from swarm_mcp.answer_size import ANSWER_BYTES
+from swarm_mcp.answers.size import ANSWER_BYTES
 from swarm_mcp.server import resources
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.calls import texts_of
-from swarm_mcp.server.sdk import _result
+from swarm_mcp.server.service import result_of
 from swarm_mcp.server.tool import Answer, Call, WaitingCall, bounded
 from swarm_mcp.server.tools import all_tools
 from swarm_mcp.store import Store
@@ -29,7 +28,7 @@ from .plugin import WrongAnswer
 ROWS = 100_000
 ME = "holder-0"
 SAMPLES = {"string": "x", "number": 1, "integer": 1, "array": [], "object": {}, "boolean": True}
-# What each tool is asked with beside its defaults; those that only change things, or ask other programs, are left out.
+# The arguments of each tool beside its defaults; tools that only change things, or ask other programs, are left out.
 ARGUMENTS: dict[str, dict] = {
     "bootstrap": {"include_terminal": True},
     "poll_messages": {"limit": 200},
@@ -54,7 +53,7 @@ Run = Callable[[str, str, Callable[[bytes], bool]], tuple[float, float, float]]
 
 
 class Answers:
-    """The measurements, on one store; what misses its goal is in `missed`."""
+    """The measurements, on one store; missed goals are in `missed`."""
 
     def __init__(self, root: Path, checkout: str, run: Run):
         self.path, self.checkout, self.run = str(root / "answers.db"), checkout, run
@@ -86,7 +85,7 @@ class Answers:
             for uri in (*(item["uri"] for item in resources.LISTED), f"swarm://lock?file={self.checkout}/pkg0"):
                 place = uri.partition("?")[0]
                 self._answer(
-                    place, lambda uri=uri: sum(len(text.encode()) for text in texts_of(resources.read(call, uri)))
+                    place, lambda uri=uri: sum(len(text.encode()) for text in resources.read(call, uri).texts())
                 )
         print(flush=True)
 
@@ -132,7 +131,7 @@ def _called(tool, call: Call, given: dict) -> int:
             answer = tool.call(call, arguments)
         except Exception as error:
             answer = Answer({"error": str(error)})
-    sent = _result(bounded(answer)).model_dump_json(by_alias=True, exclude_unset=True).encode()
+    sent = json.dumps(result_of(bounded(answer)), ensure_ascii=False, separators=(",", ":")).encode()
     if json.loads(sent).get("isError"):
         raise WrongAnswer(f"{tool.name}: {sent[:300]!r}")
     return len(sent)

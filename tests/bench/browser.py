@@ -1,10 +1,11 @@
-"""The page in a browser, while `OPEN` pages are open beside `LOCKS` locks and `EVENTS` events: ``--part page``.
+"""The page in a browser, with `OPEN` open pages beside `LOCKS` locks and `EVENTS` events: ``--part page``.
 
-The page is served by the coordinator as an installed plugin has it. Each open page is a stream of changes, which asks for
-its page anew after each of them, as the script in a browser does; no two of them share anything, as pages of one browser
-would. Limits: `SECONDS` for the first page of a process, for each view right after a commit, and from a commit until the
-last of the open pages has it, and until somebody sees it in Chromium, where that can be driven. A check beside open pages, right after a commit that they all ask about and at rest, against
-one with none: `SLOWER` times the wall clock at rest, `BUSY` times the processor time in any case.
+The coordinator of an installed plugin serves the page. Each open page is a stream of changes, and asks for its page
+anew after each of them, as the script in a browser does; unlike the pages of one browser, they share nothing. Limits:
+`SECONDS` for the first page of a process, for each view right after a commit, from a commit until the last open page
+has it, and until it is visible in Chromium, if that can be driven. A check beside open pages, right after a commit that
+they all ask about and at rest, against one without pages: `SLOWER` times the wall clock at rest, `BUSY` times the
+processor time in any case.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ RUNTIME = "claude-code"
 
 
 class Served:
-    """One process that serves the page of a store, and what a browser gets of it."""
+    """A process that serves the page of a store, and a browser's requests to it."""
 
     def __init__(self, plugin: Plugin, env: dict[str, str], checkout: str):
         began = time.perf_counter()
@@ -67,7 +68,7 @@ class Served:
         return found
 
     def text(self, path: str) -> str:
-        """A page; raises WrongAnswer where it is none."""
+        """Return a page, or raise WrongAnswer."""
         answer = self._ask(path)
         text = answer.read().decode()
         if answer.status != 200:
@@ -78,7 +79,7 @@ class Served:
         """The most memory that it had; 0 where the system does not say."""
         try:
             lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        except OSError:
+        except OSError:  # the process has ended
             return 0.0
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -97,12 +98,12 @@ def next_change(stream: http.client.HTTPResponse) -> bool:
 
 
 class Browser:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
         self.plugin, self.root, self.checkout, self.env = plugin, root, checkout, env
         self.missed: list[str] = []
-        self._seen: dict[int, str] = {}  # what each open page last showed
+        self._seen: dict[int, str] = {}  # the last content of each open page
         self._is_open = True
 
     def measure(self) -> None:
@@ -165,7 +166,7 @@ class Browser:
             self._row(f"{view} right after a commit, {OPEN} pages open", spent)
         spent = []
         for _ in range(RUNS):
-            time.sleep(0.3)  # what was told of the commit before is over
+            time.sleep(0.3)  # the news of the previous commit is over
             began = self._commit(store)
             self._wait_for_all(told, self._note)
             spent.append(time.perf_counter() - began)
@@ -173,7 +174,7 @@ class Browser:
         self._in_chromium(served, store)
 
     def _in_chromium(self, served: Served, store: Store) -> None:
-        """How long a commit takes until somebody sees it, where there is a browser (``make browser``)."""
+        """Measure the time from a commit until it is visible in a browser, if there is one (``make browser``)."""
         home = self.root / "chromium"
         home.mkdir()
         try:
@@ -224,7 +225,7 @@ class Browser:
             self.missed.append(f"page: {name}: {median(spent):.2f} s, limit {SECONDS:g}")
 
     def _checks(self, shown: str, other: str) -> None:
-        """Checks of a store that `OPEN` pages show, in turn with those of one that none shows."""
+        """Check a store shown by `OPEN` pages, in turn with one that is shown by none."""
         command = self.plugin.command(RUNTIME, "PreToolUse")
         sent = write_payload(RUNTIME, "writer", self.checkout, f"{self.checkout}/src/free.py")
         print(

@@ -1,12 +1,12 @@
-"""What a store costs after a burst: ``--part burst``.
+"""The cost of a store after a burst: ``--part burst``.
 
-So many events, messages, ended tasks, refusals, breaches and sessions that have gone, all of them due; then passes of
-cleaning, each as soon as it is time by a clock that is set ahead, until nothing is left. Meanwhile, and some seconds
-before, another process writes (a lock and its release) and checks (the questions of a hook) all the time: how long it
-takes beside the cleaning, and how long alone.
+Many events, messages, ended tasks, refusals, breaches and departed sessions, all of them due; then passes of cleaning,
+each as soon as it is due by a clock that is set ahead, until nothing is left. Meanwhile, and some seconds before,
+another process writes (a lock and its release) and checks (the questions of a hook) all the time: its times beside the
+cleaning, and alone.
 
-Goals: the file and its log back to their sizes before, within `SPARE_PAGES`; so few passes that a server, which makes
-one every 2 to 3 s then, is through within the hour; no transaction of a pass takes more than 20 ms of processor time.
+Goals: the file and its log back to their sizes before, within `SPARE_PAGES`; so few passes that a server, with one
+every 2 to 3 s then, is through within the hour; no transaction of a pass takes more than 20 ms of processor time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import time
 from pathlib import Path
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.store import Store, cleanup, transaction
+from swarm_mcp.store import Store, cleanup, database
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 from swarm_mcp.store.sessions import Registration
 
 ROWS = (16_224, 100_000)
 SESSIONS = 1_000
-SPARE_PAGES = 64  # 256 KiB: what may be free, what the cleaning said of itself, and how full pages are
+SPARE_PAGES = 64  # 256 KiB: for free pages, the cleaning's own records, and the filling of pages
 HOUR = 3600
 QUIET_SECONDS = 3.0  # before the cleaning begins
 TRANSACTION_MS = 20.0
@@ -81,7 +81,7 @@ print(json.dumps([writes, checks]), flush=True)
 
 
 class Burst:
-    """The measurements; what misses its goal is in `missed`."""
+    """The measurements; missed goals are in `missed`."""
 
     def __init__(self, root: Path, env: dict[str, str]):
         self.root = root
@@ -93,7 +93,7 @@ class Burst:
         """Measure everything and print it."""
         print("rows of each of  pages of the file (log)                    longest transaction,")
         print("5 kinds          before           full      after   passes  ms of processor time")
-        gc.disable()  # of this process, which has measured much before: a look through all of that takes 50 ms
+        gc.disable()  # of this process, after many measurements: a pass through all of that takes 50 ms
         try:
             for rows in ROWS:
                 self._after(rows)
@@ -128,7 +128,7 @@ class Burst:
                         held.longest = longest
                 told, longest = self._end(other), held.longest
                 needed = made + saved
-                ahead[0] += 2 * DAY  # what the other one did, and what the cleaning said of itself, is old by then
+                ahead[0] += 2 * DAY  # the other process's rows, and the cleaning's own records, are old by then
                 while not (_passed(store, ahead) and _is_done(store)):
                     pass
                 after = _pages(path)
@@ -164,7 +164,7 @@ class Burst:
             store.database.change(f"{numbers.format(SESSIONS)} {_SESSIONS}", (old,))
 
     def _hasten(self, store: Store) -> int:
-        """Remove most of what is left, as quickly as the other one can bear; how many passes that saves."""
+        """Remove most of the rest, as quickly as the other process can bear. Returns the number of saved passes."""
         most = 0
         for table, time_of in (
             ("events", "created_at"), ("messages", "created_at"), ("tasks", "updated_at"),
@@ -202,7 +202,7 @@ class _Held:
         self.longest = 0.0
 
     def __enter__(self) -> _Held:
-        kind, held = transaction.Transaction, self
+        kind, held = database.Turn, self
         self._kept = kind.__enter__, kind.__exit__
 
         def enter(one):
@@ -218,17 +218,17 @@ class _Held:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        transaction.Transaction.__enter__, transaction.Transaction.__exit__ = self._kept
+        database.Turn.__enter__, database.Turn.__exit__ = self._kept
 
 
 def _passed(store: Store, ahead: list[float]) -> bool:
-    """Make the next pass, as soon as it is time; whether it could be made."""
+    """Make the next pass, as soon as it is due. Returns True if it could be made."""
     ahead[0] += max(1.0, store.cleanup.due_in())
     return store.cleanup.some()
 
 
 def _is_done(store: Store) -> bool:
-    """Whether the last pass has left nothing."""
+    """Return True if the last pass has left nothing."""
     return store.cleanup.due_in() > cleanup.BACKLOG_SECONDS + 1
 
 

@@ -1,4 +1,4 @@
-"""What the plugin adds to a write in the real clients, from the model's answer to the client's next request.
+"""The plugin's cost for a write in the real clients, from the model's answer to the client's next request.
 
 The models are scripted, on loopback. For each client three sessions live side by side: without the plugin, with its
 check by ``command``, and by ``mcp_tool``. They write in turn, one file each, and are held at a gate in between; a peer
@@ -6,8 +6,8 @@ holds a lock in each store. Beside each write of ``command`` its hook runs alone
 user's shell in Codex, through ``/bin/sh`` in Claude Code.
 
 Goal: by ``command`` the median of a write grows by at most 1.3 times the median of the hook's own process. ``cpu`` is
-what a write takes of processor time, the client's own included (Linux), which a busy machine disturbs least.
-Where SWARM_E2E_CLIENTS names no folder with a client (see ``make e2e``), that one is not measured.
+the processor time of a write, the client's own included (Linux), the figure that a busy machine disturbs least. A
+client without a folder in SWARM_E2E_CLIENTS (see ``make e2e``) is not measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ START_SECONDS, SETTLE_SECONDS, WRITE_SECONDS = 60.0, 5.0, 30.0
 
 
 class Session:
-    """One session of a client that writes a file whenever it is told to, with what each write took."""
+    """One session of a client that writes a file on command, with the time of each write."""
 
     def __init__(self, name: str, way: str, folder: Path) -> None:
         self.way, self.kind = way, WAYS[way]
@@ -58,7 +58,7 @@ class Session:
         self.marketplace.install(self.client.name)
         if self.kind != "none":
             self.ground.coordinator.peer_lock("locked.md")
-            self.own_hook()  # the first is of a session that nobody knows yet
+            self.own_hook()  # the first one is of an unknown session
             self.own_seconds.clear()
             self.own_cpu.clear()
         names = [*(f"file-{number}.md" for number in range(WRITES + 1)), "locked.md"]
@@ -71,7 +71,7 @@ class Session:
             raise WrongAnswer(f"{self.client.name}, {self.way}: the session never asked its model")
 
     def settle(self) -> None:
-        """Wait until whatever the client starts beside the session has started; count from here."""
+        """Wait until the client's further processes have started; count from here."""
         self.write(0)
         self.seconds.clear()
         until, before = time.monotonic() + SETTLE_SECONDS, -1.0
@@ -128,7 +128,7 @@ class Session:
         return self._cpu / WRITES
 
     def hooks_of_a_write(self) -> list[str]:
-        """The events whose hooks run for a write."""
+        """Return the events with hooks around a write."""
         tree = json.loads((self._plugin / "integrations" / self.client.name / "hooks.json").read_text())["hooks"]
         tool = RUNTIMES[self.client.name]
         return [

@@ -1,8 +1,8 @@
-"""What taking one lock costs among many: ``--part conflicts``.
+"""The cost of taking one lock among many: ``--part conflicts``.
 
-A process of its own opens the store, joins, and asks for one lock; what counts is what the asking alone takes beyond
-the same beside an empty store: processor time (median of `RUNS`), and how far the process's most memory rises.
-``granted`` and ``refused`` are checked. Where the many are the asker's own, they lie below what it asks for.
+A process of its own opens the store, joins, and asks for one lock. The figures are the cost of the request alone beyond
+the same beside an empty store: processor time (median of `RUNS`), and the rise of the process's peak memory.
+``granted`` and ``refused`` are checked. If the many are the asker's own, they lie below the wanted folder.
 
 Limits, beside 100,000: 50 ms, 30 MB.
 """
@@ -65,7 +65,7 @@ print(json.dumps([outcome, cpu, memory]))
 
 
 class Case(NamedTuple):
-    """What is asked for beside which store, and what the answer must be."""
+    """The request, the store, and the right answer."""
 
     name: str
     store: str
@@ -92,7 +92,7 @@ CASES = (
 
 
 class Conflicts:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, root: Path, checkout: str, env: dict[str, str]):
         self.root = root
@@ -124,7 +124,7 @@ class Conflicts:
         return runs[0][0], 1000 * median(run[1] for run in runs), median(run[2] for run in runs)
 
     def _ask(self, store: str, wanted: str, number: int) -> tuple[str, float, float]:
-        # A session of its own each time, since one that has been refused is answered from what is noted of it.
+        # A new session each time, since a refused one is answered from the record of its refusal.
         name = "asker" if store == "own" else f"asker-{number}-{wanted}"
         given = json.dumps([self._path(store), self.checkout, name, wanted])
         folders = json.dumps([folder for folder in map(os.path.abspath, sys.path) if os.path.isdir(folder)])

@@ -1,6 +1,6 @@
-"""What the coordinator costs: calls over stdio, locks per second, commands, start, memory, and growth.
+"""The cost of the coordinator: calls over stdio, locks per second, commands, start, memory, and growth.
 
-Goals (``--check`` exits 1 where one is missed): ``lock_file`` at most 1 ms above the SDK's empty tool call, both
+Goals (``--check`` exits 1 where one is missed): ``lock_file`` at most 1 ms above an empty tool call, both
 medians of one run; at least 1 000 locks a second with 8 processes and no error with any number; ``locks
 --json`` and ``register`` at most twice a bare ``python3 -c pass``; an idle server below 70 MiB resident; with
 100 000 locks, tasks and messages at most 1.5 times the time at none.
@@ -80,7 +80,7 @@ class Coordinator:
                 base = median(took["empty"])
                 for name, values in took.items():
                     medians[tool, name] = median(values)
-                    label = f"{tool} {name}" if name != "empty" else "the SDK's empty call"
+                    label = f"{tool} {name}" if name != "empty" else "an empty call"
                     above = "" if name == "empty" else f"{median(values) - base:8.2f}"
                     print(
                         f"{label:26} {median(values):7.2f} {_quantile(values, 0.99):6.2f} {min(values):6.2f}  {above}"

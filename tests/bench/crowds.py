@@ -44,7 +44,7 @@ class Rate(NamedTuple):
     errors: list[str]
 
     def at(self, part: float) -> float:
-        """That quantile of `took`."""
+        """Return that quantile of `took`."""
         return self.took[min(len(self.took) - 1, int(len(self.took) * part))]
 
 

@@ -1,24 +1,25 @@
-"""An MCP server on the official SDK whose one tool does nothing: what a call costs before anybody does anything."""
+"""An MCP server whose one tool does nothing: the cost of a call without its work."""
+
+from __future__ import annotations
 
 import asyncio
+import os
 
-import mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+from swarm_mcp.mcp.exchange import Exchange
+from swarm_mcp.mcp.server import Call, Connection, Reply, Server
+from swarm_mcp.mcp.streams import Incoming, Outgoing
 
-
-async def list_tools(_context, _params):
-    return types.ListToolsResult(tools=[types.Tool(name="empty", input_schema={"type": "object"})])
-
-
-async def call_tool(_context, _params):
-    return types.CallToolResult(content=[types.TextContent(type="text", text="{}")])
+TOOL = {"name": "empty", "inputSchema": {"type": "object"}}
 
 
-async def main():
-    server = Server("empty", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+async def call_tool(_call: Call) -> Reply:
+    return Reply({"content": [{"type": "text", "text": "{}"}]})
+
+
+async def main() -> None:
+    methods = {"tools/list": lambda call: {"tools": [TOOL]}, "tools/call": call_tool}
+    server = Server({"name": "empty", "version": "0"}, {"tools": {}}, methods)
+    await Exchange(Connection(server), Incoming(os.dup(0)), Outgoing(os.dup(1))).run()
 
 
 asyncio.run(main())

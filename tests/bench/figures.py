@@ -12,10 +12,10 @@ FLATNESS = 1.15
 
 
 class Series:
-    """Samples of one case, in seconds, and of the bare interpreter run just before each of them.
+    """Samples of one case, in seconds, and of the bare interpreter just before each of them.
 
-    `name` is for the table. Series of one `family` differ in the number of locks alone and must be
-    flat. `limit` and `memory_limit` are ratios to the bare interpreter, None where none is set.
+    `name` is for the table. Series of one `family` differ in the number of locks alone and must be flat. `limit` and
+    `memory_limit` are ratios to the bare interpreter, None without one.
     """
 
     def __init__(self, name: str, family: str = "", limit: float | None = None, memory_limit: float | None = None):
@@ -32,17 +32,17 @@ class Series:
 
     @property
     def ratio(self) -> float:
-        """Of the medians: what a person feels."""
+        """Return the ratio of the medians, a person's impression."""
         return median(self.samples) / median(self.bare)
 
     @property
     def floor_ratio(self) -> float:
-        """Of the minima: what is left when nothing else ran on the machine."""
+        """Return the ratio of the minima, measured on a momentarily quiet machine."""
         return min(self.samples) / min(self.bare)
 
     @property
     def cpu_ratio(self) -> float:
-        """Of the medians of processor time, which waiting for a busy machine hardly touches."""
+        """Return the ratio of the medians of processor time, hardly affected by a busy machine."""
         return median(self.cpu) / median(self.bare_cpu)
 
     @property

@@ -1,9 +1,9 @@
-"""How a check's call moves through the code: ``python -m tests.bench.flow [CHECKOUT]``.
+"""The way of a check's call through the code: ``python -m tests.bench.flow [CHECKOUT]``.
 
-For each case three figures of one real check, from ``run_pre_tool_use_hook`` to its answer: *stays*, how often the
-control enters a module of the hook core that it was not in just before; *rooms*, how many different modules that
-are; *returns*, stays in a module that had been left before. And *handed*: how many calls of functions were given the
-payload, or the `ToolCall` made of it; *read*: how often one of the payload's fields was looked up in it.
+For each case three figures of one real check, from ``run_pre_tool_use_hook`` to its answer: *stays*, the number of
+times that the control enters another module of the hook core; *rooms*, the number of different modules; *returns*,
+stays in a module that had been left before. And *handed*: calls of functions with the payload, or the `ToolCall` made
+of it, as an argument; *read*: lookups of the payload's fields.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`swarm-mcp top` beside many locks: ``--part top``.
 
-It runs at a pseudo-terminal of 80 columns and 24 rows, beside stores of 0, 1,000 and 100,000 locks of fifty sessions that
-live. Seconds from its start until the tables are on the screen, processor time and memory until then; with the largest
-store also the seconds from a commit until its lock is seen, and the processor time while nothing happens. What is on the
-screen is checked. Limits, at the largest store: `SECONDS`, `MEMORY`, `FOLLOWED`, `IDLE`.
+It runs at a pseudo-terminal of 80 columns and 24 rows, beside stores of 0, 1,000 and 100,000 locks of fifty living
+sessions. Seconds from its start until the tables are on the screen, processor time and memory until then; with the
+largest store also the seconds from a commit until its lock is visible, and the processor time at rest. The screen's
+content is checked. Limits, at the largest store: `SECONDS`, `MEMORY`, `FOLLOWED`, `IDLE`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Shown:
         return time.perf_counter() - self.began
 
     def processor_seconds(self) -> float:
-        """What it has used of the processor so far."""
+        """Return its processor time so far."""
         fields = Path(f"/proc/{self.played.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -67,7 +67,7 @@ class Shown:
 
 
 class FullScreens:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
         self.plugin, self.root, self.checkout, self.env = plugin, root / "top", checkout, env
@@ -81,7 +81,7 @@ class FullScreens:
             path = str(self.root / f"{size}.db")
             stores.fill(path, self.checkout, size, f"{self.checkout}/src/locked.py")
             runs = [self._start(path, size) for _ in range(RUNS)]
-            seconds = min(run[0] for run in runs)  # of wall time, which whatever else runs adds to
+            seconds = min(run[0] for run in runs)  # of wall time, lengthened by all other processes
             cpu, memory = (median(run[at] for run in runs) for at in (1, 2))
             print(f"{size:10,} {seconds:8.2f} {cpu:6.2f} {memory:6.1f}", flush=True)
         self._judge("to its tables", seconds, SECONDS, "s")

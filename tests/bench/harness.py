@@ -1,14 +1,13 @@
-"""What supervision costs: a child through the runner against the same child bare, and twenty workers at once.
+"""The cost of supervision: a child through the runner against the same child bare, and twenty workers at once.
 
-Goals (``--check`` exits 1 where one is missed): supervised at most 5 % longer than bare, medians of runs by turns in
-one process; at most 60 MiB resident in a supervisor; of 20 workers dispatched at once with a cap of 20 every task done,
+Goals (``--check`` exits 1 for a missed one): supervised at most 5 % longer than bare, medians of runs by turns in one
+process; at most 60 MiB resident in a supervisor; of 20 workers dispatched at once with a cap of 20 every task done,
 none lost, nothing left behind.
 
-The child prints 1 000 lines in a second, as an agent does; one that prints as fast as it can shows what a line costs.
-``swarm-mcp run`` is the whole command, with the start of Python. Where SWARM_E2E_CLIENTS names a folder with the real
+The child prints 1 000 lines in a second, as an agent does; one that prints as fast as it can shows the cost of a line.
+``swarm-mcp run`` is the whole command, with the start of Python. If SWARM_E2E_CLIENTS names a folder with the real
 clients (see ``make e2e``), these answer a prompt with a scripted model: bare, the same command supervised, and as the
-harness that a dispatch starts, which has hooks, servers and skills besides: those are the child's own work, and
-are told but not judged.
+harness of a dispatch with hooks, servers and skills: those are the child's own work, and are reported but not judged.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ class Harness:
     # ------------------------------------------------------- twenty at once
 
     def _crowd(self) -> None:
-        """As many dispatches at once as there are places; each waits for its worker's end."""
+        """Dispatch as many workers at once as there are slots; each dispatch waits for its worker's end."""
         stores.join(self.env["SWARM_DB_PATH"], self.checkout, "claude-code", "lead")
         env = {
             **self.env, "CLAUDE_CODE_SESSION_ID": "lead", "SWARM_MCP_ALLOW_SPAWN": "1", "SWARM_MAX_WORKERS": str(CROWD),
@@ -222,7 +221,7 @@ class Harness:
                 for row in store.database.rows("SELECT supervisor_pid FROM swarm_runs WHERE task_id IS NOT NULL"):
                     try:
                         status = Path(f"/proc/{row['supervisor_pid']}/status").read_text()
-                    except OSError:
+                    except OSError:  # the process has ended
                         continue
                     for line in status.splitlines():
                         if line.startswith("VmHWM"):

@@ -1,4 +1,4 @@
-"""Where the time of one check goes before it starts to work: its imports."""
+"""The imports of one check, by time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 
 from .plugin import Plugin
 
-# Runs an entry script as the interpreter would, then says which modules it left loaded.
+# Runs an entry script as the interpreter would, then prints the loaded modules.
 _LOADED = """\
 import sys
 path = sys.argv[1]
@@ -22,9 +22,9 @@ print(*sorted(set(sys.modules) - before), sep="\\n", file=sys.stderr)
 
 
 def profile(plugin: Plugin, runtime: str, payload: bytes, env: dict[str, str], cwd: str) -> str:
-    """``-X importtime`` of one PreToolUse, dearest module first, and the modules a check loads.
+    """Return ``-X importtime`` of one PreToolUse, dearest module first, and the modules that a check loads.
 
-    Times are microseconds under the profiler, which itself costs: compare them with each other only.
+    Times are microseconds under the profiler. It costs time itself: compare them with each other only.
     """
     python, script = plugin.script(runtime, "PreToolUse")
     timed = _run([*python, "-X", "importtime", script], payload, env, cwd)

@@ -1,14 +1,14 @@
-"""What it costs that the kernel holds locked files for a command that nobody can read: ``--part kernel``.
+"""The cost of the kernel's protection of locked files during a command that cannot be analysed: ``--part kernel``.
 
-All is as in Claude Code: a session begins and its shell gets the line to look for plans, the check of the installed
+The set-up is Claude Code's: a session begins and its shell gets the line to look for plans, the check of the installed
 plugin leaves a plan, and bash runs the line and the command. The command is a program that does nothing, and that the
 shell reader does not know.
 
-*a command*: by turns bare, with the line and no plan, and held, beside 1 and `MANY` locked files. `more` is the median of
-what a run takes longer than the bare one right before it, `least` the difference of the two shortest, which a busy machine
-reaches least; processor time has that of the upkeep in it, once that has ended. Limit: 25 ms more with one file.
+*a command*: by turns bare, with the line and no plan, and held, beside 1 and `MANY` locked files. `more` is the median
+of a run's time beyond the bare one right before it, `least` the difference of the two shortest, the figure with the
+least noise; processor time includes the upkeep's, once that has ended. Limit: 25 ms more with one file.
 
-*upkeep*: the process that stays with a command, while nothing happens: its share of a processor, and its memory.
+*upkeep*: the process that stays with a command, at rest: its share of a processor, and its memory.
 
 *the check*: before that command, without the kernel and leaving a plan for it.
 """
@@ -53,14 +53,14 @@ class Side(NamedTuple):
 
 
 class Took(NamedTuple):
-    """What one way to run the command took, each a list of `(bare, this)` in seconds."""
+    """The times of one way to run the command, each a list of `(bare, this)` in seconds."""
 
     wall: list[tuple[float, float]]
     cpu: list[tuple[float, float]]
 
 
 class Kernel:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
         self.plugin, self.root, self.checkout = plugin, root, checkout
@@ -116,7 +116,8 @@ class Kernel:
         }
         took = {name: Took([], []) for name in ways}
         libc = ctypes.CDLL(None)
-        libc.prctl(SUBREAPER, 1, 0, 0, 0)  # the upkeep becomes a child of this process, which learns what it has used
+        # the upkeep becomes a child of this process, so that its use is reported here
+        libc.prctl(SUBREAPER, 1, 0, 0, 0)
         try:
             for number in range(-1, RUNS):  # the first round only warms the caches
                 for name, (side, is_held) in ways.items():
@@ -215,17 +216,17 @@ class Kernel:
 
 
 def _figured(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """The median, that of what it is more than bare, and what the least is more than the least bare."""
+    """Return the median, the median difference to bare, and the difference of the least ones."""
     least = min(this for _, this in pairs) - min(bare for bare, _ in pairs)
     return median(this for _, this in pairs), median(this - bare for bare, this in pairs), least
 
 
 def _orphans() -> Iterator[float]:
-    """Wait for what a command has left behind; the processor time of each."""
+    """Wait for the leftovers of a command. Yields the processor time of each."""
     while True:
         try:
             _, _, usage = os.wait3(0)
-        except ChildProcessError:
+        except ChildProcessError:  # no child is left
             return
         yield usage.ru_utime + usage.ru_stime
 
@@ -241,7 +242,7 @@ def _upkeep_of(pid: int) -> int:
                     and b"enter.py" in Path(f"/proc/{name}/cmdline").read_bytes()
                 ):
                     return int(name)
-            except OSError:
+            except OSError:  # the process has ended
                 continue
     raise WrongAnswer("there is no upkeep")
 
@@ -253,7 +254,7 @@ def _spent(pid: int) -> float:
 
 
 def _memory(pid: int) -> tuple[float, float]:
-    """Megabytes that a process has resident, and those that it shares with nobody."""
+    """Return the resident and the private megabytes of a process."""
     found = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
     kilobytes = {name: int(value.split()[0]) for name, value in found.items()}
     return kilobytes["Rss"] / 1024, (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]) / 1024

@@ -1,14 +1,14 @@
-"""What a hook costs where a call is very large: ``--part large``.
+"""The cost of a hook for a very large call: ``--part large``.
 
 Every shape of ``large_shapes`` in every size, and patches of thousands of files, are checked by the command of an
-installed plugin, while another session holds 2,000 files below one folder of the checkout. Of the whole process,
-programs that it asks included: processor time and the most memory that one process had. Beside it the same of calls
-that write that folder as a whole, in a checkout where nobody has run those shapes before.
+installed plugin, while another session holds 2,000 files below one folder of the checkout. The figures are of the whole
+process, with its helper programs: processor time and the largest peak memory of one process. Beside it the same of
+calls that write that folder as a whole, in a checkout without earlier runs of those shapes.
 
-Each call is made three times, and the one in the middle counts: the processor time of one and the same process differs
-by a third from run to run where a machine is shared.
+Each call is made three times, and the median counts: on a shared machine the processor time of one and the same process
+differs by a third from run to run.
 
-A bare interpreter runs now and then between them: where that takes much more than 10 ms, the machine is busy, and all
+A bare interpreter runs now and then between them: if that takes much more than 10 ms, the machine is busy, and all
 times are that much longer.
 
 Limits: p99 of processor time 60 ms, memory 40 MB.
@@ -32,10 +32,10 @@ LOCKED = 2_000
 WORST = 12  # that are named
 BARE_EVERY = 20  # calls
 RUNS = 3  # of each call; the one in the middle counts
-TIMES = 5  # each of the calls on the folder, of which there are few
+TIMES = 5  # each of the few calls on the folder
 
-# Runs what it is told on standard input, one line each: argv, environment, folder, file that is the input. It forks, so
-# that a child starts from the few pages of this bare interpreter: what is started otherwise counts its parent's memory.
+# Runs orders from standard input, one line each: argv, environment, folder, input file. It forks, so that a child
+# starts from the few pages of this bare interpreter: otherwise its parent's memory would be counted.
 _LAUNCHER = """\
 import posix as os, sys
 sys.path[:0] = []
@@ -53,7 +53,7 @@ for line in sys.stdin:
 
 
 class LargeCalls:
-    """The measurements; what misses its goal is in `missed`."""
+    """The measurements; missed goals are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, env: dict[str, str]):
         self.plugin, self.root, self.checkout = plugin, root / "large", str(root / "large" / "checkout")
@@ -146,7 +146,7 @@ class LargeCalls:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-# Calls that write, or could write, the folder; whether they are to be denied.
+# Calls that write, or could write, the folder; True for calls to deny.
 _ON_THE_FOLDER = (
     ("rm -rf folder", "rm -rf src", True),
     ("a write into the folder", "echo x > src/f1999.py", True),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 SIZES = (4_000, 64_000, 256_000)
 RANDOM_TEXTS = 48
 
-# What is written over and over to make a command of a size; `{n}` is how often before.
+# The repeated text of a command of a given size; `{n}` is its number.
 REPEATED = {
     "short commands": "echo {n}\n",
     "commands that write": "echo {n} > out/f{n}.txt\n",
@@ -99,7 +99,7 @@ REPEATED = {
     "zero bytes": "\\0",
 }
 
-# What goes before and behind the repeated text of a name above.
+# The text before and behind the repeated text of a name above.
 AROUND = {
     "long pipes": ("cat x ", "> out/y"),
     "long and": ("", "rm out/x"),
@@ -133,7 +133,7 @@ AROUND = {
     "zero bytes": ("printf '", "' > out/z"),
 }
 
-# (what opens, what is inside, what closes): so deep that the whole has the size.
+# (opening, inside, closing), nested so deep that the whole has the size.
 NESTED = {
     "nested substitutions": ("$(echo ", "x", ")"),
     "nested quotes and substitutions": ('"$(echo ', "x", ')"'),
@@ -262,7 +262,7 @@ def _pieces(chance: random.Random, size: int) -> str:
 
 
 def _mixed(chance: random.Random, size: int) -> str:
-    """Lines of several shapes, some of which are cut short."""
+    """Return lines of several shapes, some of them cut short."""
     lines = [text for text in REPEATED.values() if text.endswith("\n")]
     parts, length = [], 0
     while length < size:

@@ -1,9 +1,9 @@
-"""What listings cost at any size: ``--part listings``.
+"""The cost of listings at any size: ``--part listings``.
 
-Commands that list locks, each as a process of its own beside stores of 0, 1,000 and 100,000 locks of fifty sessions
-that live; the largest also with half of them, and all of them, gone. Medians of processor time and of the most memory,
-and the least seconds from its start to its first words. What is printed is checked: all locks that hold, or 20 and how
-many more there are.
+Commands that list locks, each as a process of its own beside stores of 0, 1,000 and 100,000 locks of fifty living
+sessions; the largest also with half of them, and all of them, gone. Medians of processor time and of peak memory, and
+the least seconds from its start to its first words. The output is checked: all held locks, or 20 and the number of the
+others.
 
 Limits, at 100,000 locks: `LIMITS`.
 """
@@ -30,7 +30,7 @@ SHOWN = 20  # locks that `status` shows
 
 
 class Limit(NamedTuple):
-    """Seconds of processor time, MB, seconds until the first words; None where it does not matter."""
+    """Seconds of processor time, MB, seconds until the first words; None for no limit."""
 
     cpu: float | None
     memory: float | None
@@ -39,8 +39,8 @@ class Limit(NamedTuple):
 
 LIMITS = {"locks --json": Limit(1.5, 80.0, 0.2), "locks": Limit(None, 80.0, 0.2), "status": Limit(0.5, 40.0, None)}
 
-# It forks, so that a child starts from the few pages of this bare interpreter: what is started otherwise counts its
-# parent's memory. It reads what the child prints as that comes, and hands it on in a file.
+# It forks, so that a child starts from the few pages of this bare interpreter: otherwise its parent's memory would be
+# counted. It reads the child's output as it comes, and hands it on in a file.
 _LAUNCHER = """\
 import posix as os, sys, time
 kept = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -64,7 +64,7 @@ print(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, first)
 
 
 class Listings:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
         self.plugin, self.root, self.checkout, self.env = plugin, root / "listings", checkout, env
@@ -103,12 +103,12 @@ class Listings:
         for words, is_right in checks.items():
             runs = [self.run(path, words, is_right) for _ in range(RUNS)]
             cpu, memory = (median(run[at] for run in runs) for at in range(2))
-            first = min(run[2] for run in runs)  # of wall time, which whatever else runs adds to
+            first = min(run[2] for run in runs)  # of wall time, lengthened by all other processes
             name = f"{words} {size:,}" + (f", holders of {size - live:,} gone" if gone else "")
             print(f"{name:47} {cpu:6.2f} {memory:6.1f} {first:8.2f}", flush=True)
             if size == max(SIZES):
                 limit = LIMITS[words]
-                # Where nobody holds anything any more the first words are the last ones.
+                # Without any lock the first words are the last ones.
                 self._judge(name, (cpu, memory, first), limit if live else limit._replace(first=None))
 
     def _judge(self, name: str, found: tuple[float, ...], limit: Limit) -> None:

@@ -1,8 +1,8 @@
-"""How often a second a file can be locked and unlocked, by 1, 8 and 32 processes: rows of ``--part locks``.
+"""The number of locks and unlocks a second, by 1, 8 and 32 processes: rows of ``--part locks``.
 
-Each process has a file of its own in one store, and counts its pairs of acquire and release. Beside that, in turn,
-it runs a bare loop of two transactions (one insert, one delete) on a file with the settings of a store, as the
-plainest thing that SQLite could be asked to keep: its figure is what a pair is compared with, in the same run.
+Each process has a file of its own in one store, and counts its pairs of acquire and release. Beside that, in turn, it
+runs a bare loop of two transactions (one insert, one delete) on a file with the settings of a store, the plainest
+possible use of SQLite: a pair is compared with its figure, in the same run.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ for line in sys.stdin:
 
 
 class Run(NamedTuple):
-    """What one process did in one turn: pairs, seconds of its longest transaction, processor seconds."""
+    """One process's turn: pairs, seconds of its longest transaction, processor seconds."""
 
     pairs: int
     longest: float
@@ -81,7 +81,7 @@ class Run(NamedTuple):
 
 
 class LockPairs:
-    """The measurements; what misses its goal is in `missed`."""
+    """The measurements; missed goals are in `missed`."""
 
     def __init__(self, path: str, checkout: str, env: dict[str, str]):
         self.path = path

@@ -1,11 +1,11 @@
-"""What waiting and locking cost: ``--part locks``.
+"""The cost of waiting and locking: ``--part locks``.
 
-Wake-up: one process holds a file, another waits for it; from the release's commit to the waiter's having the lock,
-on one clock, some 200 times. Once with nobody else, once with as many more waiters of other files as `CROWD` says,
-who are all woken by every commit. Uncontended: acquire and release of one file after the other by one process,
-each a transaction of its own; the same of ten files at once.
+Wake-up: one process holds a file, another waits for it; from the release's commit to the waiter's lock, on one clock,
+some 200 times. Once alone, once with `CROWD` more waiters of other files, all of them woken by every commit.
+Uncontended: acquire and release of one file after the other by one process, each a transaction of its own; the same of
+ten files at once.
 
-Goals: a waiter has the lock within 50 ms of the release in 99 of 100 cases; of pairs of acquire and release see
+Goals: a waiter has the lock within 50 ms of the release in 99 of 100 cases; for pairs of acquire and release see
 ``lock_pairs``.
 """
 
@@ -36,7 +36,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
-from swarm_mcp.lock_acquisition import acquire
+from swarm_mcp.locking.acquisition import acquire
 path, checkout, name, file, rounds, client = json.loads(sys.argv[2])
 store = Store(path)
 facts = {"runtime": "codex", "session_id": name, "client": tuple(client), "lease_seconds": 86400}
@@ -52,7 +52,7 @@ for number in range(rounds):
 
 
 class Locks:
-    """The measurements; what misses its goal is in `missed`."""
+    """The measurements; missed goals are in `missed`."""
 
     def __init__(self, root: Path, checkout: str, env: dict[str, str]):
         self.path = str(root / "locks.db")

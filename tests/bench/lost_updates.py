@@ -1,14 +1,14 @@
-"""Lost updates: two, then four agents in the real clients make 200 edits of ten files, and nobody takes a lock.
+"""Lost updates: two, then four agents in the real clients make 200 edits of ten files, without any lock.
 
-The agents are scripted (`e2e.busy_agents` says what mixture of edits they make, and when an edit counts as lost), the
-clients real. Each crowd works once without the plugin, and once at each level of `SWARM_AUTO`, with the same plans;
-how their calls interleave is the machine's affair, so that the figures of two runs differ.
+The agents are scripted (`e2e.busy_agents` defines the mixture of their edits, and lost edits), the clients real. Each
+crowd works once without the plugin, and once at each level of `SWARM_AUTO`, with the same plans; their calls interleave
+at random, so that the figures of two runs differ.
 
-lost: edits that their agents were told had been made, and that are gone without their author's doing; `told`: those of
-them that were taken away by a session which had been denied that file since. denied: calls that the plugin denied;
-refused: by the client itself. wasted: answers of the models that brought nothing (denied, refused, or reading again).
-Goals: nothing lost at `turn`; at `keep` nothing but by a session that had been told; no denial at `off` and `notice`.
-Where SWARM_E2E_CLIENTS names no folder with both clients (see ``make e2e``), nothing is measured.
+lost: edits that were reported as made, and that are gone without their author's doing; `told`: those of them that were
+removed by a session after a denial of that file. denied: calls that the plugin denied; refused: by the client itself.
+wasted: answers of the models without effect (denied, refused, or reading again). Goals: nothing lost at `turn`; at
+`keep` nothing but by a session that had been told; no denial at `off` and `notice`. Without both clients in
+SWARM_E2E_CLIENTS (see ``make e2e``), nothing is measured.
 """
 
 from __future__ import annotations

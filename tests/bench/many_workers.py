@@ -1,11 +1,11 @@
-"""What a hundred and twenty workers at once cost beside their children: the processor's time of all processes there are.
+"""The cost of a hundred and twenty workers at once beside their children: the processor time of all processes.
 
-A hundred are commands that compute for WORK seconds each, twenty are Claude Code with a scripted model (where
-SWARM_E2E_CLIENTS names a folder with it). They run bare and dispatched (``dispatch --all``), by turns; the difference is
-what supervision takes, with the dispatch itself, keepers and git, whatever else the machine does meanwhile. Hooks and
-servers of a client would be its own work, so it runs as a command here. Linux only: see ``reaped.py``.
+A hundred are commands that compute for WORK seconds each, twenty are Claude Code with a scripted model (with
+SWARM_E2E_CLIENTS naming a folder with it). They run bare and dispatched (``dispatch --all``), by turns; the difference
+is the cost of supervision, with the dispatch itself, keepers and git. Hooks and servers of a client would be its own
+work, so it runs as a command here. Linux only: see ``reaped.py``.
 
-Goal: at most 5 % of what the children take; every task is done, and nothing is left behind.
+Goal: at most 5 % of the children's time; every task is done, and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import stores
 from .plugin import Plugin, WrongAnswer
 
 WORKERS, CLIENTS = 100, 20
-WORK = 4.0  # seconds of the processor: of a short task of an agent's, whose client takes more than one to start
+WORK = 4.0  # seconds of processor time: a short task of an agent; its client's start takes more than one
 STEPS = 6  # of a scripted client
 SHARE = 0.05
 CHILD = """
@@ -50,7 +50,7 @@ class Crowd:
         return [{"argv": self.argv, "cwd": self.cwd, "env": self.env, "stdin": self.prompt}] * self.count
 
     def dispatched(self, coordinator: list[str]) -> dict:
-        """Return the command that has them done as tasks, which are made now."""
+        """Make the tasks, and return the command that has them done."""
         with Store(self.env["SWARM_DB_PATH"]) as store:
             lead = next(row for row in store.instances.in_scope(self.cwd) if row.session_id == "lead")
             for number in range(self.count):

@@ -1,4 +1,4 @@
-"""An installed plugin: its commands, what clients send them, and which answers are right."""
+"""An installed plugin: its commands, its clients' payloads, and the right answers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class WrongAnswer(Exception):
 class Plugin:
     """The folder that ``swarm-mcp bundle DIR --local`` writes, from a compiled copy of this checkout.
 
-    The copy stands for the installed wheel, which pip compiles: run from the checkout, the coordinator
-    would compile itself at every start, or leave compiled modules in the clone. `python` is the
-    interpreter that the plugin's commands start, `coordinator` the argv prefix of its ``swarm-mcp``.
+    The copy stands for the installed wheel, compiled by pip: run from the checkout, the coordinator would compile
+    itself at every start, or leave compiled modules in the clone. `python` is the interpreter that the plugin's
+    commands start, `coordinator` the argv prefix of its ``swarm-mcp``.
     """
 
     def __init__(self, root: Path, env: dict[str, str], shell: str):
@@ -46,7 +46,7 @@ class Plugin:
         self.coordinator: list[str] = record["coordinator"]
 
     def command(self, runtime: str, event: str) -> list[str]:
-        """The argv with which a client runs the hook of `event`: through a shell, as both do."""
+        """Return the argv by which a client runs the hook of `event`: through a shell, as both do."""
         wired = json.loads((self.folder / "integrations" / runtime / "hooks.json").read_text())["hooks"][event]
         (hook,) = (hook for group in wired for hook in group["hooks"])
         return [self.shell, "-c", hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(self.folder))]
@@ -77,7 +77,7 @@ def write_payload(runtime: str, session_id: str, cwd: str, file: str) -> bytes:
 
 
 def check_decision(output: bytes, runtime: str, file: str, denied: bool, through: str = "") -> None:
-    """Raise WrongAnswer unless `output` is nothing, or the one object that denies `file`, `through` which lock."""
+    """Raise WrongAnswer unless `output` is empty, or the one object that denies `file`, `through` the right lock."""
     if not denied:
         if output:
             raise WrongAnswer(f"{runtime}: a free file got {output!r}")
@@ -105,7 +105,7 @@ def check_context(output: bytes) -> None:
 
 
 def check_agent(output: bytes) -> None:
-    """Raise WrongAnswer unless `output` tells a subagent who it is."""
+    """Raise WrongAnswer unless `output` tells a subagent its identity."""
     if b"you are agent `agent-1` of this session" not in output:
         raise WrongAnswer(f"SubagentStart answered {output!r}")
 

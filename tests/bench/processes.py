@@ -1,9 +1,8 @@
-"""Running one command the way a client does, and what it cost.
+"""Running one command as a client does, and its cost.
 
-Time and memory are taken in different runs. Time wants the cheapest start the system has, and that
-start (``vfork``) makes Linux count the parent's memory as the child's: ``ru_maxrss`` of a child
-never falls below what its parent had resident. Memory is therefore measured by a small launcher
-that forks.
+Time and memory are taken in different runs. Time needs the cheapest start of the system, and that start (``vfork``)
+makes Linux count the parent's memory as the child's: ``ru_maxrss`` of a child never falls below its parent's resident
+size. Memory is therefore measured by a small launcher that forks.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import sys
 import time
 from typing import NamedTuple
 
-# Forks, so that the child starts from the few anonymous pages of this bare interpreter, and reports
-# the peak of the child and of whatever the child waited for.
+# Forks, so that the child starts from the few anonymous pages of this bare interpreter, and reports the peak of the
+# child and of its own children.
 _LAUNCHER = """\
 import posix as os, sys
 pid = os.fork()
@@ -28,8 +27,9 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
 
 
 class Ran(NamedTuple):
-    """How one run went: wall-clock `seconds` from start to reaped, `cpu` seconds spent (children
-    included), exit `code`, standard `output`."""
+    """One run: wall-clock `seconds` from start to reaped, `cpu` seconds (children included), exit `code`, standard
+    `output`.
+    """
 
     seconds: float
     cpu: float

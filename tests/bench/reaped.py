@@ -1,8 +1,8 @@
-"""Runs commands at once and tells what they, and all that they started, took of the processor; a process of its own.
+"""Runs commands at once and reports their processor time, descendants included; a process of its own.
 
 Reads one JSON object from standard input, ``{"commands": [{"argv", "cwd", "env", "stdin"}]}``, and writes ``{"seconds",
-"cpu", "failed": [[exit code, standard error]]}``. Whatever a command leaves behind becomes a child of this process (Linux),
-is waited for, and counts.
+"cpu", "failed": [[exit code, standard error]]}``. A command's leftovers become children of this process (Linux), are
+waited for, and count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Read what to do, do it, say what it took."""
+    """Read the commands, run them, and print the times."""
     told = json.load(sys.stdin)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise SystemExit("this machine has no sub-reapers")
@@ -33,7 +33,7 @@ def main() -> None:
         while True:
             try:
                 pid, status = os.wait()
-            except ChildProcessError:
+            except ChildProcessError:  # no child is left
                 break
             if pid in children and status:
                 children[pid].seek(0)

@@ -1,9 +1,9 @@
-"""What installing, looking and taking away cost, with the real clients: ``--part setup``.
+"""The cost of installing, looking and removing, with the real clients: ``--part setup``.
 
-Each round has a home of its own: `install` into Claude Code and Codex, which have nothing of ours yet; `install` again;
-`doctor`; `uninstall`. Wall clock and processor time (with all that was started and waited for), medians of the rounds,
-and how many client processes were started. Once as quiet as the machine is, and once with a busy loop for each
-processor beside it. The clients are those that `make e2e` fetches; without them there is nothing to measure.
+Each round has a home of its own: `install` into Claude Code and Codex, new ones; `install` again; `doctor`;
+`uninstall`. Wall clock and processor time (all children included), medians of the rounds, and the number of started
+client processes. Once on the machine as it is, and once with a busy loop for each processor beside it. The clients are
+those of `make e2e`; without them there is nothing to measure.
 
 Goals, beside busy loops: `install` within 12 s, `doctor` within 4, `uninstall` within 2.
 """
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 class Setup:
-    """The measurements; what misses its goal is in `missed`."""
+    """The measurements; missed goals are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
         self.plugin, self.root, self.checkout = plugin, root / "setup", checkout
@@ -92,7 +92,7 @@ class Setup:
         return Sample(ran, len(self.calls.read_text().splitlines()))
 
     def _counted_clients(self, folder: Path) -> list[str]:
-        """Put a command for each client that is there into `folder`, which notes its start; their names."""
+        """Put a command for each present client into `folder` that notes its start. Returns their names."""
         folder.mkdir(parents=True)
         found = []
         for name in CLIENTS:
@@ -107,7 +107,7 @@ class Setup:
 
 @contextmanager
 def _busy(loops: int, python: str) -> Iterator[None]:
-    """That many processes, each of which keeps a processor busy."""
+    """Run that many processes that keep a processor busy each."""
     started = [subprocess.Popen([python, "-I", "-S", "-c", "while True: pass"]) for _ in range(loops)]
     try:
         yield

@@ -51,13 +51,13 @@ class Client:
         """Resident and proportional bytes; zeros where the system does not tell (Linux does)."""
         try:
             lines = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
+        except OSError:  # the process has ended
             return 0, 0
         sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines[1:]}
         return sizes["Rss"], sizes["Pss"]
 
     def close(self) -> None:
-        """Close its input, which ends it."""
+        """Close its input, and so end it."""
         self.process.stdin.close()  # type: ignore[union-attr]
         self.process.wait(10)
         self.process.stdout.close()  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """Stores of any size, made by the product's own schema and filled in bulk.
 
-Filling through ``lock`` would take an hour for a million locks; the rows written here hold what
-``swarm_mcp.store.locks`` would have put into each column.
+Filling through ``lock`` would take an hour for a million locks; the rows written here equal those of
+``swarm_mcp.store.locks``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LOCKED_PATTERN = "src/**/lock?d.py"
 def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False, namesakes: bool = False) -> None:
     """Make the store at `path`: `size` locks on other files of `checkout`, and one on `locked` (none if empty).
 
-    Fifty sessions hold them, all alive: their client is this process. With `foreign`, rows are those
-    of another implementation: no session rows, no ``path_key``, a lease that has not run out. With
-    `namesakes`, all other locks are on files of the same last name as `locked`.
+    Fifty living sessions hold them: their client is this process. With `foreign`, rows are those of another
+    implementation: no session rows, no ``path_key``, a running lease. With `namesakes`, all other locks are on files of
+    the same last name as `locked`.
     """
     with Store(path) as store:
         _holders(store, checkout, foreign)
@@ -71,8 +71,8 @@ def fill_folder(path: str, checkout: str, size: int) -> None:
 def fill_three_kinds(path: str, checkout: str, size: int, locked: bool) -> None:
     """Make the store at `path`: `size` locks of files, folders (a tenth) and `PATTERNS` patterns, all in one folder.
 
-    They begin and end as a file in ``src`` does, so that none can be told from it by that; with `locked` one is
-    `LOCKED_PATTERN`. Half of all rows have leases that run.
+    They begin and end like a file in ``src``, so that these parts cannot tell them apart; with `locked` one is
+    `LOCKED_PATTERN`. Half of all rows have running leases.
     """
     fill(path, checkout, 0, "")
     place = "CASE n % 10 WHEN 0 THEN ? || '/pkg' || (n / 1000) || '/folder_' || n ELSE " + _PATHS + " END"
@@ -125,10 +125,10 @@ def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
 
 
 def fill_lists(path: str, checkout: str, size: int) -> None:
-    """Make the store at `path` with `size` rows of whatever is listed, most of them of the session ``holder-0``.
+    """Make the store at `path` with `size` rows of each listed kind, most of them of the session ``holder-0``.
 
-    Other sessions, locks, tasks that have begun and tasks that nobody has, messages, shared values, runs, orders to
-    user interfaces and events.
+    Other sessions, locks, begun tasks and unassigned tasks, messages, shared values, runs, orders to user interfaces
+    and events.
     """
     fill(path, checkout, size, "")
     numbers = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"

@@ -1,9 +1,9 @@
-"""Runs children bare and supervised by turns; a process of its own, whose memory is a supervisor's.
+"""Runs children bare and supervised by turns; a process of its own, with a supervisor's memory.
 
-Reads one JSON object from standard input, ``{"rounds", "cwd", "scope", "prompt", "cases": [{"name", "argv"} |
-{"name", "argv", "harness"}]}``, and writes ``{"walls": {name: [seconds]}, "cpu": {name: [seconds]}, "peak": bytes}``.
-Without a harness `argv` is started bare, and its output read as it comes; with `process` it is supervised; with
-another name that harness runs the prompt. `cpu` is what this process itself spent.
+Reads one JSON object from standard input, ``{"rounds", "cwd", "scope", "prompt", "cases": [{"name", "argv"} | {"name",
+"argv", "harness"}]}``, and writes ``{"walls": {name: [seconds]}, "cpu": {name: [seconds]}, "peak": bytes}``. Without a
+harness `argv` is started bare, and its output read as it comes; with `process` it is supervised; with another name that
+harness runs the prompt. `cpu` is this process's own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 
 
 def main() -> None:
-    """Read what to do, do it, say what it took."""
+    """Read the cases, run them, and print the figures."""
     told = json.load(sys.stdin)
     walls: dict[str, list[float]] = {case["name"]: [] for case in told["cases"]}
     spent: dict[str, list[float]] = {case["name"]: [] for case in told["cases"]}
@@ -45,10 +45,10 @@ def bare(argv: list[str], told: dict) -> None:
 
 def supervised(case: dict, told: dict) -> None:
     """The same through the runner, with a place among the other sessions and a record."""
-    from swarm_mcp.harness import registry
-    from swarm_mcp.harness.membership import Membership
-    from swarm_mcp.harness.query import Query
-    from swarm_mcp.harness.run import Run
+    from swarm_mcp.agents.harness import registry
+    from swarm_mcp.agents.harness.membership import Membership
+    from swarm_mcp.agents.harness.query import Query
+    from swarm_mcp.agents.harness.run import Run
 
     member = Membership({"scope": told["scope"], "harness": case["harness"], "cwd": told["cwd"]}, "role:bench")
     command = tuple(case["argv"]) if case["harness"] == "process" else ()

@@ -1,11 +1,11 @@
-"""What a machine of a team pays while nothing happens in it, and for each check before a write. Part of ``--part team``.
+"""The cost of a team's machine at rest, and of each check before a write. Part of ``--part team``.
 
-*agent*: the team agent of a machine that has joined, while another one has `SESSIONS` sessions there with
-`LOCKS` locks and beats as agents do: the memory that it takes, and its share of a processor. Limits: 60 MB, 1 %.
+*agent*: the team agent of a joined machine, while another one has `SESSIONS` sessions there with `LOCKS` locks and
+sends heartbeats as agents do: its memory, and its share of a processor. Limits: 60 MB, 1 %.
 
-*hook*: the check before a write to a file that nobody holds, as Claude Code runs it, by turns in three homes: one that
-has joined, and where other machines hold so many locks; one that has joined, where sessions of its own hold as many;
-one that has not joined, with as many. Limit: the first takes `HOOK_RATIO` times as long as the second at most.
+*hook*: the check before a write to a free file, as Claude Code runs it, by turns in three homes: one that has joined,
+with so many locks on other machines; one that has joined, with as many of its own sessions; one that has not joined,
+with as many. Limit: the first takes `HOOK_RATIO` times as long as the second at most.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FREE = "src/free.py"
 
 
 class TeamMachine:
-    """The measurements, over the server `dsn`, which has a team; what misses its limit is in `missed`."""
+    """The measurements, over the server `dsn` with a team; missed limits are in `missed`."""
 
     def __init__(self, root: Path, dsn: str):
         self._root, self._dsn = root / "machines", dsn
@@ -62,7 +62,7 @@ class TeamMachine:
 
     def _agent(self, home: Home) -> None:
         pid = home.agent()["pid"]
-        time.sleep(5)  # what its verbs woke it for
+        time.sleep(5)  # the work that its verbs woke it for
         begun, spent = time.monotonic(), _spent(pid)
         time.sleep(IDLE_SECONDS)
         percent = 100 * (_spent(pid) - spent) / (time.monotonic() - begun)
@@ -116,7 +116,7 @@ def _hold_here(home: Home) -> None:
 
 
 def _be_others(dsn: str, repository: str, ready: threading.Event, over: threading.Event) -> None:
-    """Be a machine whose sessions hold all of them, and beat until it is over."""
+    """Be a machine with sessions that hold all locks, and beat until the end."""
     from swarm_mcp.team.protocol import MIRROR_LEASE, SESSION_LEASE, want
     from swarm_mcp.team.server import TeamServer
 

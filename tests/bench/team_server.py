@@ -1,21 +1,20 @@
-"""What a grant of the team's server costs: ``--part team``. Needs what ``make team`` installs.
+"""The cost of a grant of the team's server: ``--part team``. Needs the packages of ``make team``.
 
-`CLIENTS` processes, each a machine of its own, ask for locks in one repository and give them back, for as long as it
-takes, in turns of a few seconds with
+`CLIENTS` processes, each a machine of its own, ask for locks in one repository and release them without a pause, in
+turns of a few seconds with
 
-- *bare*: what any such server has to do at least, ``BEGIN; SELECT ... FOR UPDATE; INSERT; COMMIT`` over one row of a
-  table beside ours, by as many processes, statement by statement, as programs do it; and once more sent as one
-  message, which is the least there can be;
+- *bare*: the least work of any such server, ``BEGIN; SELECT ... FOR UPDATE; INSERT; COMMIT`` over one row of a table
+  beside ours, by as many processes, statement
+  by statement, as programs do it; and once more sent as one message, the absolute minimum;
 - *grant*: ours;
-- *settled*: the same grants, and until each counts: two mirrors listen, and say that they have it.
+- *settled*: the same grants, and until each counts: two mirrors listen, and acknowledge.
 
-Milliseconds of one grant, as its asker sees it, and how many of them (with their releases) there are a second. A release
-is not within a grant's time. *lag*: from a grant's answer until a mirror has it, which is less than nothing where it
-has it sooner.
+Milliseconds of one grant in its asker's view, and the number of them (with their releases) a second. A release is not
+within a grant's time. *lag*: from a grant's answer until a mirror has it, negative if it has it sooner.
 
 *crowd*: `CROWD` machines with a session each, as their agents are to the server (a beat each third of a lease, one more
-where something is told and one that says it is there), while another is given a lock and gives it back, once a second.
-What 200 would take is that many times as much: more of them do not fit on one small machine.
+after each notification and one as acknowledgement), while another is granted a lock and releases it, once a second. 200
+machines would take that many times as much: more of them do not fit on one small machine.
 
 Limits, of medians: a grant 3 times the bare one by statements, a settled one 4 times; lag 150 ms (99 %).
 """
@@ -47,8 +46,8 @@ MANY = 200
 KINDS = ("bare", "bare, one message", "grant", "settled")
 GRANT_RATIO, SETTLED_RATIO, LAG_MS = 3.0, 4.0, 150.0
 REPOSITORY = "measured"
-PATIENCE = 30.0  # seconds: whatever is slow is to be measured
-BEAT_SECONDS = 0.5  # of clients, which know by it what they have seen
+PATIENCE = 30.0  # seconds: slow answers are to be measured
+BEAT_SECONDS = 0.5  # of clients; a beat brings their news
 
 
 class Sample(NamedTuple):
@@ -61,7 +60,7 @@ class Sample(NamedTuple):
 
 
 class TeamServers:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, root: Path):
         self._root = root
@@ -94,7 +93,7 @@ class TeamServers:
             self._engine.stop()
 
     def _run(self, server: str) -> tuple[list[Sample], list[tuple[int, float]]]:
-        """Return every sample, and of each mirror at what time it had which version."""
+        """Return every sample, and each mirror's versions by time."""
         fork = multiprocessing.get_context("fork")
         told: Any = fork.Queue()
         start = time.monotonic() + 3
@@ -190,7 +189,7 @@ class TeamServers:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
+            except OSError:  # the process has ended
                 continue
             if int(stat.parent.name) == self._engine.pid:
                 ticks += sum(map(int, fields[11:15]))
@@ -204,7 +203,7 @@ def _at(ordered: list[float], share: float) -> float:
 
 
 def _mirror(server: str, number: int, end: float, told: Any) -> None:
-    """Follow the log as an agent does, and say which version was there when."""
+    """Follow the log as an agent does, and report the times of versions."""
     from swarm_mcp.team.server import TeamServer
 
     one = TeamServer(server, f"mirror-{number}")
@@ -222,7 +221,7 @@ def _mirror(server: str, number: int, end: float, told: Any) -> None:
 
 
 def _agents(server: str, number: int, count: int, start: float, end: float, told: Any) -> None:
-    """Be `count` machines, each in a thread; say how often they have beaten, and what they saw when."""
+    """Be `count` machines, each in a thread; report the number of beats, and their news by time."""
     kept: list[tuple[int, list[tuple[int, float]]]] = []
     threads = [
         threading.Thread(target=_agent, args=(server, f"{number}-{at}", start, end, kept)) for at in range(count)

@@ -1,9 +1,9 @@
-"""What it costs that writes leave traces, and that others' are met: ``--part traces``.
+"""The cost of leaving traces, and of meeting those of others: ``--part traces``.
 
-The command of the installed plugin, as in the other checks, beside a store in which nobody holds a lock: of a session
-that is alone, and of one beside `PEERS` living ones, whose journals hold `TRACES` writes of other files; the same two
-where the checkout has joined a team, and those others are on other machines (each with as many files as may be told of
-one). What a shell command writes is found by going through it, which has no limit here (see ``--part shell``).
+The command of the installed plugin, as in the other checks, beside a store without locks: of a session alone, and of
+one beside `PEERS` living ones, with `TRACES` writes of other files in their journals; the same two in a checkout that
+has joined a team, with those others on other machines (each with the largest number of files). A shell command has to
+be analysed, without a limit here (see ``--part shell``).
 
 Limits, in bare interpreters: 1.9 alone, 2.2 beside others; memory 1.6.
 """
@@ -36,7 +36,7 @@ CALLS = (("a look", "cat src/free.py", True), ("a shell write", "echo a line > s
 
 
 class Traces:
-    """The measurements; what misses its limit is in `missed`."""
+    """The measurements; missed limits are in `missed`."""
 
     def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
         self.plugin = plugin

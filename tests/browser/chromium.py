@@ -1,4 +1,4 @@
-"""Chromium of this machine, without a window and in a private home; and what somebody sees who looks at the page in it."""
+"""This machine's Chromium, without a window and in a private home, and its view of the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Lacking(Exception):
 
 
 def program() -> str:
-    """The path of Chromium: SWARM_TEST_CHROMIUM, or what stands on PATH."""
+    """Return the path of Chromium: SWARM_TEST_CHROMIUM, or the one on PATH."""
     named = os.environ.get("SWARM_TEST_CHROMIUM", "")
     found = named or next(filter(None, map(shutil.which, PROGRAMS)), "")
     if not os.access(found, os.X_OK):
@@ -44,7 +44,7 @@ def started(executable: str, home: Path) -> Iterator:
         "LANG": "C.UTF-8",
     }
     arguments = [
-        # Whatever is not this machine is nowhere.
+        # All other machines are unreachable.
         f"--host-resolver-rules=MAP {FOREIGN_NAME} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
         "--disable-dev-shm-usage",  # containers have little of it
     ]

@@ -1,7 +1,7 @@
-"""Fixtures: a checkout and a store, the page's process over them, and tabs in which somebody looks at it.
+"""Fixtures: a checkout and a store, the page's process over them, and tabs that show it.
 
-What is missing on the machine fails the test, it never skips. These tests have a process of their own (``make browser``):
-playwright keeps an event loop running in it, which others that start one do not bear.
+A tool missing on the machine fails the test, it never skips. These tests have a process of their own (``make
+browser``): playwright keeps an event loop running in it, and other tests that start one do not bear that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .chromium import PATIENCE, Lacking, program, started
 
 @pytest.fixture(scope="session")
 def _chromium(tmp_path_factory: pytest.TempPathFactory):
-    """Chromium, one for each worker of the tests; in its place what is missing."""
+    """Chromium, one for each worker of the tests, or the text about its absence."""
     with pytest.MonkeyPatch.context() as patch:
         home = tmp_path_factory.mktemp("chromium")
         patch.setenv("HOME", str(home))  # playwright's own process, too
@@ -31,7 +31,7 @@ def _chromium(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def chromium(_chromium):
-    """Chromium. A new context of it has nothing of another's: no cookies, no workers."""
+    """Chromium. A new context of it shares nothing with another: no cookies, no workers."""
     if isinstance(_chromium, Lacking):
         pytest.fail(str(_chromium), pytrace=False)
     return _chromium
@@ -39,7 +39,7 @@ def chromium(_chromium):
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
-    """A checkout, which git knows, and a store."""
+    """A checkout, known to git, and a store."""
     made = Ground(tmp_path.resolve())
     monkeypatch.setenv("SWARM_DB_PATH", made.database)
     made.store().close()
@@ -72,7 +72,7 @@ def served(ground: Ground):
 
 
 class Tab:
-    """A tab in which the page is open. `complaints`: what the browser has said against it, dialogs among that."""
+    """A tab with the page. `complaints`: the browser's objections to it, dialogs included."""
 
     def __init__(self, page, served: Served):
         self.page, self.served = page, served
@@ -96,16 +96,16 @@ class Tab:
         return self
 
     def is_live(self) -> Tab:
-        """Wait until it follows what happens."""
+        """Wait until it follows changes."""
         self.page.get_by_role("status").get_by_text("live", exact=True).wait_for()
         return self
 
     def shows(self, text: str) -> None:
-        """Wait until somebody sees this."""
+        """Wait until this text is visible."""
         self.page.get_by_role("main").get_by_text(text).filter(visible=True).first.wait_for()
 
     def shows_no(self, text: str) -> None:
-        """Wait until nobody sees this any more."""
+        """Wait until this text is gone."""
         self.page.get_by_role("main").get_by_text(text).first.wait_for(state="detached")
 
 
@@ -128,7 +128,7 @@ def browse(chromium, served: Served):
 
 @pytest.fixture
 def tab(browse):
-    """One tab with the page open, of which the browser has nothing to complain."""
+    """One tab with the page, without complaints of the browser."""
     made = browse().open()
     yield made
     assert made.complaints == []

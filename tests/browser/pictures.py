@@ -1,7 +1,7 @@
 """The pictures of the page in the docs: Now, Timeline and a file, in light and dark. ``make picture`` takes them.
 
-They are of the real page, over a store in which something is going on: what is held and refused took place a moment ago,
-and is then moved apart in time, so that the timeline has something to show.
+They show the real page, over a busy store: its locks and refusals took place a moment ago, and are then moved apart in
+time, so that the timeline has something to show.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPREAD = 170  # seconds between two events
 
 @pytest.fixture
 def ground(monkeypatch: pytest.MonkeyPatch):
-    """As other tests have it, at a path that says nothing of this machine."""
+    """The ground of the other tests, at a path that does not reveal this machine."""
     place = Path("/tmp/shop")
     place.mkdir(mode=0o700)
     try:
@@ -39,7 +39,7 @@ def ground(monkeypatch: pytest.MonkeyPatch):
 
 
 def acted(ground: Ground) -> Scene:
-    """The scene, after which more happens: locks are released, handed over and shared."""
+    """The scene, with more events: locks are released, handed over and shared."""
     scene = played(ground)
     with ground.store() as store:
         ann, bob, cy = (store.instances.of_session(runtime, name) for name, runtime in SESSIONS.items())
@@ -53,7 +53,7 @@ def acted(ground: Ground) -> Scene:
 
 
 def spread(ground: Ground) -> None:
-    """Move what has happened apart, the last of it to a moment ago."""
+    """Move the events apart in time, the last of them to a moment ago."""
     later = "SELECT count(*) FROM events AS other WHERE other.id > events.id"
     ground.sql(f"UPDATE events SET created_at = created_at - ? * (1 + ({later}))", SPREAD)
     got = "SELECT max(created_at) FROM events WHERE subject = context.file AND type = 'context.lock_acquired'"

@@ -1,4 +1,4 @@
-"""A checkout in which something of everything is going on, for tests that look at all pages."""
+"""A checkout with some of everything, for tests that look at all pages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from support.fixtures import Ground, wait_for
 from support.sessions import write
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.harness.events import Event, message, result, tool_end, tool_start
-from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.page.rendering import address
+from swarm_mcp.agents.harness.events import Event, message, result, tool_end, tool_start
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.view.page.rendering import address
 
 SESSIONS = {"ann": "claude-code", "bob": "codex", "cy": "claude-code"}  # and their runtimes
 RUN = "4f1c2b7e-0000-4000-8000-000000000001"
 
 
 class Scene(NamedTuple):
-    """The addresses of one page of each kind: `paths` by what it is about."""
+    """The addresses of one page of each kind: `paths` by subject."""
 
     paths: dict[str, str]
 
@@ -27,7 +27,7 @@ def played(
     ground: Ground, note: str = "moving the tables", text: str = "Please look at the migration.", label: str = "",
     file: str = "src/schema.sql", title: str = "Add an index",
 ) -> Scene:  # fmt: skip
-    """Play it: three sessions, locks, a line, a refusal, an edit, tasks, messages and a worker; what they say is given."""
+    """Play it: three sessions, locks, a queue, a refusal, an edit, tasks, messages and a worker, with the given texts."""
     ann = ground.session("ann", f"claude-code session:5f0c2f6e {label}".strip())
     bob = ground.session("bob", f"codex session:12ab34cd {label}".strip(), "codex")
     cy = ground.session("cy", "claude-code session:77e01b3a")

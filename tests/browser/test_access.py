@@ -1,4 +1,4 @@
-"""Whom a browser shows the page to: who has its address, and no web page of another origin."""
+"""Admission to the page in a browser: by its address only, and for no web page of another origin."""
 
 from __future__ import annotations
 

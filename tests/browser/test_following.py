@@ -1,4 +1,4 @@
-"""The page follows what happens, in every tab, and says so when its server has gone."""
+"""The page follows changes, in every tab, and says so when its server has gone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from support.sessions import write
 
-from swarm_mcp.harness.events import message
+from swarm_mcp.agents.harness.events import message
 
 
 def test_who_holds_what_appears_and_goes(ground, tab):
@@ -59,7 +59,7 @@ def test_a_worker_is_followed_as_it_works(ground, tab):
 
 @contextmanager
 def news_while_pressed(tab):
-    """A press of the mouse on what it is over, during which what is done in here reaches the browser."""
+    """Press the mouse on its target during the block; changes made in here reach the browser."""
     tab.page.mouse.down()
     with tab.page.expect_response(lambda _: True):
         yield

@@ -1,4 +1,6 @@
-"""All can read it: at any width, in the dark, by keyboard, by ear, without JavaScript; and what sessions say is text."""
+"""The page is readable for all: at any width, in the dark, by keyboard, by ear, without JavaScript; and sessions' texts
+stay text.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from .conftest import Tab
 from .scene import played
 
 WIDTHS = (360, 768, 1280, 1920)
-# Runs wherever a page takes one of its texts for more than text: as an element, an attribute, an address, a style.
+# Runs in a page that takes one of its texts for more than text: as an element, an attribute, an address, a style.
 HOSTILE = (
     '"><img src=x onerror="window.hit=1"><script>window.hit=2</script>'
     "<a href=\"javascript:window.hit=3\">x</a>' onmouseover='window.hit=4' {{7*7}}<style>*{display:none}</style>"
 )
 PROTOCOLS = "found => found.map(one => new URL(one.getAttribute('href'), location).protocol)"
-# What a picture has links to, its text links to as well.
+# Every link of a picture is also a link in its text.
 REACHABLE = "a:not([tabindex='-1']), button, input:not([type=hidden]), [tabindex='0']"
 REVERSED = "\u202e\u2066\x1b[2J"
 
@@ -71,12 +73,12 @@ def test_every_text_has_contrast(ground, browse, scheme):
                 .map(one => [getComputedStyle(one)[one.namespaceURI.endsWith('svg') ? 'fill' : 'color'], one.outerHTML.slice(0, 80)])"""
         )
         for colour, where in colours:
-            if not where.startswith("<button"):  # which has the browser's own colours
+            if not where.startswith("<button"):  # it has the browser's own colours
                 assert contrast(colour, background) >= 4.5, (name, where)
 
 
 def luminance(colour: str) -> float:
-    """As WCAG reckons it."""
+    """Return the luminance by WCAG's formula."""
     parts = [int(number) / 255 for number in re.findall(r"\d+", colour)[:3]]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -123,10 +125,10 @@ def test_all_is_reached_by_keyboard_and_seen_where_one_is(ground, browse):
 
 
 def tabbed_through(page) -> tuple[list[str], dict[str, bool]]:
-    """What can be reached; and what the tab key comes to, in turn, each with whether it is outlined then.
+    """Return the reachable elements, and the stops of the tab key in turn, each with True if it is outlined then.
 
-    Each by what it is and the how manieth of these: the page may be made anew meanwhile, and links that begin now say
-    another time then.
+    Each by its kind and its number: the page may be made anew meanwhile, and links that begin with "now" show another
+    time then.
     """
     everything = page.evaluate(
         """(reachable) => {
@@ -236,10 +238,10 @@ def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
 
     tab.page.get_by_role("textbox", name="File").fill("src/schema.sql")
     tab.page.get_by_role("button", name="Who holds it?").click()
-    tab.shows("moving the tables")  # who holds it, and why
+    tab.shows("moving the tables")  # the holder and the reason
     clicked("src/schema.sql", "main").shows("swarm lock blocked")  # why was I refused
-    clicked("Lines").shows("codex 12ab34cd")  # who waits
-    clicked("Timeline").shows("was refused")  # what did they do this morning
+    clicked("Lines").shows("codex 12ab34cd")  # the waiter
+    clicked("Timeline").shows("was refused")  # the morning's events
     clicked("Workers").shows("swarm-mcp cancel")  # how do I stop it
 
 

@@ -1,1 +1,1 @@
-"""Shell commands with what they really do, recorded by running them; see `corpora.__main__`."""
+"""Shell commands with their real effects, recorded by running them; see `corpora.__main__`."""

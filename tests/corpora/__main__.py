@@ -1,7 +1,7 @@
 """``PYTHONPATH=tests python -m corpora record|report [part of a key ...]``: of all commands, or those with such a key.
 
-``record`` really runs them and writes what they changed into ``shell/truth.json``; ``report`` says what the analysis
-finds of that.
+``record`` really runs them and writes their changes into ``shell/truth.json``; ``report`` prints the analysis's share
+of those changes.
 """
 
 from __future__ import annotations

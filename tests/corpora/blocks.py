@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
     @property
     def is_literal(self) -> bool:
-        """Whether the command names what it writes."""
+        """True if the command names the files that it writes."""
         return not self.flags
 
     def at(self, root: str, port: int) -> tuple[str, str]:
@@ -52,7 +52,7 @@ class Block(NamedTuple):
 
 
 def load(folder: str) -> list[Block]:
-    """The blocks of ``shell/<folder>``, in order. Raises ValueError for an attribute nobody knows, or a name twice."""
+    """The blocks of ``shell/<folder>``, in order. Raises ValueError for an unknown attribute, or a name twice."""
     blocks: list[Block] = []
     for file in sorted((SHELL / folder).glob("*.txt")):
         for part in ("\n" + file.read_text(encoding="utf-8")).split("\n%% ")[1:]:

@@ -1,4 +1,4 @@
-"""Which files of a sandbox the effects of a command meet: those a peer's lock on them would refuse it for."""
+"""The files of a sandbox that the effects of a command meet: a peer's lock on one of them would deny the command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swarm_hook_core.paths import contains, key_of, keys_for
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs.git import touched_files
 
-GIT_SECONDS = 5.0  # what is asked here is whether git knows; how soon it says so is measured elsewhere
+GIT_SECONDS = 5.0  # tests ask if git knows; its speed is measured elsewhere
 
 
 class Met(NamedTuple):
@@ -21,7 +21,7 @@ class Met(NamedTuple):
 
 
 def met(effects: Effects, root: str, files: list[str]) -> Met:
-    """What `effects` would do to `files` of the sandbox at `root`. A guess is not looked at."""
+    """Return the effects of `effects` on `files` of the sandbox at `root`. Guesses are ignored."""
     certain: set[str] = set()
     possible: set[str] = set()
     where = {path: _keys(os.path.join(root, path)) for path in files}
@@ -36,7 +36,7 @@ def met(effects: Effects, root: str, files: list[str]) -> Met:
                 elif answer is None:
                     possible.add(path)
     for call in effects.git:
-        locked: dict[str, list[str]] = {}  # a link and what it leads to are one lock
+        locked: dict[str, list[str]] = {}  # a link and its target are one lock
         for path in files:
             locked.setdefault(_resolved(os.path.join(root, path)), []).append(path)
         touch = touched_files.touched(call, list(locked), GIT_SECONDS)

@@ -1,4 +1,4 @@
-"""What lies in the sandbox: `FILES`, and `MAKE_GIT`, which makes a repository of its folder ``repo``."""
+"""The sandbox's content: `FILES`, and `MAKE_GIT`, a script that makes a repository of its folder ``repo``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands made to hurt whoever reads them, and a process that reads them: ``python -m corpora.hostile``."""
+"""Commands made to hurt their reader, and a process that reads them: ``python -m corpora.hostile``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PIECES = [
 
 
 def cases(fifo: str) -> dict[str, str]:
-    """Name -> command. `fifo`: a named pipe, which nobody writes into."""
+    """Name -> command. `fifo`: a named pipe without a writer."""
     chance = random.Random(4)
     made = {
         "empty": "",
@@ -206,9 +206,9 @@ def cases(fifo: str) -> dict[str, str]:
 
 
 def main(fifo: str, memory: str, seconds: str) -> int:
-    """Read each within `memory` bytes of address space; print name -> (processor seconds, what went wrong) as JSON.
+    """Read each within `memory` bytes of address space; print name -> (processor seconds, error) as JSON.
 
-    What takes longer than `seconds` is read once more, and the shorter time counts.
+    A command that takes longer than `seconds` is read once more, and the shorter time counts.
     """
     environment = {"HOME": os.getcwd(), "PATH": os.environ.get("PATH", "")}
     effects_of(

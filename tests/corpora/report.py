@@ -1,4 +1,4 @@
-"""How the analysis of the corpus compares with the record of what its commands did."""
+"""The analysis of the corpus compared with the recorded changes of its commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corpora.blocks import Block
 from corpora.finding import met
 from swarm_hook_core.shell import effects_of
 
-PORT = 8765  # nobody listens: the analysis asks no server
+PORT = 8765  # unused: the analysis asks no server
 
 
 class Analysed(NamedTuple):
@@ -23,10 +23,10 @@ class Analysed(NamedTuple):
     real      files that it changed when it was run
     found     those of them that it certainly changes, as the analysis says
     beyond    other files of the sandbox that it certainly changes, as the analysis says; the run did not
-    guesses   what may be written unnamed, in words
-    runs      whether it runs the project's own code
+    guesses   reasons for unnamed writes, in words
+    runs      True if it runs the project's own code
     possible  files that it may change
-    seconds   what the analysis took, in processor time
+    seconds   processor time of the analysis
     """
 
     block: Block
@@ -45,7 +45,7 @@ class Analysed(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the analysis says that it may do more than it names."""
+        """True if the analysis says that it may do more than it names."""
         return bool(self.guesses or self.runs or self.possible)
 
 
@@ -54,8 +54,8 @@ def analyse(blocks: Iterable[Block], record: dict[str, dict]) -> Iterator[Analys
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         base = os.path.realpath(folder) + "/base"
         sandbox.make(base)
-        roots: dict[str, str] = {}  # set-up -> sandbox: the analysis changes none
-        there: dict[str, list[str]] = {}  # sandbox -> what lies in it
+        roots: dict[str, str] = {}  # set-up -> sandbox: the analysis does not change it
+        there: dict[str, list[str]] = {}  # sandbox -> its files
         for block in blocks:
             root = roots.get(block.setup)
             if root is None:
@@ -89,7 +89,7 @@ def recall(analysed: Iterable[Analysed]) -> dict[str, tuple[int, int]]:
 
 
 def summary(analysed: list[Analysed]) -> str:
-    """Writes found by kind of command, what is made of harmless commands, and processor time in milliseconds."""
+    """Writes found by kind of command, the results for harmless commands, and processor time in milliseconds."""
     literal = [one for one in analysed if one.block.folder == "writes" and one.block.is_literal]
     harmless = [one for one in analysed if one.block.folder == "reads"]
     told = [f"{kind or 'all':15}{found:5} of {real:5} writes found" for kind, (found, real) in recall(literal).items()]
@@ -103,7 +103,7 @@ def summary(analysed: list[Analysed]) -> str:
 
 
 def lines(analysed: list[Analysed]) -> str:
-    """The figures, and what was missed, by kind."""
+    """The figures, and the missed writes, by kind."""
     told = [f"{kind or 'all':15}{found:5} of {real:5} writes found" for kind, (found, real) in recall(analysed).items()]
     for one in analysed:
         if one.missed:

@@ -1,11 +1,11 @@
-"""A folder as an agent finds one: a git repository, a home, a folder beside it; and what a command changed there.
+"""A folder as an agent finds one: a git repository, a home, a folder beside it; and the changes of a command there.
 
-root/repo       the repository, where commands run; branches, a stash, a remote that is one commit ahead
-root/origin.git its remote
-root/other      a plain folder
-root/web        what the loopback server gives out
-root/home       HOME
-root/tmp        TMPDIR
+root/repo        the repository, where commands run; branches, a stash, a remote that is one commit ahead
+root/origin.git  its remote
+root/other       a plain folder
+root/web         the files that the loopback server serves
+root/home        HOME
+root/tmp         TMPDIR
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from corpora.ground import FILES, MAKE_GIT
 
-# What tools keep for themselves; nobody locks it.
+# Caches of tools; they are never locked.
 CACHES = (
     "home/.cache/",
     "home/.npm/",
@@ -58,7 +58,7 @@ def environment(root: str) -> dict[str, str]:
 
 
 def make(root: str) -> None:
-    """Make the sandbox at `root`, which is not there yet."""
+    """Make the sandbox at `root`, which must not exist yet."""
     os.makedirs(root)
     for path, text in FILES.items():
         full = os.path.join(root, path)
@@ -113,7 +113,7 @@ class Snapshot:
         self.states = {path: _state(os.path.join(root, path), status) for path, status in _walk(root)}
 
     def changed(self, later: Snapshot) -> tuple[list[str], bool]:
-        """Files made, removed or changed until `later` (content, mode, date or link), and whether git's own were."""
+        """Files made, removed or changed until `later` (content, mode, date or link), and True if git's own changed."""
         paths = self.states.keys() | later.states.keys()
         differing = sorted(path for path in paths if self.states.get(path) != later.states.get(path))
         writes = [path for path in differing if not _is_internal(path) and not _is_cache(path)]

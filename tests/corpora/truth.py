@@ -1,8 +1,8 @@
-"""What each command of the corpus changed when it was really run, as ``shell/truth.json`` keeps it.
+"""The changes of each command of the corpus in a real run, as ``shell/truth.json`` keeps them.
 
     {"writes/tee/append": {"text": sha1 of set-up and command, "writes": ["repo/a.txt"], "git": false, "status": 0}}
 
-``git``: whether files inside ``.git`` changed. ``status``: the exit status; 127 where its program is not there.
+``git``: True if files inside ``.git`` changed. ``status``: the exit status; 127 if its program is not there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def save(record: dict[str, dict]) -> None:
 
 
 def text_of(block: Block) -> str:
-    """What a record stays true for."""
+    """Return the text that a record depends on."""
     return hashlib.sha1(f"{block.setup}\n{block.text}".encode()).hexdigest()[:12]
 
 

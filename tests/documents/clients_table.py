@@ -1,4 +1,4 @@
-"""Writes the tables in docs/clients.md from what the runtimes declare: clients_table.py docs/clients.md"""
+"""Writes the tables in docs/clients.md from the runtimes' declarations: clients_table.py docs/clients.md"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 
 
 def with_tables(page: str) -> str:
-    """`page` with its two tables, what is covered and what hooks know, as the runtimes declare them now."""
+    """Return `page` with its two tables, coverage and the hooks' knowledge, as the runtimes declare them now."""
     declared = iter([_table(_covered()), _table(_known_to_hooks())])
     changed, count = _TABLE.subn(lambda _found: next(declared), page)
     if count != 2:
@@ -42,7 +42,7 @@ def _known_to_hooks() -> list[tuple[str, ...]]:
 def _table(rows: list[tuple[str, ...]]) -> str:
     """The Markdown table with these rows, the heads first."""
     heads, *others = rows
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ("---",) * len(heads), *others))
+    return "".join(f"|{'|'.join(cells)}|\n" for cells in (heads, ("---",) * len(heads), *others))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 usage: python tests/documents/demo_picture.py docs/images/demo.svg     (`make picture`)
 
-What is shown is what a real run printed, line by line. Only the pauses between lines are made longer, so that they can
-be read. Who wants no motion (`prefers-reduced-motion`) sees the last screen; colours follow light and dark.
+The picture shows the output of a real run, line by line. Only the pauses between lines are made longer, for readers.
+With `prefers-reduced-motion` it shows the last screen; colours follow light and dark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|\x1b.|([\r\n])|([^\x1b\r\n]+)")
 
 
 def recorded(argv: list[str], columns: int = COLUMNS) -> str:
-    """What the command prints at a terminal of so many columns, in a home of its own. Raises OSError where it fails."""
+    """Return the command's output at a terminal of so many columns, in a home of its own. Raises OSError for a failure."""
     with tempfile.TemporaryDirectory() as home:
         pid, terminal = pty.fork()
         if not pid:

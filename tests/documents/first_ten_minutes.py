@@ -3,15 +3,15 @@
 usage: PYTHONPATH=tests:tests/documents python tests/documents/first_ten_minutes.py docs/first-ten-minutes.md \\
            docs/images/first-ten-minutes.svg     (`make picture`)
 
-The second file is a recording of some of the scenes, drawn as the demo is (`demo_picture.py`).
+The second file is a recording of some of the scenes, drawn like the demo (`demo_picture.py`).
 
 The real clients are those of ``SWARM_E2E_CLIENTS``, a ``node_modules``. Without them the scenes that install into
-clients have less to say, and the page keeps what it has of these.
+clients have less text, and the page keeps its present one for these.
 
-Each block of the page that stands under ``<!-- screen: NAME -->`` is what the commands of that scene print. A person
-types into one shell; two agents take part as their clients' hooks make them: sessions that start, and a write that is
-asked about. `tests/unit/cli/test_first_ten_minutes.py` plays it without clients and `tests/e2e/test_first_ten_minutes.py` with them;
-both hold the page to it.
+Each block of the page under ``<!-- screen: NAME -->`` is the output of that scene's commands. A person types into one
+shell; two agents take part as their clients' hooks make them: sessions that start, and a write that is asked about.
+`tests/unit/cli/test_first_ten_minutes.py` plays it without clients and `tests/e2e/test_first_ten_minutes.py` with them;
+both compare the page with it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from support.screen import Played, Screen
 from support.sessions import start, write
 
 COLUMNS, ROWS = 80, 24
-HOME = "/home/you"  # what the page calls the home that is played in, which has a name of the same length
+HOME = "/home/you"  # the page's name for the private home, of the same length
 CLAUDE = "5f0c2f6e-33a1-4c52-9d5e-1f6f0e3b7a10"
 CODEX = "b7d1e0a4-7c2e-4d0b-8a53-6a2f4c9d1e77"
 SECONDS = 300  # for one command, however busy the machine is
-WITH_CLIENTS = ("install", "doctor", "uninstall")  # scenes that look otherwise where there are none
-OFFLINE = {  # what the real clients are told so that they ask nobody
+WITH_CLIENTS = ("install", "doctor", "uninstall")  # scenes that look different without clients
+OFFLINE = {  # the clients' settings that keep them from asking others
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
     "ANTHROPIC_API_KEY": "dummy-key-for-loopback",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -51,7 +51,7 @@ BLOCK = re.compile(r"(<!-- screen: ([\w-]+) -->\n```[a-z]*\n)(.*?)(```)", re.DOT
 
 
 class Scene(NamedTuple):
-    """One screen: what was typed, the lines that stood there afterwards, and what the terminal was sent for them."""
+    """One screen: the typed command, the lines after it, and the terminal's input for them."""
 
     name: str
     typed: str
@@ -67,14 +67,14 @@ class Shell:
         self._played = Played(["sh"], COLUMNS, ROWS, cwd=folder, env={"PS1": "", "PS2": "", "ENV": ""})
 
     def __enter__(self) -> Shell:
-        self.screen("ready", ":")  # whatever the shell says first
+        self.screen("ready", ":")  # the shell's first words
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._played.__exit__(*exception)
 
     def screen(self, name: str, command: str, code: int | None = 0) -> Scene:
-        """What `command` prints, once it has ended with `code` (None: whatever that is)."""
+        """Return the output of `command`, after its end with `code` (None: any)."""
         played = self._played
         played.screen, played.raw = Screen(COLUMNS), ""
         played.types(f"{command}\nprintf '{DONE}%s{DONE}' $?\n".replace(DONE, "\\002"))
@@ -88,7 +88,7 @@ class Shell:
 
 @contextmanager
 def private_home(clients: str) -> Iterator[Path]:
-    """A home whose name is as long as `HOME`, with a checkout; what is started has no other.
+    """Yield a home with a name as long as `HOME`, and a checkout; started programs have no other.
 
     `clients` is a ``node_modules`` with agent clients, empty for none.
     """
@@ -124,7 +124,7 @@ def private_home(clients: str) -> Iterator[Path]:
 
 
 def swarm(*words: str) -> str:
-    """What a command prints that an agent runs in its own shell."""
+    """Return the output of a command that an agent runs in its own shell."""
     done = subprocess.run(["swarm-mcp", *words], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done
     return done.stdout
@@ -175,20 +175,20 @@ def _scenes(you: Shell, shop: Path, clients: str) -> Iterator[Scene]:
     yield you.screen("handed", "swarm-mcp locks")
     yield you.screen("log", "swarm-mcp log --since 3h")
     yield you.screen("denials", "swarm-mcp log schema.sql")
-    for name, session in (("claude-code", CLAUDE), ("codex", CODEX)):  # whose clients this process has played
+    for name, session in (("claude-code", CLAUDE), ("codex", CODEX)):  # clients played by this process
         swarm("deregister", "--runtime", name, "--session-id", session)
     yield you.screen("uninstall", "swarm-mcp uninstall")
 
 
 def _shortened(scene: Scene) -> Scene:
-    """`doctor` without what it says of this machine: its first line, the proof in each client, and the last line."""
+    """Return `doctor`'s first line, the proof in each client, and the last line, without the part about this machine."""
     entries = re.split(r"\n(?=  \[|\n)", "\n".join(scene.lines))
     proofs = [entry for entry in entries if "enforcement:" in entry]
     return scene._replace(lines="\n".join([entries[0], "  ...", *proofs, *entries[-1:]]).split("\n"))
 
 
 def _denied(shop: Path) -> Scene:
-    """What the model reads that wanted to write what you have locked."""
+    """Return the text for a model that wanted to write your locked file."""
     reason = write("codex", CODEX, shop, "schema.sql").reason
     assert reason
     lines = textwrap.wrap(reason, COLUMNS, break_on_hyphens=False, break_long_words=False)
@@ -201,7 +201,7 @@ def shown(scene: Scene) -> str:
 
 
 def said(text: str) -> Counter[str]:
-    """The words of a screen without what another run has otherwise: ages, spans, ids, numbers of versions, order."""
+    """Return the words of a screen without the parts that vary: ages, spans, ids, numbers of versions, order."""
     text = re.sub(r"\bnow\b|\b\d+ (s|min) ago\b", "ago", " ".join(text.split()))
     text = re.sub(r", after waiting \d+ s|\(\d+s\)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{8}\b", "", text)
     return Counter(re.sub(r"\d+(\.\d+)+\w*|\d+ (ms|s|min)\b", "", text).split())
@@ -213,7 +213,7 @@ def screens_of(page: str) -> dict[str, str]:
 
 
 def drawn(scenes: list[Scene]) -> str:
-    """The recording of those that are pictured: what was typed, and the lines in their colours."""
+    """Return the recording of the pictured scenes: the typed commands, and the lines in their colours."""
     from demo_picture import picture, rows_of
 
     rows: list = []

@@ -1,8 +1,8 @@
-"""Print the table of platforms in docs/install.md: for which of them what we need is on the package index as a wheel.
+"""Print the table of platforms in docs/install.md: those for which the package index has all wheels.
 
 usage: python tests/documents/platforms.py
 
-Each cell is an answer of `pip download --only-binary=:all:`, which fetches the wheel where there is one. It takes some
+Each cell is an answer of `pip download --only-binary=:all:`, and fetches the wheel if there is one. It takes some
 minutes and a network.
 """
 
@@ -29,7 +29,7 @@ PLATFORMS = {
 
 
 def has_wheel(package: str, tags: list[str], python: str, abis: list[str]) -> bool:
-    """Whether the index has a wheel of `package` for these platform tags."""
+    """Return True if the index has a wheel of `package` for these platform tags."""
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         argv += ["--only-binary=:all:", "--dest", folder, "--implementation", "cp", "--python-version", python]

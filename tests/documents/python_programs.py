@@ -1,4 +1,4 @@
-"""Write the programs of docs/python.md into a folder, for a type checker: they are what users begin with.
+"""Write the programs of docs/dev/python.md into a folder, for a type checker: users begin with them.
 
 usage: python tests/documents/python_programs.py FOLDER
 """
@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+PAGE = Path(__file__).parents[2] / "docs" / "dev" / "python.md"
 
 
 def main(folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""Writes docs/requirements.md from what the tests are marked with: requirements_page.py docs/requirements.md
+"""Write docs/dev/requirements.md from the marks of the tests: requirements_page.py docs/dev/requirements.md
 
-The requirements stand in requirements.txt, one a line: id, words, and behind a bar what no test shows of it. A line that
-begins with # is a heading. The tests are read, not run.
+requirements.txt has one requirement a line: id, words, and behind a bar the part without a test. A line that begins with # is
+a heading. The tests are read, not run.
 """
 
 from __future__ import annotations
@@ -18,17 +18,13 @@ LISTED = Path(__file__).with_name("requirements.txt")
 HEAD = """\
 # Requirements
 
-What was asked of the parts that run agents and of the plugin, by the programs that they learned from, and which tests
-show that it holds. Written by `make requirements-page` from the marks at the tests (`@requirement("A-30")`); a unit test
-keeps the page and the marks in step. Whether the tests pass is for `make test` and `make e2e` to say; those in `e2e` need
-the real clients, and are skipped by name where one cannot be had.
-
-{tested} of {all} have tests, {partly} of these in part; {without} none.
+Requirements of the parts that run agents and of the plugin, with the files of their tests (`@requirement("A-30")`). Written by
+`make requirements-page`. Tested: {tested} of {all}, {partly} in part.
 """
 
 
 class Requirement(NamedTuple):
-    """One line of the list; `lacking` is what no test shows."""
+    """One line of the list; `lacking` is the part without a test."""
 
     id: str
     words: str
@@ -47,7 +43,7 @@ def listed() -> Iterator[Requirement | str]:
 
 
 def marked() -> dict[str, list[tuple[str, str]]]:
-    """Return id -> the tests that are marked with it, as ``(file below tests/, name)``."""
+    """Return id -> the tests marked with it, as ``(file below tests/, name)``."""
     found: dict[str, list[tuple[str, str]]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
@@ -60,7 +56,7 @@ def marked() -> dict[str, list[tuple[str, str]]]:
 
 
 def page() -> str:
-    """Return the page as it has to be. Raises ValueError where a test names a requirement that there is not."""
+    """Return the page. Raises ValueError if a test is marked with an unknown requirement."""
     tests, rows = marked(), list(listed())
     wanted = [row for row in rows if isinstance(row, Requirement)]
     strange = sorted(set(tests) - {row.id for row in wanted})
@@ -68,17 +64,13 @@ def page() -> str:
         raise ValueError(f"tests are marked with {', '.join(strange)}, which requirements.txt does not have")
     tested = [row for row in wanted if row.id in tests]
     partly = sum(bool(row.lacking) for row in tested)
-    parts = [
-        HEAD.format(tested=len(tested), all=len(wanted), partly=partly, without=len(wanted) - len(tested)),
-    ]
+    parts = [HEAD.format(tested=len(tested), all=len(wanted), partly=partly)]
     for row in rows:
         if isinstance(row, str):
-            parts.append(f"\n## {row}\n\n| | requirement | verdict | tests |\n|---|---|---|---|\n")
+            parts.append(f"\n## {row}\n\n||requirement|tests|\n|---|---|---|\n")
         else:
-            verdict = "**no test**" if row.id not in tests else "in part" if row.lacking else "tested"
-            if row.lacking:
-                verdict += f": {row.lacking}"
-            parts.append(f"| {row.id} | {row.words} | {verdict} | {_named(tests.get(row.id, []))} |\n")
+            lacking = f" (in part: {row.lacking})" if row.lacking else ""
+            parts.append(f"|{row.id}|{row.words}{lacking}|{_files(tests.get(row.id, []))}|\n")
     return "".join(parts)
 
 
@@ -90,16 +82,14 @@ def _marks(node: ast.stmt) -> list[str]:
     return [str(word.value) for call in mine for word in call.args if isinstance(word, ast.Constant)]
 
 
-def _named(tests: list[tuple[str, str]]) -> str:
-    files: dict[str, list[str]] = {}
-    for file, name in tests:
-        files.setdefault(file, []).append(f"`{name}`")
-    shown = [f"[{_short(file)}](../tests/{file}): {', '.join(names)}" for file, names in files.items()]
-    return "<br>".join(shown)
+def _files(tests: list[tuple[str, str]]) -> str:
+    """Return links to the files of `tests`, or the words "no test"."""
+    files = dict.fromkeys(file for file, _ in tests)
+    return ",".join(f"[{_short(file)}](../../tests/{file})" for file in files) or "**no test**"
 
 
 def _short(file: str) -> str:
-    return re.sub(r"^unit/|\.py$|test_", "", file).replace("_", " ")
+    return re.sub(r"^unit/|\.py$|test_", "", file)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Draw the screen of `swarm-mcp top`, as it stands on a terminal of 100 columns and 24 rows, as an SVG.
+"""Draw the screen of `swarm-mcp top`, on a terminal of 100 columns and 24 rows, as an SVG.
 
 usage: python tests/documents/top_picture.py docs/images/top.svg     (`make picture`)
 
-What is drawn is what the command writes to a real pseudo-terminal, about a checkout made for it.
+The drawing is the command's output to a real pseudo-terminal, for a checkout made for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Codex's app-server, used for what its terminal does with "trust these hooks".
+"""Codex's app-server, used for the terminal's "trust these hooks".
 
-JSON-RPC on stdin and stdout, one message a line, without the "jsonrpc" member (the shapes are in
-what `codex app-server generate-json-schema` writes).
+JSON-RPC on stdin and stdout, one message a line, without the "jsonrpc" member (`codex app-server generate-json-schema`
+prints the shapes).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def hooks(server: AppServer, ground: Ground) -> list[dict[str, Any]]:
 
 
 def trust_hooks(ground: Ground) -> list[str]:
-    """Trust what is not trusted yet; the keys of the hooks that needed it."""
+    """Trust the untrusted hooks, and return their keys."""
     with AppServer(ground) as server:
         found = hooks(server, ground)
         assert found, "Codex found no hook in the installed plugin"

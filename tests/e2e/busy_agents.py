@@ -5,21 +5,21 @@ line of its own under its heading, so that no two agents ever want the same line
 
 - 55 are made with the client's edit tool (Edit; a patch of one line),
 - 10 in place by the shell (`sed -i`),
-- 20 with a here-document over the file: what the agent last read of it, and its new line,
+- 20 with a here-document over the file: the agent's last reading of it, and its new line,
 - 10 likewise with the client's tool for whole files (Write; Add File),
 -  5 likewise as a draft elsewhere that is copied over the file.
 
-After every tenth edit it sweeps: `git checkout -- FILE` (6 in 10) or `git restore FILE` (2) to start a file over, which
-undoes its own edits of that file, or `git stash`, a look at a file, and `git stash pop` (2). Where the pop is refused
-because files have changed meanwhile, it does what agents do: `git checkout -- .`, and pops again.
+After every tenth edit it sweeps: `git checkout -- FILE` (6 in 10) or `git restore FILE` (2) to start a file over, with
+its own edits of that file undone, or `git stash`, a look at a file, and `git stash pop` (2). If the pop is refused
+because files have changed meanwhile, it does `git checkout -- .`, as agents do, and pops again.
 
-It does as it is told: where a write is denied or refused it reads the file again and tries once more; then it goes on
-with something else, and takes the edit up again in its next turn. A sweep that is denied is given up. Where the plugin
-says of a write that goes ahead that others have changed the file, or Claude Code of an edit or of a file that it has
-read, it reads the file again before its next write of it.
+It obeys: after a denied or refused write it reads the file again and tries once more; then it goes on with another
+edit, and comes back to this one in its next turn. A denied sweep is given up. If the plugin says of a write that others
+have changed the file, or Claude Code says so of an edit or of a file that it has read, it reads the file again before
+its next write of it.
 
-**Lost** is an edit that its agent was told had been made, and that is not in the file at the end, unless its own author
-has undone it, or has it in a stash.
+**Lost** is an edit that its agent was told had been made, and that is missing in the file at the end, unless its own
+author has undone it, or has it in a stash.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REPLACING = ("document", "whole", "draft")
 GIT = "git -c user.name=e2e -c user.email=e2e@localhost"
 DENIED = re.compile(r"PreToolUse")
 MADE = re.compile(r"written as asked|has been updated|created successfully|Success\. Updated")
-# What the plugin says of a write that goes ahead; what Claude Code says of an edit, and of files that it has read.
+# The plugin's notice about a passed write; Claude Code's notices about an edit, and about files that it has read.
 CHANGED = re.compile(
     r"swarm: \S*?(part-\d\.md) was changed by.{0,80}"
     r"|(part-\d\.md) has been updated successfully\. \(note: the file had"
@@ -79,7 +79,7 @@ class Deed(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """An edit that was lost, who replaced it, how, and whether that agent had been denied since it was made."""
+    """A lost edit, the agent that replaced it, its way, and True if that agent had been denied since the edit."""
 
     line: str
     by: int
@@ -88,7 +88,7 @@ class Loss(NamedTuple):
 
 
 class Agent:
-    """One session with its model: what it knows, what it has still to do, what it has done."""
+    """One session with its model: its knowledge, its remaining edits, its made ones."""
 
     def __init__(self, number: int, client: Client, edits: int, seed: int) -> None:
         self.number, self.client = number, client
@@ -100,11 +100,11 @@ class Agent:
         ]
         self.known: dict[str, str] = {}
         self.heard: Counter[str] = Counter()
-        self.stale: set[str] = set()  # files of which it has been told that they were changed
+        self.stale: set[str] = set()  # files that were changed, as it was told
         self.made: dict[str, tuple[str, float]] = {}  # line -> its file, and when the write began
         self.undone: set[str] = set()
         self.deeds: list[Deed] = []
-        self.denials: list[tuple[str, float]] = []  # which file, when
+        self.denials: list[tuple[str, float]] = []  # file and time
         self.count: Counter[str] = Counter()
         self.failure = ""
 
@@ -179,7 +179,7 @@ class Agent:
         return False
 
     def _heed(self) -> None:
-        """Remember what the newest request says that the ones before did not: which files others have changed."""
+        """Note the changed files that the newest request names first."""
         said = json.dumps(self._player.body.get("messages") or self._player.body.get("input"), ensure_ascii=False)
         told = Counter(match.group() for match in CHANGED.finditer(said))
         for text in told - self.heard:
@@ -253,7 +253,7 @@ class Agent:
 
 
 class Outcome(NamedTuple):
-    """What a crowd's work came to."""
+    """The result of a crowd's work."""
 
     edits: int  # that agents were told had been made
     undone: int  # by their own authors
@@ -272,7 +272,7 @@ def prepare_files(ground: Ground, agents: int) -> None:
 
 
 def work_together(ground: Ground, agents: int, edits: int, seed: int = 1) -> Outcome:
-    """Have `agents` sessions, of both clients in turn, make `edits` edits between them; what came of it."""
+    """Have `agents` sessions, of both clients in turn, make `edits` edits between them. Returns the result."""
     prepare_files(ground, agents)
     names = list(CLIENTS)
     crowd = [
@@ -321,7 +321,7 @@ def losses(ground: Ground, crowd: list[Agent]) -> list[Loss]:
 
 
 def _blame(crowd: list[Agent], author: int, line: str, file: str, made_at: float) -> Loss:
-    """The first deed of another agent after which the line was gone."""
+    """Return the first deed of another agent after which the line was gone."""
     after = [
         deed
         for agent in crowd

@@ -1,4 +1,4 @@
-"""What the scenarios assert about a write: refused with everything a model needs, or done."""
+"""Assertions of the scenarios about a write: refused with everything a model needs, or done."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def assert_denied(
     holder: str = PEER_NAME,
     note: str = NOTE,
 ) -> None:
-    """The last call of `script` was refused, `file` is as it was, and the model knows why and what now."""
+    """Assert that the last call of `script` was refused, `file` is unchanged, and the model knows the reason and the
+    next step.
+    """
     assert_untouched(client, file, before)
     told = client.last_result(script)
     assert "swarm lock blocked" in told, f"no denial of ours reached the model: {told!r}"

@@ -1,4 +1,4 @@
-"""What the real clients have in common: sessions of every kind, and what their models got to see."""
+"""The common part of the real clients: sessions of every kind, and the requests to their models."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Client:
     requests: ClassVar[str]  # the end of the path of its model requests
     ready: ClassVar[str]  # a pattern on the screen of an interactive session that takes input
     compacted: ClassVar[str]  # a pattern on the screen once /compact is done
-    leave: ClassVar[str]  # what a person types to quit
+    leave: ClassVar[str]  # a person's words to quit
 
     def __init__(self, ground: Ground) -> None:
         self.ground, self.models = ground, ground.models
         self.dialect: Dialect = ModelServer.dialects[self.requests]
 
-    # -- what differs --
+    # -- differences --
 
     def prepare(self) -> None:
         """Write the settings that a person would have after the first start."""
@@ -89,7 +89,7 @@ class Client:
         raise NotImplementedError
 
     def absolute(self, path: str) -> str:
-        """A path as models send it: absolute, but for ``../x``, which is left as it is for the test that wants it so."""
+        """Return a path as models send it: absolute, except for ``../x``, left as it is for the test of that."""
         return path if path.startswith("..") else str(self.ground.checkout / path)
 
     # -- sessions --
@@ -161,7 +161,7 @@ class Client:
         terminal.enter(play(script))
         terminal.wait_for(rf"The script {script} is over", TURN)
 
-    # -- what the model saw --
+    # -- requests to the model --
 
     def exchanges(self, script: str) -> list[Exchange]:
         """The requests that belong to `script`, oldest first, the client's side errands left out."""

@@ -1,7 +1,7 @@
-"""The two real clients: how each is set up, started, and told to write.
+"""The two real clients: their set-up, their start, and their ways to write.
 
-Both classes have the same face, so that a test says `client.replace("notes.md", ...)` and means
-whatever tool that client's model would use.
+Both classes have the same interface, so that a test says `client.replace("notes.md", ...)` and means the tool of that
+client's model.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Fixtures: every scenario runs in each client, installed in each way a person installs it.
 
-`client` is a real client on a fresh checkout and store. `@pytest.mark.only("codex")` narrows the
-clients, `@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_git` and
-`@pytest.mark.from_clone` add to them. What is missing on the machine fails the test, it never skips.
-`@pytest.mark.thorough` are scenarios of which others are a sample: they run with SWARM_THOROUGH=1 only, and pytest
-says how many it has deselected.
+`client` is a real client on a fresh checkout and store. `@pytest.mark.only("codex")` narrows the clients,
+`@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_git` and `@pytest.mark.from_clone` add
+to them. A tool missing on the machine fails the test, it never skips. `@pytest.mark.thorough` scenarios have other
+scenarios as samples: they run with SWARM_THOROUGH=1 only, and pytest prints the number of deselected ones.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A test that fails says what the hooks of its homes have recorded: they pass a call in silence."""
+    """Add the hooks' recorded faults to a failed test: hooks let calls pass in silence."""
     outcome = yield
     report = outcome.get_result()
     if report.failed:
@@ -72,11 +71,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def _fault_logs() -> dict[Path, str]:
-    """The faults files under the roots of this process's grounds, and what is in them."""
+    """Return the faults files under the roots of this process's grounds, with their content."""
     try:
         logs = sorted(base_folder().glob(f"*-{os.getpid()}-*/home/**/faults.jsonl"))
         return {log: log.read_text(errors="replace") for log in logs}
-    except (Lacking, OSError):  # which the test tells, or a process that dies removes it
+    except (Lacking, OSError):  # the test reports it, or a dying process removes the file
         return {}
 
 

@@ -1,4 +1,4 @@
-"""A session of many turns without a terminal: what editors and other programs hold with a client.
+"""A session of many turns without a terminal, as editors and other programs have it with a client.
 
 Claude Code reads prompts as JSON lines from its input; Codex's app-server is asked for turns. The session lives until
 it is closed or killed, so that a turn's end and a session's end are different things, as they are at a terminal.
@@ -94,7 +94,7 @@ class Conversation:
     # -- the end --
 
     def close(self) -> None:
-        """Leave, as a person does who is done."""
+        """Leave, as a person does at the end."""
         assert self.process.stdin
         self.process.stdin.close()
         try:

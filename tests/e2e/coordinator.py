@@ -11,7 +11,7 @@ from typing import Any
 
 PEER_LABEL = "identity:personal night-shift"
 PEER_NAME = "night-shift"
-# What weakens the protection of others is given as by a person, whom a test has no terminal for.
+# Verbs for persons, and the environment of one: a test has no person's terminal.
 OF_PERSONS, PERSON = ("auto", "uninstall", "guard", "team"), {"SWARM_MCP_ALLOW_SPAWN": "1"}
 PATIENCE = 300.0  # seconds: a command ends by itself, on a busy machine too; this is for one that hangs
 
@@ -69,6 +69,6 @@ class Coordinator:
             return connection.execute(sql, values).fetchall()
 
     def kv(self, key: str) -> Any:
-        """The value under `key` in the checkout's scope, None where there is none."""
+        """Return the value under `key` in the checkout's scope, or None."""
         row = self.json("kv", "get", key, "--scope", str(self.checkout))
         return row and row["value"]

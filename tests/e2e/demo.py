@@ -1,7 +1,7 @@
-"""`make demo`, second half: the same denial in whichever real client is found, scripted model included.
+"""`make demo`, second half: the same denial in every real client here, with a scripted model.
 
-A peer locks a file; the client, with the plugin installed as a person installs it, is told by its
-model to write it. Private home, loopback only. Exit 1 when a client let the write through.
+A peer locks a file; the client's model, with the plugin installed as a person installs it, writes it. Private home,
+loopback only. Exit 1 when a client let the write through.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def play(name: str, clients: Path) -> bool:
-    """One client's scene; whether the write was denied and the file left alone."""
+    """Play one client's scene. Returns True if the write was denied and the file left alone."""
     with Progress() as progress:
         progress.say(f"\nThe same in the real {EXECUTABLES[name]} ({name}), installed by `swarm-mcp install`:")
         try:

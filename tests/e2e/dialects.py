@@ -1,8 +1,8 @@
 """The APIs as the model servers speak them: reading a request, rendering an answer.
 
-Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference),
-of `POST /v1/messages` (Anthropic API reference) and of `POST /v1beta/models/M:streamGenerateContent` (Gemini API
-reference), reduced to what the clients read.
+Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference), of
+`POST /v1/messages` (Anthropic API reference) and of `POST /v1beta/models/M:streamGenerateContent` (Gemini API
+reference), reduced to the parts that the clients read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _words(value: Any) -> list[str]:
 
 
 def _position(messages: list[tuple[bool, Any, int]]) -> Position:
-    """Where the conversation stands. `messages`: (is it the user's, its content, its tool results)."""
+    """Return the position in the conversation. `messages`: (is it the user's, its content, its tool results)."""
     script, results = None, 0
     for from_user, content, found in messages:
         named = MARKER.findall("\n".join(_words(content))) if from_user else []
@@ -50,7 +50,7 @@ def _position(messages: list[tuple[bool, Any, int]]) -> Position:
 
 
 class Dialect:
-    """What differs between the APIs: reading a request, rendering an answer."""
+    """The differences between the APIs: reading a request, rendering an answer."""
 
     def position(self, body: dict[str, Any]) -> Position:
         raise NotImplementedError
@@ -202,7 +202,7 @@ class Messages(Dialect):
 
 
 class ChatCompletions(Dialect):
-    """OpenAI's older API, which most others speak. A call is `{"name", "input"}` or `{"name", "arguments"}`."""
+    """OpenAI's older API, spoken by most others. A call is `{"name", "input"}` or `{"name", "arguments"}`."""
 
     def position(self, body: dict[str, Any]) -> Position:
         return _position(

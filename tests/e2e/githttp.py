@@ -1,7 +1,7 @@
 """Git repositories over loopback http, for marketplaces that are added by URL.
 
-Git's own `git http-backend` (a CGI program, see its manual page) does the work: the clients make
-shallow clones, which a folder of static files cannot serve.
+Git's own `git http-backend` (a CGI program, see its manual page) does the work: the clients make shallow clones, and a
+folder of static files cannot serve these.
 """
 
 from __future__ import annotations

@@ -42,11 +42,10 @@ def wait_for(probe: Callable[[], Found], seconds: float, pause: float = 0.05) ->
 
 
 def base_folder() -> Path:
-    """Where the private roots go.
+    """Return the folder for the private roots.
 
-    Not below $TMPDIR or /tmp: Codex makes no helper binaries (its own `apply_patch` on PATH) when
-    its home is there, and its sandboxes leave both writable, which would hide a write that a
-    real home refuses.
+    Not below $TMPDIR or /tmp: Codex makes no helper binaries (its own `apply_patch` on PATH) with a home there, and its
+    sandboxes leave both writable, so that a write refused in a real home would pass.
     """
     base = Path(os.environ.get("SWARM_E2E_ROOT") or f"/var/tmp/swarm-e2e-{os.getuid()}")
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -56,7 +55,7 @@ def base_folder() -> Path:
 
 
 def sweep() -> None:
-    """Remove what killed test runs left: the roots carry their worker's pid in the name."""
+    """Remove the leftovers of killed test runs: the roots carry their worker's pid in the name."""
     for root in base_folder().glob("*-*-*"):
         try:
             os.kill(int(root.name.split("-")[1]), 0)
@@ -98,8 +97,8 @@ class Ground:
             folder.mkdir()
         self.models = ModelServer()
         self._children: list[subprocess.Popen[str]] = []
-        # Resolved, so that it is a bare interpreter and not the one of a virtual environment:
-        # what the plugin ships has to do with the standard library.
+        # Resolved, to get a bare interpreter instead of a virtual environment's: the plugin's files must work with the
+        # standard library.
         (self.bin / "python3").symlink_to(Path(sys.executable).resolve())
         if swarm:
             (self.bin / "swarm-mcp").symlink_to(swarm)
@@ -116,7 +115,7 @@ class Ground:
             "AGENT_IDENTITY": IDENTITY,
             "SWARM_UVX": "off",  # no test has uv fetch anything, where a machine has it
         }
-        # The agents' commands run in login shells, whose system profile may write PATH anew.
+        # The agents' commands run in login shells, and the system profile may write PATH anew.
         (self.home / ".profile").write_text(f'export PATH="{self.env["PATH"]}:$PATH"\n')
         self.coordinator = Coordinator(self.bin / "swarm-mcp", self.checkout, self.env)
         self.renew()
@@ -184,7 +183,9 @@ class Ground:
         keep_output: bool = False,
         talk: bool = False,
     ) -> subprocess.Popen[str]:
-        """Start in a process group of its own, which the end of the test kills. `talk`: with pipes to it and from it."""
+        """Start in a process group of its own, to be killed at the end of the test. `talk`: with pipes to it and from
+        it.
+        """
         sink = subprocess.PIPE if keep_output else subprocess.DEVNULL
         process = subprocess.Popen(
             argv,
@@ -200,7 +201,7 @@ class Ground:
         return process
 
     def end_processes(self) -> None:
-        """Kill what the tests started: our process groups, then whatever left them."""
+        """Kill the tests' processes: our process groups, then the processes that left them."""
         for process in self._children:
             kill_group(process)
         self._children.clear()
@@ -214,7 +215,7 @@ class Ground:
         return list(filter(None, map(command_line, self.own_processes())))
 
     def path_without(self, folder: Path, *names: str) -> str:
-        """A PATH, made in `folder`, on which all is found that is found on ours but for what begins with `names`."""
+        """Return a PATH, made in `folder`, with all programs of ours except those that begin with `names`."""
         folder.mkdir(exist_ok=True)
         for place in self.path:
             for entry in os.listdir(place) if os.path.isdir(place) else ():
@@ -226,7 +227,7 @@ class Ground:
 
 @contextmanager
 def own_ground(name: str, clients: Path | None = None) -> Iterator[Ground]:
-    """A ground that is closed in the end. What this machine lacks fails the test in a line."""
+    """Yield a ground, and close it in the end. A tool missing on this machine fails the test in a line."""
     try:
         ground = Ground(name, clients=clients)
     except Lacking as lacking:
@@ -241,7 +242,7 @@ def own_ground(name: str, clients: Path | None = None) -> Iterator[Ground]:
 
 
 def processes_of(home: Path) -> list[int]:
-    """Processes whose environment has this HOME, a private path that nobody else has."""
+    """Return the processes with this HOME, a private path, in their environment."""
     mark = f"HOME={home}"
     if not os.path.isdir("/proc/self"):
         listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True).stdout
@@ -267,11 +268,11 @@ def command_line(pid: int) -> str:
 
 
 def kill_processes_of(home: Path) -> None:
-    """Kill by id what left its process group: servers that clients start, Codex's daemon."""
+    """Kill by id the processes that left their process group: servers that clients start, Codex's daemon."""
     for pid in processes_of(home):
         try:
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
+        except ProcessLookupError:  # it has ended
             pass
     # Codex's daemon binds its sockets in /tmp, and a killed one leaves them behind.
     for link in filter(Path.is_symlink, home.glob(".codex/app-server-*/*.sock")):
@@ -293,7 +294,7 @@ def kill_group(process: subprocess.Popen[str]) -> None:
     if is_killed:
         try:
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
+        except ProcessLookupError:  # it has ended
             pass
     process.wait()
     while is_killed and _runs_in_group(process.pid):  # a client's launcher may be gone before the client is

@@ -1,4 +1,4 @@
-"""Programs of which nobody can tell beforehand what they write, and what the kernel leaves behind."""
+"""Programs with unpredictable writes, and the kernel's leftovers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from .ground import Ground, wait_for
 
 ON = {"SWARM_KERNEL": "1"}
-# A program that takes its file names from data: what it writes stands nowhere in the command.
+# A program that takes its file names from data: they stand nowhere in the command.
 FIX = """\
 import json, pathlib
 for name in json.loads(pathlib.Path("names.json").read_text()):
@@ -41,7 +41,7 @@ WORDS = "the kernel kept this command"
 
 
 def script(ground: Ground, name: str, words: list[str]) -> str:
-    """The command for a program that runs `words`, which stand in data beside it."""
+    """Return the command of a program that runs `words`, read from data beside it."""
     (ground.checkout / name).write_text(RUN)
     (ground.checkout / f"{name}.json").write_text(json.dumps(words))
     return f"python3 {name}"
@@ -68,13 +68,13 @@ def kernel_state(ground: Ground) -> Path:
 
 
 def left(ground: Ground) -> list[str]:
-    """What sessions have left of what the kernel is to hold: plans, and marks that their shells look for some."""
+    """Return the sessions' leftovers of kernel plans: plans, and marks for shells that look for some."""
     there = kernel_state(ground)
     return sorted(str(path.relative_to(there)) for path in there.rglob("*") if path.parent != there)
 
 
 def mounts(ground: Ground) -> list[str]:
-    """What is mounted of this ground out here, outside every namespace of ours: nothing ever is."""
+    """Return the mounts of this ground outside of our namespaces: there must be none."""
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(ground.root) in line]
 
 

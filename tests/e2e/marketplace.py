@@ -1,4 +1,4 @@
-"""The ways in which a person gets the plugin into a client."""
+"""A person's ways to get the plugin into a client."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Marketplace:
             executable, verb = {"claude-code": ("claude", "install"), "codex": ("codex", "add")}[client]
             self._do(executable, "plugin", "marketplace", "add", self._source)
             if client == "codex" and self.kind not in ("clone", "local"):
-                # Or the first session does it in the background, which copies the plugin anew and
-                # leaves its hooks untrusted from then on.
+                # Or the first session does it in the background: it copies the plugin anew, with untrusted hooks from
+                # then on.
                 self._do("codex", "plugin", "marketplace", "upgrade")
             self._do(executable, "plugin", verb, PLUGIN)
         if client == "codex":
@@ -55,7 +55,7 @@ class Marketplace:
         return ("--transport", "mcp_tool") if self.kind.endswith("mcp_tool") else ()
 
     def _served(self) -> str:
-        """What `swarm-mcp bundle` writes, committed and served as a person would publish it."""
+        """Serve the output of `swarm-mcp bundle`, committed as a person would publish it."""
         bundle = self.ground.root / "bundle"
         self._do("swarm-mcp", "bundle", str(bundle), *self._transport())
         self._commit(bundle)

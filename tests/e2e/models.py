@@ -1,11 +1,10 @@
 """Scripted model servers on loopback: OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's Gemini.
 
-A test writes a *script*, a list of `Step`s, under a name, and sends the real client the prompt
-`play(name)`. The server keeps no state per conversation: each request carries the whole
-conversation, so the step to answer with follows from the request alone, namely the script named in
-the newest user message that names one, and the number of tool results that came after it. Resumed,
-forked, compacted and nested conversations, and requests that a client repeats, need nothing more.
-A model that has to decide by what came of its calls is a `Player` under such a name.
+A test writes a *script*, a list of `Step`s, under a name, and sends the real client the prompt `play(name)`. The server
+keeps no state per conversation: each request carries the whole conversation, so the next step follows from the request
+alone, namely from the script in the newest user message that names one, and the number of tool results after it.
+Resumed, forked, compacted and nested conversations, and repeated requests, need nothing more. A model that decides by
+the results of its calls is a `Player` under such a name.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ class Step(NamedTuple):
 
 
 class Player:
-    """A model that goes by what came of its calls: `moves` yields steps, and is sent the results of each.
+    """A model that decides by the results of its calls: `moves` yields steps, and is sent the results of each.
 
-    A request that a client repeats gets the same answer again. `body`: the newest request.
+    A repeated request gets the same answer again. `body`: the newest request.
     """
 
     def __init__(self, moves: Generator[Step, list[str], None]) -> None:
@@ -104,14 +103,14 @@ class ModelServer(LoopbackServer):
 
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
-        self.players: dict[str, Player] = {}  # instead of a script: decides by what came of its calls
-        self.words: dict[str, Callable[[], str]] = {}  # what «name» in a call stands for when it is made
+        self.players: dict[str, Player] = {}  # instead of a script: decides by the results of its calls
+        self.words: dict[str, Callable[[], str]] = {}  # the meaning of «name» in a call at the time of the call
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
         super().__init__(_Handler)
 
     def reset(self) -> None:
-        """Forget scripts and requests; whoever waits at a gate goes on."""
+        """Forget scripts and requests, and open all gates."""
         for step in (step for steps in self.scripts.values() for step in steps):
             if step.gate:
                 step.gate.open()
@@ -142,7 +141,7 @@ class ModelServer(LoopbackServer):
         return Step(text=NOTHING_TO_PLAY)
 
     def spoken(self, calls: Calls) -> Calls:
-        """The calls with every «name» replaced: what a model knows only from earlier results."""
+        """Return the calls with every «name» replaced by a value known only from earlier results."""
         text = json.dumps(list(calls), ensure_ascii=False)
         for name, look_up in self.words.items():
             if f"«{name}»" in text:
@@ -154,7 +153,7 @@ class ModelServer(LoopbackServer):
             self._exchanges.append(exchange)
 
     def exchanges(self, suffix: str = "") -> list[Exchange]:
-        """The requests so far whose path ends in `suffix`, oldest first."""
+        """Return the requests so far to paths that end in `suffix`, oldest first."""
         with self._guard:
             return [exchange for exchange in self._exchanges if exchange.path.endswith(suffix)]
 

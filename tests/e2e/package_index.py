@@ -1,4 +1,4 @@
-"""A package index over loopback http that has this repository's own release, and what that needs."""
+"""A package index over loopback http with this repository's own release and its dependencies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ground import Lacking
 
 
 def uv_folder() -> Path:
-    """The folder with uv, which comes with what the tests need."""
+    """Return the folder with uv, a dependency of the tests."""
     folder = Path(sys.executable).parent
     if not (folder / "uv").is_file():
         raise Lacking(f"no uv in {folder}: run `make e2e`, or `pip install uv` there")
@@ -23,7 +23,7 @@ def uv_folder() -> Path:
 
 
 def wheels(target: Path) -> Path:
-    """Build our wheel as it would be were the work tree committed now, and fetch those of what it needs; `target`."""
+    """Build our wheel as of a commit of the present work tree, and fetch its dependencies, into `target`."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     ours = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(target)]
     _do([*pip, *ours, str(repository.copied(target / "tree"))])

@@ -1,4 +1,4 @@
-"""A peer that is played through the hooks: what a client sends, without the client. It asks whether it may write."""
+"""A peer that is played through the hooks: a client's payloads, without the client. It asks for permission to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a harness on a real client, supervised by this process; and what must be left of them: nothing."""
+"""Runs of a harness on a real client, supervised by this process. They must leave nothing behind."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.denials import BEGINS
+from swarm_mcp.agents.harness.membership import Membership
+from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.cli.live import TIME_WIDTH, Live
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.denials import BEGINS
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
 
 from .client import Client
 from .ground import Ground, wait_for
@@ -29,7 +29,7 @@ SECRET = "tok-4f9d2c77aa31e05b66"
 
 
 def denials_shown(told: list[Any], folder: object) -> list[str]:
-    """What a person reads of our refusals in a run's events: one line each, and nothing of the words around them."""
+    """Return a person's view of our refusals in a run's events: one line each, without the words around them."""
     stream = io.StringIO()
     live = Live(stream, colour=False, folder=str(folder))
     for event in told:
@@ -54,9 +54,9 @@ def as_own_environment(ground: Ground, monkeypatch: pytest.MonkeyPatch, **more: 
 
 
 class Supervised:
-    """A run in the client's checkout that plays `script`, and the events that it has told so far.
+    """A run in the client's checkout that plays `script`, and its events so far.
 
-    `place`: its membership, if not a worker's; `previous`: what the run before said of its session; `wanted`: fields
+    `place`: its membership, if not a worker's; `previous`: the session parameters of the run before; `wanted`: fields
     of its Query.
     """
 
@@ -79,13 +79,13 @@ class Supervised:
         self.run.on_event(self.events.append).start()
 
     def result(self) -> RunResult:
-        """How it has ended."""
+        """Return its result."""
         found = self.run.wait(LIMIT)
         assert found is not None, f"not over after {LIMIT:g} s; its record is {self.run.record}"
         return found
 
     def well(self) -> RunResult:
-        """How it has ended, which was no error."""
+        """Return its result, and assert that it is no error."""
         found = self.result()
         assert not found.is_error, (found, [(event.kind, event.data) for event in self.events[-8:]])
         return found
@@ -95,7 +95,7 @@ class Supervised:
         return [event.kind if event.kind != "custom" else event.data["name"] for event in self.events]
 
     def told(self, kind: str) -> list[dict]:
-        """What its events of one kind, or of one name, say."""
+        """Return the data of its events of one kind, or of one name."""
         return [event.data for event, named in zip(self.events, self.kinds()) if kind in (named, event.kind)]
 
     def ends(self, tool: str = "") -> list[dict]:
@@ -121,6 +121,6 @@ def assert_abort_leaves_nothing(made: Supervised, ground: Ground, seconds: float
 
 
 def porcelain(ground: Ground) -> list[str]:
-    """What git has to say of the checkout."""
+    """Return git's status of the checkout."""
     told = subprocess.check_output(["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, text=True)
     return sorted(told.splitlines())

@@ -1,4 +1,4 @@
-"""What is Cline's own: the folder that a session is told to work in."""
+"""Cline's own feature: the folder that a session is told to work in."""
 
 from __future__ import annotations
 

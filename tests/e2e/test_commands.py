@@ -1,4 +1,4 @@
-"""What a person types and what a model calls, inside the clients."""
+"""A person's slash commands and a model's calls, inside the clients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .clients import Codex
 from .coordinator import PEER_NAME
 from .models import play
 
-# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+# Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
 
 TYPED = {"claude-code": "/swarm status", "codex": "$swarm:swarm status"}
 
 
 def ask_for_status(client: Client, *extra: str, first: str = "true") -> str:
-    """Type the command; the scripted model runs what the skill tells it to run. What it then saw."""
+    """Type the command; the scripted model runs the skill's command. Returns the model's view of it."""
     client.ground.coordinator.peer_lock("notes.md")
     client.models.script("status", client.shell(f"{first}; swarm-mcp status"))
     client.ask(f"{TYPED[client.name]} {play('status')}", extra=extra)

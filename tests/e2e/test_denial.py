@@ -13,7 +13,7 @@ from .client import Client
 from .clients import ClaudeCode, Codex
 from .ground import wait_for
 
-# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+# Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
 
 CHANGE = ("notes.md", "line one", "line two")
@@ -44,7 +44,7 @@ NOTEBOOK = {
 @pytest.mark.from_clone
 @requirement("P-09", "P-12", "P-23")
 def test_a_locked_file_stays_as_it_is(client: Client) -> None:
-    """S3, S26: holder, note and advice are in what the model reads."""
+    """S3, S26: the model reads holder, note and advice."""
     client.ground.coordinator.peer_lock("notes.md", note="renaming the parser, back at 15:00")
     client.run("work", client.replace(*CHANGE))
     assert_denied(client, "work", "notes.md", note="renaming the parser, back at 15:00")
@@ -73,7 +73,7 @@ def test_another_identity_hides_who_but_not_whether(client: Client) -> None:
 
 @pytest.mark.promise("a storm of denials is told once")
 def test_a_storm_of_denials_gets_short_words_and_is_told_once(client: Client) -> None:
-    """Eleven tries: the holder hears of it at the third, who leads at the tenth; the model reads fewer words."""
+    """Eleven tries: the holder hears of it at the third, the lead at the tenth; the model reads fewer words."""
     ground, coordinator = client.ground, client.ground.coordinator
     holder = coordinator.peer_lock("notes.md", note="renaming the parser")
     lead = coordinator.register_peer("identity:personal mode:gateway lead")

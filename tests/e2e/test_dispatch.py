@@ -79,7 +79,7 @@ def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     assert [event["type"] for event in rest].count("result") == 1
     shown = lead.coordinator.text("logs", answer["task_id"])
     assert "It is made." in shown
-    # Nobody is left, and nothing lies about.
+    # No process and no file is left.
     assert wait_for(lambda: client.ground.own_processes() == [], 10)
     assert [row["id"] for row in lead.coordinator.json("instances")] == [lead.id]
     assert client.ground.run(["git", "status", "--porcelain"]).stdout.split() == ["??", "new.md"]
@@ -109,7 +109,7 @@ def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
 
 
 def tails(client: Client) -> list[str]:
-    """The processes that run ``tail``, which ends when it is ended."""
+    """Return the processes that run ``tail``, to be ended with their starter."""
     return [line for line in client.ground.command_lines() if line.startswith("tail ")]
 
 
@@ -176,7 +176,7 @@ def test_a_secret_gets_nowhere(lead: Lead) -> None:
 
 
 def test_a_plan_is_done_in_work_trees_and_merged(lead: Lead) -> None:
-    """What the lead holds is denied there, too; what is not committed is; and it all comes back in one go."""
+    """The lead's locks and uncommitted changes count in the work trees too, and all comes back in one go."""
     client, words = lead.client, ("--as", lead.id)
     checkout = client.ground.checkout
     client.ground.git(checkout, "config", "swarm.logical", "true")

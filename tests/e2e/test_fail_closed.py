@@ -1,4 +1,4 @@
-"""SWARM_FAIL=closed: what could not be checked is denied, and the model reads why and what its user can do."""
+"""SWARM_FAIL=closed: an unchecked call is denied, and the model reads the reason and the user's remedy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def assert_denied_unchecked(client: Client, script: str, *words: str) -> None:
 
 @contextmanager
 def plugin_is_broken(ground: Ground) -> Iterator[Broken]:
-    """A file of the installed plugin is missing, wherever the client keeps its copies."""
+    """Remove a file of the installed plugin from all of the client's copies."""
     cores = [path for path in ground.root.rglob("swarm_hook_core/core.py") if ground.checkout not in path.parents]
     assert cores, "no plugin is installed"
     for path in cores:

@@ -1,4 +1,4 @@
-"""Whatever is broken on our side, the client works as if swarm were not there."""
+"""With any fault on our side, the client works as if swarm were not there."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .checks import assert_text
 from .client import Client
 from .ground import Ground
 
-# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+# Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
 
 CALL_DELAY_LIMIT = 2.0  # seconds a fault may add to a write: our wait for a busy store, 1 s, twice
 DELAY_LIMIT = 3.0  # seconds that all the hooks of a session of one turn may add together
-Broken = dict[str, str]  # what to change in the client's environment
+Broken = dict[str, str]  # changes to the client's environment
 
 
 @contextmanager

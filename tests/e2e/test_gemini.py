@@ -1,4 +1,4 @@
-"""What is Gemini CLI's own: the paths that it mends before it writes them, and words that reach its model later."""
+"""Gemini CLI's own features: paths mended before a write, and words that reach its model later."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.claude.launch import launch
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.claude.launch import launch
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 
 from .clients import ClaudeCode
 from .ground import own_ground
@@ -60,7 +60,7 @@ def system_prompt(claude: ClaudeCode, script: str) -> str:
 
 
 def calls(*tools: tuple[str, dict]) -> list[dict]:
-    """Calls of MCP tools, which are not offered until they were looked up."""
+    """Return calls of MCP tools. They are offered only after a search for them."""
     query = "select:" + ",".join(name for name, _ in tools)
     return [{"name": "ToolSearch", "input": {"query": query}}, *({"name": n, "input": i} for n, i in tools)]
 
@@ -140,7 +140,8 @@ def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> 
     away = made.result()
     assert away.session_id not in (first.session_id, fork.session_id) and not away.is_error
     assert [data["category"] for data in made.told("error")] == ["session_not_found"]
-    # By its bare id: in its own folder, and of the cost what is its own, by the list, since the client counts all.
+    # By its bare id: in its own folder, and with its own part of the cost, by the price list, since the client counts
+    # all.
     bare = start(claude, "five", resume_session_id=str(away.session_id), cwd=claude.ground.checkout / "sub").result()
     assert bare.session_id == away.session_id and bare.usage_basis == "per_run"
     assert bare.session_cost.total_cost_usd == pytest.approx(2 * away.cost.total_cost_usd)
@@ -153,7 +154,7 @@ def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> 
 
 @requirement("A-34")
 def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
-    """Whose transcript is missing is not even tried; one that the client refuses gets a fresh retry."""
+    """A session without a transcript is not even tried; a refused one gets a fresh retry."""
     lost, cwd = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10", str(claude.ground.checkout)
     assert CLAUDE.can_resume(lost, cwd) is False
     place = claude.ground.home / ".claude" / "projects" / "somewhere"
@@ -238,7 +239,7 @@ class _Refusing(http.server.BaseHTTPRequestHandler):
 
 @requirement("D-10")
 def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> None:
-    """Those that --help keeps to itself are accepted: only the one that there is not is complained about."""
+    """Undocumented flags are accepted: the client complains about the invented one only."""
     full = Query(
         "x", str(claude.ground.checkout), system_prompt="s", append_system_prompt="a", model="opus", effort="low",
         additional_directories=(str(tmp_path),), resume_session_id="0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10",

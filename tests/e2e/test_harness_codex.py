@@ -1,4 +1,4 @@
-"""Runs of the real Codex through the runner: what is started, what it reports, what holds it, what it leaves."""
+"""Runs of the real Codex through the runner: the start, the report, the limits, the leftovers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.codex import overrides
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.plugin import plugin_folder
-from swarm_mcp.harness.query import McpServer
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.codex import overrides
+from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.plugin import plugin_folder
+from swarm_mcp.agents.harness.query import McpServer
 
 from .checks import assert_untouched
 from .clients import Codex
@@ -33,7 +33,7 @@ def stage() -> Iterator[Codex]:
     with own_ground("harness-codex") as ground:
         agent = Codex(ground)
         agent.prepare()
-        # A hook that the user has never looked at: our runs must not be what makes it run.
+        # A hook that the user has never looked at: our runs must not make it run.
         with open(ground.home / ".codex/config.toml", "a") as settings:
             settings.write(f"\n[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\n"
                            f"command = 'touch {ground.root}/untrusted-ran'\n")  # fmt: skip
@@ -131,7 +131,7 @@ def test_sessions_are_continued_or_it_is_said_why_not(agent: Codex, tmp_path: Pa
     _, first = ran(agent, "one", agent.create("one.md", "1\n"))
     watched, again = ran(agent, "two", previous=first.session_params)
     assert (again.session_id, again.clear_session, again.attempts) == (first.session_id, False, 1)
-    # Codex counts the whole session; the run's own part is what came after.
+    # Codex counts the whole session; the run's own part is the rest.
     assert (again.session_cost.input_tokens, again.cost.input_tokens) == (150, 50)
     assert len(agent.dialect.results(agent.exchanges("two")[-1].body)) == 1  # it remembers the first
     watched, copy = ran(agent, "copy", previous=again.session_params, fork_session=True)
@@ -148,7 +148,7 @@ def test_sessions_are_continued_or_it_is_said_why_not(agent: Codex, tmp_path: Pa
 
 @requirement("A-34")
 def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody could look beforehand: Codex is asked, says no, and is started again."""
+    """A session that could not be checked beforehand: Codex is asked, says no, and is started again."""
     monkeypatch.setattr(type(codex), "can_resume", lambda *_: None)
     previous = {"harness": "codex", "session_id": "01a202bc-06da-7911-be41-5931d6aa0af3",
                 "cwd": str(agent.ground.checkout), "cost": {}}  # fmt: skip

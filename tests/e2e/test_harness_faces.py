@@ -48,7 +48,7 @@ def test_a_python_function_is_called(agent: Client) -> None:
     asked: list[str] = []
 
     def price_of(item: str) -> dict:
-        """What an item costs.
+        """Return an item's price.
 
         item: its name
         """
@@ -85,7 +85,7 @@ def test_run_prints_the_answer_and_leaves_a_record(agent: Client) -> None:
     assert row["state"] == "ended" and row["harness"] == agent.harness and not row["result"]["is_error"]
     shown = ground.run([swarm, "logs", row["id"][:8]]).stdout
     assert "The script write is over." in shown and row["record"] in shown
-    # Whoever it was among the others is gone with it, and so is all that it had been given.
+    # Its place among the others is gone with it, and so are all its assignments.
     assert json.loads(ground.run([swarm, "instances", "--json"]).stdout) == []
     assert not list(Path(row["record"]).parents[2].glob("running/run-*"))
     again = [swarm, "run", "--harness", agent.harness, "--resume", row["id"], "--json", play("again")]

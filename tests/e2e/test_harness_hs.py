@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.membership import Membership
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
 from swarm_mcp.runtimes.owned_folder import put
@@ -70,11 +70,11 @@ class Place:
         self.store = str(folder / "swarm.db")
 
     def install(self) -> None:
-        """As `swarm-mcp install --client hs`, which wants hs to be there."""
+        """Do `swarm-mcp install --client hs`. It needs hs."""
         put(self.home / ".harness" / "plugins" / "swarm", plugin_files(bundle.contents(self.home / "bundle")))
 
     def whole_answers(self, provider: str) -> dict[str, str]:
-        """Have the harness ask for answers in one piece, which it does of a provider that cannot stream."""
+        """Have the harness ask for answers in one piece, as it does for a provider without streaming."""
         path = self.home / ".harness" / "providers" / provider
         path.parent.mkdir(parents=True)
         path.write_text(f'#!/bin/sh\nexec "$HARNESS_ROOT/plugins/{provider}/providers/{provider}" "$@"\n')
@@ -91,7 +91,7 @@ class Place:
             return [str(row["label"]) for row in store.instances.in_scope(str(self.repo))]
 
     def results(self, provider: str, script: str) -> list[str]:
-        """What the model read of its calls in `script`."""
+        """Return the results of the model's calls in `script`."""
         dialect = ModelServer.dialects[PATHS[provider]]
         found = [e for e in self.models.exchanges(PATHS[provider]) if dialect.position(e.body).script == script]
         return dialect.results(found[-1].body)
@@ -161,7 +161,7 @@ def test_the_plugin_holds_in_hs(place: Place, hs: str, provider: str, streamed: 
 
 @requirement("B-41")
 def test_a_hook_alone_vetoes_calls_that_are_not_streamed(place: Place, hs: str) -> None:
-    """Without the guards among the tools: whole answers alone pass the hook, which is why there are guards."""
+    """Without the guards among the tools: whole answers alone pass the hook, hence the guards."""
     place.install()
     for guard in (place.home / ".harness" / "plugins" / "swarm" / "tools").iterdir():
         guard.unlink()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.query import READ_ONLY, McpServer
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.query import READ_ONLY, McpServer
 
 from .ground import own_ground
 from .marketplace import Marketplace
@@ -67,7 +67,7 @@ def collide(pi: Pi, script: str) -> None:
         assert "careful surgery" in result or "denied 3 times" in result, result
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     assert '"ok": true' in results[3] and (ground.checkout / "other.md").read_text() == "changed\n"
-    # What nobody can see beforehand is told of before and after.
+    # Unpredictable writes are announced before and reported after.
     assert "compared afterwards" in results[5] and f"swarm-mcp restore {ground.checkout}/sub/deep.md" in results[5]
     assert ground.coordinator.sessions() == [], "the session is still registered"
 
@@ -193,7 +193,7 @@ def test_a_model_that_is_not_there_is_said_in_a_line(pi: Pi) -> None:
 
 
 def test_what_is_broken_on_our_side_costs_nothing(pi: Pi) -> None:
-    """No coordinator, no Python, a store that is none: pi works as if swarm were not there."""
+    """No coordinator, no Python, a broken store: pi works as if swarm were not there."""
     ground = pi.ground
     bundle = ground.root / "portable"
     ground.coordinator.text("bundle", str(bundle))

@@ -20,13 +20,13 @@ from .clients import ClaudeCode, Codex
 from .ground import Ground, wait_for
 from .models import play
 
-# Runs what its first argument says, prints each event as a line of JSON, and the result as the last one.
+# Starts the run in its first argument, prints each event as a line of JSON, and the result as the last one.
 SUPERVISOR = """
 import json, sys
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.membership import Membership
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 told = json.loads(sys.argv[1])
 adapter = registry.get(told["harness"])
 spec = {name: told["query"]["cwd"] for name in ("scope", "cwd")}
@@ -47,7 +47,7 @@ def agent(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 
 def supervised(agent: Client, script: str, own: dict[str, str] | None = None, **query) -> subprocess.Popen:
-    """A supervisor of its own, whose child plays `script`."""
+    """Start a separate supervisor with a child that plays `script`."""
     harness = "codex" if isinstance(agent, Codex) else "claude"
     asked = {"prompt": play(script), "cwd": str(agent.ground.checkout), "mode": "yolo", **query}
     if isinstance(agent, Codex):
@@ -60,7 +60,7 @@ def supervised(agent: Client, script: str, own: dict[str, str] | None = None, **
 
 def test_a_supervisor_that_is_killed_leaves_no_child_and_no_lock(agent: Client) -> None:
     ground = agent.ground
-    nap = f"sleep {200_000 + os.getpid()}"  # nobody else's
+    nap = f"sleep {200_000 + os.getpid()}"  # a duration of this test alone
     agent.models.script("endless", agent.shell(f"setsid {nap} & {nap}"))
     with supervised(agent, "endless") as process:
         instance = json.loads(process.stdout.readline())["instance"]
@@ -76,7 +76,7 @@ def test_a_supervisor_that_is_killed_leaves_no_child_and_no_lock(agent: Client) 
 @pytest.mark.thorough
 @requirement("A-40", "C-67")
 def test_a_secret_gets_out_nowhere(agent: Client) -> None:
-    """It is in the prompt, in the environment, in what a tool prints, and in what the client is told to say."""
+    """The secret is in the prompt, in the environment, in a tool's output, and in the client's words."""
     ground = agent.ground
     of_parent, of_query, shape = "parent-4f9d2c77aa31e05b", "query-9a8b7c6d5e4f3021", "ghp_" + "x1Y2z3W4" * 5
     secrets = (of_parent, of_query, shape)

@@ -1,4 +1,4 @@
-"""`swarm-mcp install` and what comes after it, on real clients."""
+"""`swarm-mcp install` and the steps after it, on real clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = (".claude.json", ".claude/settings.json", ".codex/config.toml")
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every file below `folder`, with a digest of what it holds."""
+    """Return every file below `folder`, with a digest of its content."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -42,7 +42,7 @@ def test_a_dry_run_touches_nothing(newcomer: Client) -> None:
 
 @pytest.mark.promise("uninstalling leaves nothing")
 def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
-    """What stays may only be the clients' own logs and caches, none of it a plugin of ours."""
+    """Only the clients' own logs and caches may stay, and none of them is a plugin of ours."""
     ground = newcomer.ground
     Marketplace(ground, "install").install(newcomer.name)
     done = ground.run(["swarm-mcp", "uninstall"], env=PERSON)
@@ -62,7 +62,7 @@ def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer:
     Marketplace(ground, "install").install(newcomer.name)
     report = ground.coordinator.json("doctor", allowed=(0, 1))
     assert report["ok"] is True, [check for check in report["checks"] if check["status"] == "fail"]
-    if newcomer.name == "codex":  # one file more in the plugin's folder, and none of its hooks is trusted
+    if newcomer.name == "codex":  # one more file in the plugin's folder makes all its hooks untrusted
         (codex_copy(ground) / "stray").touch()
     else:
         ground.run(["claude", "plugin", "disable", "swarm@swarm"])
@@ -143,7 +143,7 @@ def test_an_upgrade_says_what_has_changed_and_a_first_installation_nothing(newco
         assert done.returncode == 0, done.stderr
     done = ground.run(["swarm-mcp", *install])
     assert done.returncode == 0, done.stderr
-    told = done.stdout.partition(f"; {title} had 0.0.9. What has changed:\n")[2].splitlines()
+    told = done.stdout.partition(f"; {title} had 0.0.9. Changes:\n")[2].splitlines()
     assert told[0].startswith("  Changed: ") and told[-1] == "Check with: swarm-mcp doctor", done.stdout
     assert len(told) <= 12
     assert ground.coordinator.json(*install)["upgrade"] is None, "it is said once"
@@ -221,7 +221,7 @@ def test_an_upgrade_from_where_codex_had_the_plugin_from_before(newcomer: Client
 @pytest.mark.from_clone
 @pytest.mark.only("codex")
 def test_hooks_stay_trusted(client: Codex) -> None:
-    """Trust is lost by any file that appears in the installed plugin: sessions leave none."""
+    """Any new file in the installed plugin loses the trust: sessions must not add one."""
     for script in ("first", "second"):
         client.run(script, client.create(f"{script}.md", "new\n"), client.shell("swarm-mcp status"))
     with AppServer(client.ground) as server:

@@ -1,4 +1,4 @@
-"""What nobody can tell beforehand is kept from locked files by the kernel, in both clients."""
+"""The kernel protects locked files from unpredictable writes, in both clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .kernel_work import ON, WORDS, fill, nothing_left, script, static
 @pytest.mark.promise("the kernel keeps held files read-only")
 @pytest.mark.ways("install")
 def test_whatever_writes_it(client: Client) -> None:
-    """Programs of all kinds, one after another in one session: each does what it may, and is told of the rest."""
+    """Programs of all kinds, one after another in one session: each does its permitted part, and is told of the rest."""
     ground, checkout = client.ground, client.ground.checkout
     fill(ground, "notes.md", "folder/new.md", "folder/in/a.md", "other.md")
     (checkout / "Makefile").write_text("all:\n\t@python3 fix.py\n")

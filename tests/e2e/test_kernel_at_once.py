@@ -1,4 +1,4 @@
-"""Calls at once, each with a plan of its own; what the session itself holds is in none of them."""
+"""Simultaneous calls, each with a plan of its own. The session's own locks are in none of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ground import wait_for
 from .kernel_work import ON
 from .models import Step
 
-# Writes what it may and what not, and does not end before the other has begun.
+# Writes a permitted and a locked file, and does not end before the other has begun.
 BOTH = """\
 import json, os, pathlib, time
 names, other = json.loads(pathlib.Path("names.json").read_text())
@@ -34,7 +34,7 @@ pathlib.Path("said").write_text(json.dumps(said))
 
 @pytest.mark.ways("install")
 def test_two_calls_in_one_answer(client: Client) -> None:
-    """Each works in a repository of its own, where somebody has locked a file."""
+    """Each works in a repository of its own with a file locked by another session."""
     ground, checkout = client.ground, client.ground.checkout
     peer = ground.coordinator.peer_lock("notes.md")
     folders = {name: ground.root / name for name in ("one", "two")}
@@ -43,7 +43,7 @@ def test_two_calls_in_one_answer(client: Client) -> None:
         ground.git(folders[name], "init", "-q")
         ground.coordinator.lock(peer, str(folders[name] / f"locked-{name}"), "careful surgery")
     calls = [client.shell(f"cd {folder} && python3 both.py") for folder in folders.values()]
-    if isinstance(client, ClaudeCode):  # which runs those that it waits for one after the other
+    if isinstance(client, ClaudeCode):  # Claude Code runs foreground commands one after the other
         calls[0]["input"]["run_in_background"] = True
     try:
         with client.held("work", Step(calls=tuple(calls)), env=ON) as live:

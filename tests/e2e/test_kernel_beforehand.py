@@ -1,4 +1,4 @@
-"""The kernel is the second layer: what can be told is denied beforehand as ever, git above all, and is said once."""
+"""The kernel is the second layer: predictable writes are still denied beforehand, git's above all, and told once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_git_in_a_script_and_what_can_be_told(client: Client) -> None:
     assert " M notes.md" in told["status"] and "swarm" not in told["status"]
     for name in ("checkout", "reset"):
         assert "swarm: swarm lock blocked git" in told[name] and PEER_NAME in told[name], told
-    # Git has not begun: what was not locked is as it was, too.
+    # Git has not begun: the unlocked files are unchanged, too.
     assert_text(client, "sub/deep.md", "half done\n")
     assert "swarm lock blocked" not in told["elsewhere"]
     assert_text(client, "other.md", "other\n")

@@ -1,6 +1,6 @@
-"""A person's rules of what commands may run mean with the kernel what they mean without it, in both clients.
+"""A person's permission rules for commands mean the same with and without the kernel, in both clients.
 
-Where this fails for a release of Codex, that release is none of `kernel_versions` (integrations/codex/runtime.py).
+A release of Codex that fails here must not be in `kernel_versions` (integrations/codex/runtime.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CODEX_WORDS = {"allow": "allow", "ask": "prompt", "deny": "forbidden"}
 
 
 def commands(kind: str) -> dict[str, str]:
-    """The commands of four rules of one kind, by what Claude Code's rule says."""
+    """Return the commands of four rules of one kind, by the text of Claude Code's rule."""
     return {
         f"python3 {kind}.py": f"python3 {kind}.py",
         f"python3 {kind}_more.py:*": f"python3 {kind}_more.py --all",
@@ -31,13 +31,13 @@ def commands(kind: str) -> dict[str, str]:
 
 
 def calls() -> list[str]:
-    """Those of the twelve rules, one that no rule is about, and forbidden ones in company."""
+    """Return the commands of the twelve rules, one without a rule, and forbidden ones in company."""
     ruled = [command for kind in KINDS for command in commands(kind).values()]
     return [*ruled, "python3 none.py", "echo one; python3 deny.py", "cd sub && cd .. && python3 deny_more.py --all"]
 
 
 def fill_rules(client: Client) -> None:
-    """Programs that say how far they came: also whether they could write outside the checkout."""
+    """Write programs that report their progress, and if they could write outside the checkout."""
     ground, checkout = client.ground, client.ground.checkout
     fill(ground, "notes.md", str(ground.home / "outside"))
     for name in (*KINDS, *(f"{kind}_more" for kind in KINDS), "none"):
@@ -49,7 +49,7 @@ def fill_rules(client: Client) -> None:
 
 @contextmanager
 def rules_of(client: Client) -> Iterator[tuple[str, ...]]:
-    """The twelve rules are in force; what the client is to be started with for that."""
+    """Put the twelve rules in force. Yields the client's options for that."""
     if isinstance(client, ClaudeCode):
         client._permissions = ("--permission-mode", "default", "--allowed-tools", client._server)
         rules = {kind: [f"Bash({rule})" for rule in commands(kind)] for kind in KINDS}
@@ -68,7 +68,7 @@ def rules_of(client: Client) -> Iterator[tuple[str, ...]]:
 
 
 def outcomes(client: Client, script: str, env: dict[str, str], *extra: str) -> dict[str, str]:
-    """What came of each command: `refused`, `ran`, and `ran beyond` where it wrote outside the checkout."""
+    """Return the outcome of each command: `refused`, `ran`, and `ran beyond` for a write outside the checkout."""
     client.run(script, *map(client.shell, calls()), env=env, extra=extra)
     found = {}
     for command, text in zip(calls(), client.results(script), strict=True):
@@ -83,7 +83,7 @@ def test_twelve_rules(client: Client) -> None:
     fill_rules(client)
     client.ground.coordinator.peer_lock("notes.md")
     is_claude = isinstance(client, ClaudeCode)
-    # Codex lets what is allowed out of its sandbox.
+    # Codex lets allowed commands out of its sandbox.
     sandbox = () if is_claude else ("-s", "workspace-write")
     expected = dict.fromkeys(calls(), "refused")
     expected.update(dict.fromkeys(commands("allow").values(), "ran beyond"))

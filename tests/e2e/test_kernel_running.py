@@ -1,4 +1,4 @@
-"""What is held follows the locks while something runs that outlives its call, and goes with it."""
+"""The protection follows the locks while a process outlives its call, and ends with it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_server_that_outlives_its_call(client: Client) -> None:
 
 @pytest.mark.ways("install")
 def test_whoever_is_killed(client: Client) -> None:
-    """The client, then what keeps the mounts: the server stays held, and nothing of it was ever mounted here."""
+    """First the client is killed, then the keeper of the mounts: the server stays held, and no mount appears here."""
     ground = client.ground
     ground.coordinator.peer_lock("notes.md")
     with client.held("work", client.shell(serve(ground)), at=1, env=ON) as live:
@@ -108,7 +108,7 @@ def test_whoever_is_killed(client: Client) -> None:
         assert_comes_to(ground, HELD)
         assert not mounts(ground)
         assert_untouched(client, "notes.md")
-        os.remove(ground.checkout / "notes.md")  # which no mount point can be
+        os.remove(ground.checkout / "notes.md")  # a missing file cannot be a mount point
         os.kill(server(ground), signal.SIGKILL)
     assert wait_for(lambda: not [line for line in ground.command_lines() if "enter.py" in line], 10)
     assert not mounts(ground)

@@ -12,7 +12,7 @@ from .client import Client
 from .ground import FILES
 from .kernel_work import ON, WORDS, fill
 
-LINE = "swarm: what others have locked is not held by the kernel for this command"
+LINE = "swarm: the kernel does not protect the locked files of others from this command"
 
 
 @pytest.mark.ways("install")

@@ -1,4 +1,4 @@
-"""Whatever a session goes through, its commands are held, and all else of them is as it was."""
+"""In every kind of session, commands are held, and work as before otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELD = "Read-only file system: 'notes.md'"
 
 @pytest.mark.ways("install")
 def test_a_session_that_is_resumed(client: Client) -> None:
-    """Also what comes with a command: its exit status, its folder, its quotes, what it is given to read."""
+    """Includes the command's exit status, its folder, its quotes, and its input."""
     ground = client.ground
     fill(ground, "notes.md", "other.md")
     (ground.checkout / "ends.py").write_text(
@@ -29,7 +29,7 @@ def test_a_session_that_is_resumed(client: Client) -> None:
         assert HELD in first and f"""['one "two"', '{ground.home}', '', "it's"] a\nb""" in first
         assert "xit code 3" in first or "exited with code 3" in first
         assert HELD in second
-        if isinstance(client, ClaudeCode):  # which goes on where a command has led it
+        if isinstance(client, ClaudeCode):  # Claude Code stays in the folder of its last command
             assert folder.strip().endswith("/sub")
         client.run("again", client.shell(f"cd {ground.checkout} && python3 fix.py"), resume=session, env=ON)
     assert HELD in client.last_result("again") and WORDS in client.said("again")

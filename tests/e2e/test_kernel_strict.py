@@ -1,4 +1,4 @@
-"""Where nothing uncertain may run, the kernel makes certain: a command runs that it holds all locks for."""
+"""With uncertain commands forbidden, the kernel gives certainty: a command runs if all locks are held for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_strict_meets_the_kernel(client: Client) -> None:
         assert "Read-only file system: 'notes.md'" in told
         assert_untouched(client, "notes.md")
         assert_text(client, "other.md", "spoilt\n")
-        # A lock on what may yet come nobody can hold.
+        # A lock on files that do not exist yet cannot be held.
         ground.coordinator.text("lock", "later/*.md", "--note", "careful surgery", "--as", peer)
         (ground.checkout / "other.md").write_text("other\n")
         gate = client.hold("work", 2)

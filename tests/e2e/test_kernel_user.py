@@ -23,9 +23,9 @@ AS_USER = ("setpriv", "--reuid", USER, "--regid", USER, "--clear-groups")
 
 
 def unlocked(folder: Path, needed: list[Path]) -> list[str]:
-    """The words before a command that run it as USER, with what it needs of folders that only root may enter.
+    """Return the words before a command that run it as USER, with its needed files in folders that only root may enter.
 
-    That happens in a mount namespace of the command's own: nothing is changed out here. `folder`: an empty one.
+    That happens in a mount namespace of the command's own, without effect out here. `folder`: an empty one.
     """
     lines = ["set -e"]
     for number, (top, path) in enumerate((top, path) for path in needed if (top := closed(path))):

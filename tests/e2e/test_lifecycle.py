@@ -1,4 +1,4 @@
-"""A session is in the store for as long as it lives, whatever happens to it, and no longer."""
+"""A session is in the store for exactly as long as it lives, in all its fates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .coordinator import PEER_NAME
 from .ground import IDENTITY, wait_for
 from .models import Step, play
 
-# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+# Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
 
 CHANGE = ("notes.md", "line one", "line two")
@@ -113,7 +113,7 @@ def test_a_resumed_session_is_checked(client: Client) -> None:
 
 @pytest.mark.only("claude-code")
 def test_a_second_client_of_a_session_ends_for_itself_alone(client: Client) -> None:
-    """A session that is open in two clients keeps its locks when one of them ends. Codex opens none twice."""
+    """A session that is open in two clients keeps its locks when one of them ends. Codex cannot open one twice."""
     coordinator = client.ground.coordinator
     first = client.run("first", client.create("new.md", "new\n"))
     with client.held("work", client.replace("new.md", "new", "newer"), resume=first.session) as live:

@@ -17,7 +17,7 @@ from .clients import Codex
 from .coordinator import PEER_NAME
 from .ground import wait_for
 
-# What does not hang on the way of installing runs in one of them.
+# Tests that do not depend on the way of installing run in one of them.
 pytestmark = pytest.mark.ways("install")
 
 CHANGE = ("notes.md", "line one", "line two")
@@ -27,7 +27,7 @@ AGENT_ID = re.compile(r"you are agent `([0-9a-f-]+)`")
 
 
 def verdicts(client: Client, script: str, *calls: str) -> dict[str, str]:
-    """What the model was told of each of the last calls of `script`, by the names given to them here."""
+    """Return the results of the last calls of `script` in the model's view, by the names given to them here."""
     results = client.results(script)
     assert len(results) >= len(calls), f"{script} has only {results}"
     return dict(zip(calls, results[-len(calls) :], strict=True))
@@ -124,7 +124,7 @@ def test_who_is_denied_waits_in_line_is_woken_by_the_release_and_writes(client: 
 
 
 def waiting(client: Client) -> int:
-    """How many stand in line for a lock."""
+    """Return the length of the queue for a lock."""
     return len(client.ground.coordinator.query("SELECT 1 FROM swarm_waiters"))
 
 
@@ -207,7 +207,7 @@ def taken(client: Client, peer: str) -> bool:
 
 @contextmanager
 def stopped(client: Client) -> Iterator[None]:
-    """The client, its servers and whatever else runs in this home are stopped meanwhile."""
+    """Stop the client, its servers and all other processes of this home meanwhile."""
     pids = client.ground.own_processes()
     assert pids
     for pid in pids:
@@ -224,7 +224,7 @@ def stopped(client: Client) -> Iterator[None]:
 
 @pytest.mark.promise("a lock can be handed over")
 def test_a_lock_changes_hands(client: Client) -> None:
-    """To this session, whose next write passes; and from it, whose next write is denied."""
+    """A lock handed to this session lets its next write pass; one handed away has its next write denied."""
     coordinator = client.ground.coordinator
     peer = coordinator.peer_lock("notes.md")
     client.models.words["peer"] = lambda: peer

@@ -13,7 +13,7 @@ EDITS = 40
 
 
 def work(both: dict[str, Client], level: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
-    """What came of two agents' work at this level."""
+    """Return the result of two agents' work at this level."""
     ground = both["codex"].ground
     monkeypatch.setitem(ground.env, "SWARM_AUTO", level)
     came = work_together(ground, 2, EDITS)

@@ -1,6 +1,6 @@
-"""The same lock in every other client: one list of scenarios, run in each of them that this machine has.
+"""The same lock in every other client: one list of scenarios, run in each client of this machine.
 
-What a client does not cover, as its runtime declares it, is left out of its scenarios by that declaration.
+Gaps that a client's runtime declares are left out of its scenarios by that declaration.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .test_shell_writes import OPAQUE
 CHANGE = ("notes.md", "line one", "line two")
 # The clients of one worker stay in it: each is installed once.
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
-CLOSING = ("copilot", "gemini")  # which take a hook's exit status for a refusal
+CLOSING = ("copilot", "gemini")  # these take a hook's exit status for a refusal
 TIED = ("grok", "gemini", "opencode")  # with Claude Code, four that are held in different ways
 Fault = Callable[[Ground], AbstractContextManager[Broken]]
 
@@ -101,7 +101,7 @@ def test_its_sessions_are_registered_and_go(other: OtherClient, covered: Coverag
     assert_text(other, "free.md", "free\n")
     if covered.ends == YES:
         assert wait_for(lambda: not coordinator.sessions(), 10), coordinator.sessions()
-    # Else its process tells: nobody holds what was its own.
+    # Otherwise its process shows it: its locks are gone.
     assert wait_for(lambda: not coordinator.locks(), 10), coordinator.locks()
     assert covered.told_before != YES or "is registered as" in other.context("work"), "told before"
 
@@ -202,7 +202,7 @@ def test_a_file_is_locked_by_itself_from_its_first_write_to_the_turn_s_end(
 
 
 def test_what_a_peer_has_not_committed_is_kept(other: OtherClient) -> None:
-    """Nobody has locked the file; both are told by what each has written."""
+    """The file is not locked; each session's journal tells of its writes."""
     peer = PlayedPeer(other.ground)
     assert peer.denied("notes.md") == ""
     (other.ground.checkout / "notes.md").write_text("the peer's\n")
@@ -220,7 +220,7 @@ def test_its_model_has_the_skills(other: OtherClient) -> None:
 
 
 def test_the_status_command(other: OtherClient) -> None:
-    """What a person types unfolds into the skill's text, by which the scripted model acts."""
+    """A person's command unfolds into the skill's text, and the scripted model acts on it."""
     other.ground.coordinator.peer_lock("notes.md")
     other.models.script("status", other.shell("swarm-mcp status"))
     try:

@@ -1,4 +1,4 @@
-"""What Hermes alone has: code that calls its tools and writes files itself, and a shell that stays where it went."""
+"""Hermes' own features: code that calls its tools and writes files itself, and a shell that keeps its folder."""
 
 from __future__ import annotations
 

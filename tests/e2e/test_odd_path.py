@@ -1,4 +1,4 @@
-"""A plugin straight from a repository, on machines whose PATH has something else than it was made with."""
+"""A plugin straight from a repository, on machines with another PATH than that of its maker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USUAL_PLACES = "/usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python
 
 
 def interpreter(version: str) -> str:
-    """A Python of this version on this machine; skips where there is none."""
+    """Return a Python of this version on this machine; skip without one."""
     named = [shutil.which(f"python{version}"), *Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python3")]
     for candidate in [str(name) for name in named if name]:
         asked = [candidate, "-c", "import sys, os; print(os.path.realpath(sys.executable), *sys.version_info[:2])"]
@@ -33,7 +33,7 @@ def interpreter(version: str) -> str:
 
 @pytest.fixture
 def bare(newcomer: Client) -> Client:
-    """A client with the plugin of a clone of this repository, whose PATH has no Python and no `swarm-mcp`."""
+    """A client with the plugin of a clone of this repository, and a PATH without Python and `swarm-mcp`."""
     ground = newcomer.ground
     market = Marketplace(ground, "clone")
     clone = Path(market._cloned())
@@ -59,7 +59,7 @@ def path(ground: Ground, **programs: str) -> dict[str, str]:
 
 
 def stranger(ground: Ground) -> str:
-    """Another program called `swarm-mcp`, which says so in the file `started` when it is."""
+    """Make another program called `swarm-mcp`: it writes the file `started` when it is started."""
     program = ground.root / "stranger"
     program.write_text(f"#!{sys.executable}\nopen({str(ground.root / 'started')!r}, 'a').write('started')\n")
     program.chmod(0o755)

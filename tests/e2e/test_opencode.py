@@ -1,4 +1,4 @@
-"""What is OpenCode's own: one process has many sessions, a command has a folder of its own, a session gets a title."""
+"""OpenCode's own features: many sessions in one process, a folder for each command, a title for each session."""
 
 from __future__ import annotations
 

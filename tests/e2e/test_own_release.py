@@ -56,7 +56,7 @@ def launcher(ground: Ground) -> Path:
 
 
 def first_words(client: Client) -> str:
-    """What a session that a person opens has on its screen once it has had a turn."""
+    """Return the screen of a session opened by a person, after one turn."""
     with client.interactive() as terminal:
         client.turn(terminal, f"hello-{time.monotonic_ns()}")
         return " ".join(terminal.screen().split())
@@ -68,7 +68,7 @@ def test_with_uv_the_second_session_has_the_tools_and_its_locks_hold(stranger: C
     assert "fetched in the background" in words and "SWARM_UVX=off" in words, words
     assert wait_for(lambda: os.access(launcher(ground), os.X_OK), PATIENCE)
     assert any(DISTRIBUTION in path.replace("_", "-") for path in index.asked)
-    index.is_down = True  # whatever comes from now on asks nobody
+    index.is_down = True  # later sessions ask no index
     coordinator = Coordinator(launcher(ground), ground.checkout, ground.env)
     lock = stranger.swarm_tools(("lock_file", {"file": "notes.md", "reason": "careful surgery"}))
     with stranger.held("holding", *lock, at=len(lock)) as live:

@@ -1,7 +1,7 @@
-"""The patch parser against the real thing: the Codex binary, which is apply_patch when called by that name.
+"""The patch parser against the real thing: the Codex binary, called by the name apply_patch.
 
-Whatever it writes in a scratch folder must be among the paths that we named beforehand; and where it
-accepts a patch, we must not have named a file that it did not touch.
+All files that it writes in a scratch folder must be among the paths that we named beforehand; and for an accepted
+patch, we must not have named an untouched file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_paths
 from swarm_hook_core.shell import effects_of
 
 FILES = {"f": "x\n", "g": "y\n*** Add File: t\n", "a b": "x\n", "d/h": "x\n"}
-PATIENCE = 30.0  # seconds for one run of the binary, which takes 10 ms
+PATIENCE = 30.0  # seconds for one run of the binary; 10 ms are normal
 ONE_BINARY = settings(
     max_examples=int(os.environ.get("SWARM_E2E_EXAMPLES", "60")),
     deadline=None,
@@ -34,7 +34,7 @@ ONE_BINARY = settings(
 class Applied(NamedTuple):
     accepted: bool
     touched: set[str]  # absolute paths created, changed or removed
-    listed: set[str]  # absolute paths in the success message, which also has files rewritten unchanged
+    listed: set[str]  # absolute paths in the success message, including files rewritten unchanged
     message: str
 
 
@@ -309,7 +309,7 @@ def test_what_a_shell_applies_elsewhere_is_found_there(codex: Codex, prefix: str
 
 
 def shell_touched(codex: Codex, command: str, folder: Path) -> tuple[set[str], set[str]]:
-    """What `command` writes; and what of that is possible only, as we see it beforehand."""
+    """Return the files that `command` writes, and those of our prediction that are only possible."""
     effects = effects_of(command, str(folder), {"HOME": str(codex.home), "PWD": str(folder), "SHELL": "/bin/bash"})
     named = {_absolute(Path(write.folder), write.path) for write in effects.writes}
     patch = codex_patch(command)

@@ -1,4 +1,4 @@
-"""Claude Code and Codex side by side: each keeps off what the other has locked."""
+"""Claude Code and Codex side by side: each keeps off the other's locked files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .client import Client
 from .clients import CLIENTS
 from .models import play
 
-# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+# Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
 
 PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder != writer]
@@ -75,6 +75,6 @@ def test_a_model_hears_of_its_mail_at_its_next_prompt_and_at_its_next_call(clien
 
 
 def _times_told(client: Client, script: str, words: str) -> int:
-    """How often the newest request of `script` tells the model of a message with these words."""
+    """Return the number of times that the newest request of `script` has a message with these words."""
     body = json.dumps(client.exchanges(script)[-1].body)
     return body.count(f"It says: {json.dumps(json.dumps(words))[1:-1]}")

@@ -13,12 +13,12 @@ from .coordinator import PATIENCE
 
 pytestmark = pytest.mark.ways("install")
 
-# Nothing of the environment is left that says whose shell it is.
+# The environment keeps no variable that names the shell's owner.
 BARE = "env -u CLAUDECODE -u CLAUDE_CODE_SESSION_ID -u CODEX_THREAD_ID -u CODEX_SESSION_ID -u CODEX_CI"
 
 
 def typed(client: Client, *words: str) -> subprocess.CompletedProcess[str]:
-    """What comes of a command that a person types at a terminal."""
+    """Return the result of a command that a person types at a terminal."""
     outer, inner = pty.openpty()
     try:
         return subprocess.run(
@@ -34,7 +34,7 @@ def typed(client: Client, *words: str) -> subprocess.CompletedProcess[str]:
 def test_an_agent_lifts_nothing_and_a_person_may(client: Client) -> None:
     coordinator = client.ground.coordinator
     peer = coordinator.peer_lock("notes.md")
-    # What it does stands nowhere in the command.
+    # Its effect stands nowhere in the command.
     (client.ground.checkout / "lift.py").write_text(
         "import os\nos.environ['SWARM_MCP_ALLOW_SPAWN'] = '1'\nwords = ['auto', 'ffo'[::-1]]\n"
         "os.execvp('swarm-mcp', ['swarm-mcp', *words])\n"

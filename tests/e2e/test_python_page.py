@@ -1,4 +1,4 @@
-"""docs/python.md on the real clients: its programs, of which only the prompt says besides what the model is to play."""
+"""The programs of docs/dev/python.md on the real clients; only their prompts are changed, to name a script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAMS = programs()
 
 
 def printed(agent: Client, name: str, prompt: str) -> str:
-    """What the program prints, asked to play the script of its name."""
+    """Return the output of a program with the script of its name as prompt."""
     assert prompt in PROGRAMS[name]
     path = agent.ground.root / f"{name}.py"
     path.write_text(PROGRAMS[name].replace(prompt, f"{prompt} {play(name)}"))

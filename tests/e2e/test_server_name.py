@@ -1,4 +1,4 @@
-"""A user who has an MCP server called `swarm` keeps it, and swarm's tools are there under another name."""
+"""A user's own MCP server called `swarm` stays, and swarm's tools get another name."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_codex_has_both() -> None:
 
 
 def _named(ground: Ground, client: str) -> list[str]:
-    """What `doctor` says of the server's name: its status and words."""
+    """Return `doctor`'s status and words about the server's name."""
     checks = json.loads(ground.run(["swarm-mcp", "doctor", "--json"], seconds=120).stdout)["checks"]
     return [word for check in checks if check["name"] == f"{client} server name"
             for word in (check["status"], check["message"])]  # fmt: skip

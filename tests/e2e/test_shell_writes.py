@@ -35,7 +35,7 @@ READS = (
     "sed -n '1,5p' notes.md | tee /dev/null",
     "find . -name '*.md' -not -path './.git/*' | xargs wc -l",
 )
-# What it writes stands nowhere in it as such.
+# The written name is encoded, and so appears nowhere in it.
 OPAQUE = "import base64, pathlib\npathlib.Path(base64.b64decode(b'bm90ZXMubWQ=').decode()).write_text('spoilt\\n')\n"
 
 

@@ -1,8 +1,8 @@
-"""A session reads a file, a peer changes it, the session writes, and nobody took a lock: what comes of it at each level.
+"""A session reads a file, a peer changes it, the session writes, and there is no lock: the outcome at each level.
 
 Both are sessions of real clients: of the same client, and one of each. The session reads one file for each way of
 writing, is held while the peer changes all of them in one turn that goes on, and then writes them, each in its way.
-Where it was refused, it reads again and tries once more: at `turn` when the peer's turn has ended.
+After a refusal, it reads again and tries once more: at `turn` after the end of the peer's turn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Way(NamedTuple):
     """One way to write: `call` makes it for a file whose second line the session believes to be `middle`."""
 
     call: Callable[[Client, str, str], Call]
-    kind: str  # edit, context (an edit whose context has gone), whole (by the client's own tool), replace, sweep
+    kind: str  # edit, context (an edit with a lost context), whole (by the client's own tool), replace, sweep
 
 
 def _here_document(client: Client, file: str, middle: str) -> Call:
@@ -71,11 +71,11 @@ WAYS = {
     "moved.md": Way(_draft("mv"), "replace"),
     "checkout.md": Way(_sweep("checkout -- FILE"), "sweep"),
     "restore.md": Way(_sweep("restore FILE"), "sweep"),
-    "stash.md": Way(_sweep("stash"), "sweep"),  # the last: it takes what all others left
+    "stash.md": Way(_sweep("stash"), "sweep"),  # last, since it takes all leftovers of the others
 }
 
-# What comes of the first try. both: in the file are both changes; lost: the peer's has gone; refused: by the client
-# itself; denied: by the hook. Claude Code refuses a whole file that was changed since it was read.
+# The outcome of the first try. both: the file has both changes; lost: the peer's change is gone; refused: by the client
+# itself; denied: by the hook. Claude Code refuses to write a whole file that was changed since it was read.
 FIRST = {
     "off": {"edit": "both", "context": "refused", "whole": "lost", "replace": "lost", "sweep": "lost"},
     "keep": {"edit": "both", "context": "refused", "whole": "denied", "replace": "denied", "sweep": "denied"},
@@ -86,13 +86,13 @@ GUARDED = {"context": "refused", "whole": "refused"}  # by Claude Code, before a
 
 
 def first_tries(level: str, client: Client) -> dict[str, str]:
-    """What has to come of each way's first try."""
+    """Return the expected outcome of each way's first try."""
     by_kind = {**FIRST[level], **(GUARDED if isinstance(client, ClaudeCode) else {})}
     return {file: by_kind[way.kind] for file, way in WAYS.items()}
 
 
 def outcome(client: Client, file: str, told: str) -> str:
-    """What has come of a try to write `file`, of which the model was told `told`."""
+    """Return the outcome of a try to write `file`, with `told` as its result for the model."""
     text = (client.ground.checkout / file).read_text()
     if "PEER" not in text:
         return "lost"
@@ -102,12 +102,12 @@ def outcome(client: Client, file: str, told: str) -> str:
 
 
 def read(client: Client, file: str) -> Call:
-    """The way in which this client's model reads a file."""
+    """Return this client's call to read a file."""
     return client.read(file) if isinstance(client, ClaudeCode) else client.shell(f"cat {file}")
 
 
 def change_all(client: Client, files: list[str]) -> list[Step]:
-    """What a peer's model answers to make PEER of beta in all of `files`."""
+    """Return the answers of a peer's model that turn beta into PEER in all of `files`."""
     if isinstance(client, Codex):
         return [Step((client.patch("\n".join(f"*** Update File: {file}\n@@\n-beta\n+PEER" for file in files)),))]
     return [
@@ -117,7 +117,7 @@ def change_all(client: Client, files: list[str]) -> list[Step]:
 
 
 def other_client(client: Client, name: str) -> Client:
-    """A client of this name on the same ground: another one than `client`, which keeps its own model."""
+    """Return a client of this name on the same ground, beside `client` and its model."""
     return CLIENTS[name](client.ground)
 
 
@@ -172,9 +172,9 @@ def test_writes_from_a_stale_read(pair: tuple[Client, Client], level: str, monke
 
 
 def tried_again(session: Conversation, client: Client, files: list[str]) -> dict[str, str]:
-    """What comes of reading each of `files` again and trying once more, the peer's turn being over.
+    """Return the outcome of reading each of `files` again and trying once more, after the peer's turn.
 
-    Claude Code's own tool for reading has no hook; that its session has read shows in what it writes then.
+    Claude Code's own tool for reading has no hook; its later writes show that the session has read.
     """
     calls = [call for file in files for call in (read(client, file), WAYS[file].call(client, file, "PEER"))]
     session.run(f"again-{len(files)}", *calls)
@@ -186,7 +186,7 @@ def tried_again(session: Conversation, client: Client, files: list[str]) -> dict
 def test_the_stash_is_shared_with_other_work_trees(
     both: dict[str, Client], level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who takes an entry out of the stash that a session in another work tree has put there takes away its work."""
+    """Taking a stash entry of a session in another work tree takes away its work."""
     codex, claude = both["codex"], both["claude-code"]
     ground = codex.ground
     monkeypatch.setitem(ground.env, "SWARM_AUTO", level)

@@ -81,7 +81,7 @@ def test_every_tool_once(client: Client) -> None:
 
     words.update({title: lambda title=title: task(title) for title in ("one", "two", "three", "four")})
     calls = client.swarm_tools(*((name, arguments) for name, arguments, _ in CALLS))
-    ahead = len(calls) - len(CALLS)  # what the client needs before it can call
+    ahead = len(calls) - len(CALLS)  # the client's preparations before a call
     known: dict[str, str] = {"peer": peer}
     first_words = ahead + 1
     with client.held("work", *calls, at=first_words) as live:
@@ -94,6 +94,6 @@ def test_every_tool_once(client: Client) -> None:
         for label, value in known.items():
             word = word.replace(f"«{label}»", value)
         assert word in result.replace("\\n", "\n").replace('\\"', '"'), f"{name}: {result}"
-    coordinator.text("deregister", "--as", peer, "--force")  # which is a person's to do, and not the model's
+    coordinator.text("deregister", "--as", peer, "--force")  # a person's command, not the model's
     assert coordinator.json("instances") == []
     assert all(PEER_NAME not in json.dumps(row) for row in coordinator.locks())

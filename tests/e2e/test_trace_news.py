@@ -1,4 +1,4 @@
-"""What others have changed and not committed is told to a session that starts, and at each turn, in the real client."""
+"""A session hears of others' uncommitted changes at its start and at each turn, in the real client."""
 
 from __future__ import annotations
 

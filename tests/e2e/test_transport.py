@@ -47,7 +47,7 @@ for _name, _test in vars(test_denial).items():
         globals()[_name] = _asked_of_the_server(_name, _test)
 
 
-@pytest.mark.only("claude-code")  # Codex tells such a hook nothing of which agent calls
+@pytest.mark.only("claude-code")  # Codex does not tell such a hook the calling agent
 def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
     test_lock_reach.test_sub_agents_of_one_session_exclude_each_other(client)
 
@@ -68,7 +68,7 @@ def servers(client: Client) -> set[int]:
 
 
 def answering(client: Client) -> set[int]:
-    """Those of the servers that have said that they answer their session's hooks."""
+    """Return the servers that answer their session's hooks."""
     state = client.ground.home / ".local/state/swarm-mcp" / SCRATCH[client.name]
     return {int(path.read_text().split()[0]) for path in state.glob("*/server")} & servers(client)
 

@@ -1,4 +1,4 @@
-"""At level `turn` a session's first write of a file locks it for its turn: what ends a turn in the real clients."""
+"""At level `turn` a session's first write of a file locks it for its turn: the ends of turns in the real clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .played_peer import PlayedPeer
 pytestmark = pytest.mark.ways("install")
 
 CHANGE = ("notes.md", "line one", "line two")
-SOON = 10.0  # seconds that a hook may take on a busy machine, after what its client shows
+SOON = 10.0  # seconds for a hook on a busy machine, after its client's output
 ENDLESS = "tail -f /dev/null"
 
 
@@ -30,7 +30,7 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def peer(client: Client) -> PlayedPeer:
-    """Somebody else, who would like to write."""
+    """Another session that wants to write."""
     return PlayedPeer(client.ground)
 
 
@@ -47,7 +47,7 @@ def held_after(client: Client, script: str, *steps: Step | Call) -> Gate:
 
 
 def written(client: Client, peer: PlayedPeer, say: Callable[[str], object]) -> Gate:
-    """A turn has written a file, which the peer may not write since, and goes on until the gate opens.
+    """Start a turn that has written a file, closed to the peer since; it goes on until the gate opens.
 
     `say` prompts the session.
     """
@@ -85,7 +85,7 @@ def test_a_file_is_locked_from_its_first_write_to_the_turns_end(client: Client, 
 
 
 def test_two_that_want_each_others_file(both: dict[str, Client]) -> None:
-    """Both are denied, and are free at their turns' ends: nobody waits for anybody."""
+    """Both are denied, and free at their turns' ends: neither waits."""
     own = {"claude-code": ("notes.md", "line one", "first"), "codex": ("other.md", "other", "second")}
     wanted = {"claude-code": ("other.md", "second", "first"), "codex": ("notes.md", "first", "second")}
     gates = {}

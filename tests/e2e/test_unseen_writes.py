@@ -1,7 +1,8 @@
-"""A peer changes files that a session has not read since, and the session overwrites them whole, with models of each family.
+"""A peer changes files that a session has not read since, and the session overwrites them whole, with models of each
+family.
 
-Whether Claude Code refuses that itself differs by release, by the family of the model, and by what was read of the
-file; what becomes of the peer's change must not.
+Claude Code's own refusal depends on the release, on the family of the model, and on the read part of the file; the fate
+of the peer's change must not.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.ways("install")
 
 BEFORE = "alpha\nbeta\ngamma\n"
 MINE = "MINE\nbeta\ngamma\n"
-PEERS_AND_MINE = "MINE\nPEER, too\ngamma\n"  # the peer's line is changed: only what was shown decides
-# The first two refuse to overwrite what was not read; those behind them do so, and write.
+PEERS_AND_MINE = "MINE\nPEER, too\ngamma\n"  # the peer's line is changed: only a look at it decides
+# The first two refuse to overwrite unread files; the others do not, and write.
 FAMILIES = ("claude-haiku-4-5", "claude-sonnet-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5")
 REFUSE = FAMILIES[:2]
 CODEX_MODELS = (Codex.plain_model, "gpt-5.6-terra", "gpt-6-luna", Codex.code_model)
@@ -32,7 +33,7 @@ Calls = Callable[[Client, str], list[Call]]
 
 
 class Case(NamedTuple):
-    """A file: what is done before the peer changes it, and after that."""
+    """A file: the steps before the peer changes it, and the steps after."""
 
     before: Calls
     after: Calls
@@ -103,7 +104,7 @@ def outcome(client: Client, file: str) -> str:
 
 
 def played(client: Client, cases: dict[str, Case], extra: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-    """What has come of each file, and what the model was told of its last call for it."""
+    """Return the outcome of each file, and the result of the model's last call for it."""
     ground = client.ground
     for file in cases:
         (ground.checkout / file).write_text(BEFORE)
@@ -142,7 +143,7 @@ def test_claude_code(client: Client, model: str) -> None:
     session = client.run("looks", *looks, extra=extra).session
     client.run("again", *(client.create(file, PEERS_AND_MINE) for file in kept), resume=session, extra=extra)
     assert {file: outcome(client, file) for file in kept} == dict.fromkeys(kept, "both"), client.results("again")
-    # What was overwritten is kept in any case.
+    # Overwritten content is kept in any case.
     client.ground.coordinator.text("restore", "never.md")
     assert (client.ground.checkout / "never.md").read_text() == BEFORE.replace("beta", "PEER")
 
@@ -195,7 +196,7 @@ def qwen(more_stock: Stock) -> Iterator[OtherClient]:
 
 @pytest.mark.xdist_group("more-qwen")
 def test_qwen(qwen: OtherClient) -> None:
-    """It refuses to overwrite what it has not read, but not what it has read a line of; its hook is asked before that."""
+    """It refuses to overwrite unread files, but not a file of which it has read a line; its hook is asked before that."""
     names = ("never.md", "whole.md", "line-after.md", "after.md")
     cases = {file: case for file, case in {**CASES, **IN_PARTS}.items() if file in names}
     came_of, told = played(qwen, cases, ())

@@ -1,1 +1,1 @@
-"""What tests of several packages share."""
+"""Helpers shared by the tests of several packages."""

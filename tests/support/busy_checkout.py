@@ -1,4 +1,4 @@
-"""A checkout in which somebody holds a file, others wait for it or were refused it, and work is done."""
+"""A checkout with a held file, a waiter for it, a refused session, and work in progress."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from swarm_mcp.store.lock_request import Attempt, request
 
 
 def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:
-    """A session as hooks register it, whose client's id begins with `number`."""
+    """Return a session as hooks register it, with a client's id that begins with `number`."""
     label = f"{runtime} platform:cli origin:{runtime} session:{number}"
     return ground.session(f"{number}-1", label=label, runtime=runtime, **more)
 
 
 def busy(ground: Ground) -> dict:
-    """Somebody holds a file, somebody else waits for it, a third was refused it and works on a task; the holder."""
+    """One session holds a file, another waits for it, a third was refused and works on a task. Returns the holder."""
     one, two, three = session(ground, "5f0c2f6e"), session(ground, "a31c9d02"), session(ground, "77aa88bb", "codex")
     ground.lock(one, "src/store.py", "renumbering the queue")
     with ground.store() as store:

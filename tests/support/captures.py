@@ -1,20 +1,20 @@
-"""Answers of another implementation of the same contract, as patterns that ours are held against.
+"""Answers of another implementation of the same contract, as patterns for ours.
 
-``tests/data/conformance`` keeps what was called and the shape of what came back. In a pattern, this
-stands for what is different in every run or said in each one's own words:
+``tests/data/conformance`` keeps the calls and the shape of the answers. In a pattern, these marks stand for values that
+differ in every run, or between implementations:
 
 =============== ==============================================================
-``<ROOT>``      the folder that everything lies in
-``<id N>``      an id; the same one wherever N is the same, another for each N
+``<ROOT>``      the folder of everything
+``<id N>``      an id; the same one for equal N, another for each N
 ``<id N:8>``    its first eight characters
 ``<no N>``      the same for whole numbers
 ``<sec>``       now, in Unix seconds; ``<ms>`` in milliseconds; ``<time>`` as UTC text
 ``<n>``         a whole number; ``<pid>`` one above 0
 ``<hex>``       hexadecimal digits; ``<word>`` letters and blanks
-``<prose>``     something, in one line; ``<text>`` anything, or nothing, in many;
+``<prose>``     a text in one line; ``<text>`` any text, or an empty one, in many;
                 ``<any>`` any JSON
 ``{"<json>":``  p}: a text that is JSON of pattern p
-``{"<set>":``   [...]}: a list of these, in whatever order (that of random ids)
+``{"<set>":``   [...]}: a list of these, in any order (that of random ids)
 =============== ==============================================================
 """
 
@@ -43,7 +43,7 @@ def load(name: str):
 
 
 class Names:
-    """What the ids, numbers and the root of the record are in this run."""
+    """The ids, numbers and root of the record, in this run."""
 
     def __init__(self, root: str, known: dict[str, str] | None = None):
         self.root = root
@@ -68,7 +68,7 @@ class Names:
         return self.known[name][:8] if short else self.known[name]
 
     def fits(self, pattern: str, actual: str) -> bool:
-        """Whether `actual` is what `pattern` says; what is named here for the first time is remembered."""
+        """Return True if `actual` fits `pattern`, and remember values that are named here for the first time."""
         expression, place, new = "", 0, []
         for found in PLACEHOLDER.finditer(pattern):
             expression += re.escape(pattern[place : found.start()])
@@ -78,7 +78,7 @@ class Names:
             elif name in PARTS:
                 expression += PARTS[name]
             elif short:
-                return False  # what it is the beginning of has not been told
+                return False  # the value is unknown, so its beginning is, too
             else:
                 expression += f"({NAMED[name.split()[0]]})"
                 new.append(name)
@@ -92,10 +92,10 @@ class Names:
 
 
 def differences(pattern, actual, names: Names, place: str = "") -> list[str]:
-    """Where `actual` is not as `pattern` says.
+    """Return the places where `actual` differs from `pattern`.
 
-    ``missing a.b``, ``extra a.b``, ``order a: ...`` and ``a.b: is x, not y``; what is missing or extra in
-    a list is found by comparing all of it.
+    ``missing a.b``, ``extra a.b``, ``order a: ...`` and ``a.b: is x, not y``; missing or extra items of a list are
+    found by comparing all of it.
     """
     if isinstance(pattern, dict) and list(pattern) == ["<json>"]:
         try:
@@ -137,7 +137,7 @@ def _of_lists(patterns: list, actuals: list, names: Names, place: str) -> list[s
 
 
 def _in_order_of(patterns: list, actuals: list, names: Names) -> list:
-    """The items in the order of the patterns that they fit best; what is left over comes last."""
+    """Return the items in the order of their best patterns; the rest comes last."""
     costs = {
         (one, other): len(differences(pattern, actual, names.copy()))
         for one, pattern in enumerate(patterns)
@@ -152,7 +152,7 @@ def _in_order_of(patterns: list, actuals: list, names: Names) -> list:
 
 
 def _aligned(patterns: list, actuals: list, names: Names) -> list[tuple[int | None, int | None]]:
-    """Which item belongs to which, so that least differs; None for what only one side has."""
+    """Return the pairing of items with the least difference; None for an item of one side only."""
     if len(patterns) == len(actuals):
         return [(number, number) for number in range(len(patterns))]
     best: dict[tuple[int, int], tuple[int, list]] = {}
@@ -174,7 +174,7 @@ def _aligned(patterns: list, actuals: list, names: Names) -> list[tuple[int | No
 
 
 def _distance(pattern, actual, names: Names) -> int:
-    """How little an item seems to belong to a pattern; one of another name does not."""
+    """Return the distance between an item and a pattern; items with different names never match."""
     if isinstance(pattern, dict) and isinstance(actual, dict) and pattern.get("name") != actual.get("name"):
         return 3 * ALONE
     if isinstance(pattern, str) and isinstance(actual, str) and not names.copy().fits(pattern, actual):
@@ -204,7 +204,7 @@ def _shown(value) -> str:
 
 
 class Verdict:
-    """Differences found, and which of them are meant to be."""
+    """The found differences, and the intended ones among them."""
 
     def __init__(self, deviations: tuple):
         self.deviations = deviations
@@ -212,7 +212,7 @@ class Verdict:
         self.unexpected: list[str] = []
 
     def judge(self, where: str, found: list[str]) -> None:
-        """Take note of the differences `found` in one call, which `where` names."""
+        """Record the differences `found` in one call, named by `where`."""
         for difference in found:
             meant = [d for d in self.deviations if fnmatchcase(where, d.where) and fnmatchcase(difference, d.what)]
             self.used.update(meant)

@@ -11,7 +11,7 @@ from pathlib import Path
 from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.shell.programs.git.touched_files import touched
 
-AMPLE = 20.0  # seconds for a question; how quick they are is not what is tested here
+AMPLE = 20.0  # seconds for a question; its speed is not tested here
 ALONE = {
     "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "c",
@@ -47,7 +47,7 @@ class Checkout:
         for name, text in files.items():
             self.put({"c": "src/c.py", "d": "src/d.py", "new": "src/new.py", "odd": ODD}.get(name, f"{name}.txt"), text)
         self.git("add", "-A")
-        self.git("commit", "-qm", message, "--date", "1600000000 +0000")  # long before anybody writes here
+        self.git("commit", "-qm", message, "--date", "1600000000 +0000")  # long before any write here
 
     def ask(self, line: str, locked=None, folder: str = "", **more):
         """The Touch of ``git <line>``, where peers hold `locked` (default: everything), relative to the top."""
@@ -73,7 +73,7 @@ class Checkout:
         return found
 
     def entries(self, *question: str) -> dict[str, str]:
-        """File -> what the index (or a tree) has of it."""
+        """Return file -> its entry in the index (or a tree)."""
         listed = (row.split("\t", 1) for row in self.git(*question, check=False).split("\0") if row)
         return {name: entry for entry, name in listed}
 

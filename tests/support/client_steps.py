@@ -1,4 +1,4 @@
-"""What work on an agent client says that it has done."""
+"""Reports of work on an agent client."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from swarm_mcp.cli.verbs import VERBS, verb_named
 
 
 def flags_of(verb: str) -> dict[str, bool]:
-    """Every flag of a verb by its names, hidden ones too; whether it takes a value."""
+    """Return every flag of a verb by its names, hidden ones too; True for one with a value."""
     options = [option for usage in verb_named(verb).usages for option in usage.options]
     return {name: bool(one.value) for one in options for name in (one.name, one.also) if name} | {"--help": False}
 

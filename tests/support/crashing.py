@@ -1,7 +1,7 @@
-"""Processes that are killed in the middle of what they do to a store, by the hundred.
+"""Processes that are killed in the middle of their work on a store, by the hundred.
 
-`fork` starts one: it says what it begins and what was acknowledged, and may be told the statement before which
-to kill itself. Meant for a process that is a helper of a test: forking wants a single thread.
+`fork` starts one: it reports begun and acknowledged deeds, and may be told a statement before which to kill itself.
+Made for a helper process of a test: forking needs a single thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATE = {
     "messages": "SELECT content, read, label FROM messages LEFT JOIN instances i ON i.id = recipient",
     "deliveries": "SELECT m.content FROM swarm_deliveries LEFT JOIN messages m ON m.id = message_id",
     "tasks": "SELECT title, status, label, result FROM tasks LEFT JOIN instances i ON i.id = assignee",
-    # Every event with what it is about: one that is missing or too many shows.
+    # Every event with its subject: a missing or extra one shows.
     "events": "SELECT e.type, e.actor, coalesce(t.title, e.subject) AS subject FROM events e"
     " LEFT JOIN tasks t ON t.id = e.subject",
 }
@@ -71,7 +71,7 @@ class Dying:
 
 
 def deeds(store: Store, folder: str):
-    """One of everything, in an order that makes each possible: (what it is called, doing it)."""
+    """Return one of every deed, in a possible order: (its name, its function)."""
     parent = os.getppid()
     facts = {"runtime": "codex", "client": (parent, start_time(parent)), "lease_seconds": 86400}
     rows: dict[str, Session] = {}
@@ -116,7 +116,7 @@ def deeds(store: Store, folder: str):
 
 
 def state(path: str) -> dict:
-    """What is in the store, in words that are the same in every run, once SQLite has found the file whole."""
+    """Return the content of the store, in words that are the same in every run, after SQLite's integrity check."""
     with Store(path) as store:
         found = store.database.rows("PRAGMA integrity_check")
         assert found == [{"integrity_check": "ok"}], found
@@ -127,7 +127,9 @@ def state(path: str) -> dict:
 
 
 def fork(path: str, life) -> tuple[int, int]:
-    """Start a process that opens the store and does `life(store, say)`: its pid, and where to read what it says."""
+    """Start a process that opens the store and does `life(store, say)`. Returns its pid, and the descriptor of its
+    words.
+    """
     source, sink = os.pipe()
     pid = os.fork()
     if pid:
@@ -160,8 +162,8 @@ def bury(pid: int, source: int) -> list[list]:
 def each_statement(path: str, empty: str, folder: str, part: int, parts: int) -> dict:
     """Kill a process before its every `parts`-th statement, starting with `part`: ``{kills, wrong}``.
 
-    Each finds a copy of the store at `empty`. What it leaves must be what was before the deed it was
-    killed in, or after it: nothing lost that was acknowledged, nothing half done.
+    Each works on a copy of the store at `empty`. The result must be the state before or after the interrupted deed: no
+    acknowledged deed lost, none half done.
     """
     before = [found for word, *_, found in _run(path, empty, folder, 0, watched=True) if word == "did"]
     names = ["nothing yet", *(name for name, _deed in deeds(None, folder)), "the end"]  # type: ignore[arg-type]
@@ -197,9 +199,9 @@ def _run(path: str, empty: str, folder: str, last: int, watched: bool = False) -
 
 
 def at_any_moment(path: str, folder: str, kills: int, seed: int) -> dict:
-    """Three processes at a time do at random, and are killed at random: ``{kills, acknowledged, wrong}``.
+    """Run three processes at a time with random deeds and random kills: ``{kills, acknowledged, wrong}``.
 
-    All work on one store, which must hold whatever any of them was told.
+    All work on one store; it must hold everything that they were told.
     """
     pick = random.Random(seed)
     said: list[list] = []
@@ -255,7 +257,7 @@ def _anything(store: Store, say, name: str, folder: str) -> None:
 
 
 def _missing(path: str, said: list[list]) -> list[str]:
-    """What was acknowledged and is not in the store, or is there and does not fit together."""
+    """Return acknowledged deeds that are missing in the store, and contradictions in it."""
     state(path)  # is it whole?
     with Store(path) as store:
         tasks = {row["id"]: row for row in store.database.rows("SELECT id, status, assignee FROM tasks")}

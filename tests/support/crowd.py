@@ -7,7 +7,7 @@ import json
 from support.fixtures import Ground
 
 ROWS = 150
-LONG = 'a "quoted" \\ word, [ä☃]\n' * 20  # what JSON makes longer
+LONG = 'a "quoted" \\ word, [ä☃]\n' * 20  # a text that JSON makes longer
 HUGE = "x" * 300_000
 
 

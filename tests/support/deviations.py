@@ -1,8 +1,8 @@
-"""Where this coordinator differs on purpose from the one whose answers are recorded, call by call.
+"""The intended differences between this coordinator and the recorded one, call by call.
 
-`where` is a glob over ``<number of the call> <who> <tool>`` or ``<number of the run> <arguments>``,
-`what` one over the differences that `captures.differences` finds there. A difference that nothing here
-explains fails the conformance tests, and so does a line here that explains none.
+`where` is a glob over ``<number of the call> <who> <tool>`` or ``<number of the run> <arguments>``, `what` one over the
+differences that `captures.differences` finds there. An unexplained difference fails the conformance tests, and so does
+an entry here without a difference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Deviation(NamedTuple):
 # Calls that take something from a live session. No agent may do that by a tool here, with `force` either: the call is
 # refused twice, and then a person does the same in a terminal.
 PERSONS_CALLS = {116: ["deregister", "--as", "<id C>", "--force"]}
-# Runs that do, which want `force` here: first refused, then made with it.
+# Runs that need `force` here: first refused, then made with it.
 FORCED_RUNS = {86: "--force", 87: "--force"}
 
 UNLOCKED = "who frees nothing is told so, and who holds it"

@@ -1,4 +1,4 @@
-"""Two machines of a team: messages, tasks and values of one are those of the other, whatever comes between.
+"""Two machines of a team share messages, tasks and values through all interruptions.
 
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
@@ -9,10 +9,11 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Refused, TeamUnreachable
+from swarm_mcp.store import notices
 
 
 def both(machines, rounds: int = 2) -> None:
-    """Both machines have posted what they have, and heard of the other's."""
+    """Have both machines post their changes, and apply the other's."""
     for _ in range(rounds):
         for machine in machines:
             machine.follow()
@@ -122,7 +123,7 @@ def test_what_a_hook_is_to_tell_it_tells_there_with_the_file_in_its_own_clone(ma
     both(machines)
     there = laptop.store.instances.get(other["id"])
     with laptop.store.database.writing():
-        laptop.store.notices.post(there, "[auto] please release src/a.py", f"{laptop.tops[0]}/src/a.py")
+        notices.post(laptop.store.database, there, "[auto] please release src/a.py", f"{laptop.tops[0]}/src/a.py")
     both(machines)
     (row,) = sandbox.ground.sql("SELECT file FROM swarm_notices WHERE instance_id = ?", other["id"])
     assert row["file"] == f"{sandbox.tops[0]}/src/a.py"
@@ -212,7 +213,7 @@ def test_a_claim_that_gave_way_before_its_verb_has_asked_is_said_once(machines):
     sandbox.store.tasks.claim(other, known)
     assert confirm(sandbox, known) == "granted"
     laptop.store.tasks.claim(one, known)
-    laptop.follow()  # somebody else has poked
+    laptop.follow()  # another session has poked
     assert confirm(laptop, known) == "held"
     assert laptop.mail(one) == [] and laptop.store.notices.take(one) == []
 

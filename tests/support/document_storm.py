@@ -1,7 +1,8 @@
 """Three machines share messages, tasks and values while links break, agents are killed and the server is restored.
 
-Each storm is a seed. What was sent arrives once, what was appended is there once, one session has each task, and in the
-end all machines have the same. Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
+Each storm is a seed. Every sent message arrives once, every appended item is there once, one session has each task, and
+in the end all machines have the same. Run against the server in memory (tests/unit/team) and against PostgreSQL
+(tests/team).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Storm:
         self.sent += [(peer, text) for peer in machine.store.messages.broadcast(session, text)]
 
     def append(self, machine, session) -> None:
-        # The same again and again: each has to be there. Of two that are alike, whoever takes everything cannot tell.
+        # Repeated items: each has to be there. A machine that takes everything cannot tell equal ones apart.
         item = json.dumps(self.random.choice(["tick", self.fresh("item")]) if self.is_told else self.fresh("item"))
         machine.store.kv.append(session, "log", item)
         self.appended.append(item)
@@ -74,7 +75,7 @@ class Storm:
         machine.store.tasks.request(session, {"type": "fix", "title": self.fresh("task")})
 
     def claim(self, machine, session) -> None:
-        """As a verb does it."""
+        """Claim a task as the verb does."""
         store = machine.store
         found = store.tasks.claimable(session)
         if not found:
@@ -133,12 +134,12 @@ class Storm:
         machine.begin()
 
     def look_away(self, machine, _session) -> None:
-        """The log is not kept for so long: who comes later takes everything."""
+        """The log is not kept for so long: later machines take everything."""
         if not self.is_told:
             self.team.kept = self.random.choice([0, 3, 10_000])
 
     def restore(self, _machine, _session) -> None:
-        """Another server that lacks what came last. For a while those who were there have the first word."""
+        """Replace the server by one without the latest changes. For a while its earlier members have the first word."""
         if self.is_told or self.random.random() < 0.7:
             return
         repository = self.team.repositories[REPOSITORY]
@@ -182,7 +183,7 @@ class Storm:
             task = known[0]["tasks"][task_id]
             assert task["assignee"] == session
             assert task["status"] == ("done" if task_id in self.done else "in_progress")
-        for task_id, row in known[0]["tasks"].items():  # nobody has what it was told that it has not
+        for task_id, row in known[0]["tasks"].items():  # no machine misses a row that it was told of
             holder = row["assignee"]
             assert not holder or holder in self.granted.get(task_id, []) or (task_id, holder) in self.unheard
         versions = {row["version"] for row in self.machines[0].there("documents")}
@@ -190,7 +191,7 @@ class Storm:
         assert {row["version"] for row in self.machines[0].there("documents")} == versions  # there is no more to say
 
     def run(self, steps: int) -> None:
-        """Play, and look what came of it."""
+        """Play, and check the result."""
         try:
             for _ in range(steps):
                 self.step()

@@ -1,4 +1,4 @@
-"""A team's server in memory, which follows ``swarm_mcp.team.protocol``: for tests of those who ask it."""
+"""A team's server in memory, by ``swarm_mcp.team.protocol``, for tests of its callers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BODY = ("place", "is_folder", "pattern", "base", "region", "mode", "agent", "no
 
 
 class FakeRepository:
-    """One repository: its log and what follows from it."""
+    """One repository: its log and the state that follows from it."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -28,9 +28,9 @@ class FakeRepository:
 
 
 class FakeTeam:
-    """The server. `clock`: its time, which a test sets; `down`: nobody reaches it; `kept`: changes that it keeps.
+    """The server. `clock`: its time, set by a test; `down`: unreachable; `kept`: the number of kept changes.
 
-    `schema`: a test makes it 1, for a server that has no documents yet.
+    `schema`: a test sets 1, for a server without documents.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class FakeTeam:
         self._numbers = itertools.count(1)
 
     def restore(self, repository: str, version: int) -> None:
-        """As after a failover to a copy that lacks what came later."""
+        """Restore an earlier state, as after a failover to an old copy."""
         with self.changed:
             one = self.repositories[repository]
             gone = [change for change in one.changes if change["version"] > version]
@@ -69,7 +69,7 @@ class FakeTeam:
 
 
 class FakeServer:
-    """What ``TeamServer`` is to one machine."""
+    """One machine's ``TeamServer``."""
 
     def __init__(self, team: FakeTeam, machine: str, member: str = "me") -> None:
         self.team = team

@@ -1,4 +1,4 @@
-"""Where a test of the coordinator stands: a checkout, a store, and the ``swarm-mcp`` command over both."""
+"""The ground of a coordinator test: a checkout, a store, and the ``swarm-mcp`` command over both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swarm_mcp.installation import interpreter
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration
 
-# The whole path, so that a worker without `site` finds what this test run has; no bytecode into the checkout.
+# The whole path, so that a worker without `site` finds this test run's packages; no bytecode into the checkout.
 FOLDERS = [os.path.abspath(folder) for folder in sys.path if folder and os.path.exists(folder)]
 BARE_PYTHON = [interpreter(), "-I", "-S", "-B"]
 SWARM = [
@@ -59,7 +59,7 @@ def put_empty_store(path: str) -> None:
 
 
 class Done(NamedTuple):
-    """How a command ended."""
+    """The end of a command."""
 
     code: int
     out: str
@@ -80,12 +80,12 @@ class Ground:
         (self.repo / ".git").mkdir(parents=True, exist_ok=True)
         self.database = str(folder / "store" / "swarm.db")
         self.scope = str(self.repo)
-        self.copies = True  # whether `store` may copy an empty store instead of making one
+        self.copies = True  # True if `store` may copy an empty store instead of making one
 
     # ------------------------------------------------------------- the command
 
     def swarm(self, *argv: str, cwd: Path | None = None) -> Done:
-        """The command inside this process, which is fast, from `cwd` (default: the checkout)."""
+        """Run the command inside this process, since that is fast, from `cwd` (default: the checkout)."""
         before, out, err = os.getcwd(), io.StringIO(), io.StringIO()
         os.chdir(cwd or self.repo)
         try:
@@ -174,7 +174,7 @@ class Sleeper:
 
     @property
     def identity(self) -> tuple[int, str]:
-        """What registrations name it by."""
+        """Return its name in registrations."""
         return self.pid, self.started
 
     def end(self) -> None:
@@ -190,15 +190,15 @@ class Sleeper:
 
 
 def time_limit(seconds: float) -> float:
-    """What takes `seconds` at most where nothing else runs may take this long here and now."""
+    """Return the time limit on this machine now for work of at most `seconds` on an idle one."""
     to_do = os.getloadavg()[0]
-    with contextlib.suppress(OSError):  # the average lags behind; Linux counts what wants to run at this moment
+    with contextlib.suppress(OSError):  # the average lags behind; Linux counts the runnable processes of this moment
         to_do = max(to_do, int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]))
     return seconds * (1 + to_do / (os.cpu_count() or 1))
 
 
 def wait_for(condition, seconds: float = 30.0):
-    """The first true value of `condition()`; fails when there is none in time."""
+    """Return the first true value of `condition()`; fail without one in time."""
     end = time.monotonic() + time_limit(seconds)
     while time.monotonic() < end:
         value = condition()

@@ -1,4 +1,4 @@
-"""Two machines of a team: what one has locked holds on the other, whatever comes between.
+"""Two machines of a team: a lock on one holds on the other, through all interruptions.
 
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
@@ -9,7 +9,8 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, TeamUnreachable
-from swarm_mcp.lock_acquisition import SIGN_SECONDS, LockWait
+from swarm_mcp.locking.acquisition import SIGN_SECONDS, LockWait
+from swarm_mcp.store import session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import protocol
 
@@ -107,7 +108,7 @@ def test_a_shared_lock_that_may_not_become_exclusive_stays_shared(machines):
     laptop.take(one, "a.py", mode="shared")
     fence = laptop.row("a.py")["team_fence"]
     sandbox.follow()
-    sandbox.take(other, "a.py", mode="shared")  # of which the laptop does not know yet
+    sandbox.take(other, "a.py", mode="shared")  # still unknown to the laptop
     assert laptop.take(one, "a.py")["answer"] == "held"
     (own,) = laptop.ground.sql("SELECT mode, team_fence FROM context WHERE type = 'lock' AND machine IS NULL")
     assert own == {"mode": "shared", "team_fence": fence}
@@ -258,14 +259,14 @@ def test_a_replica_is_fresh_for_its_lease_from_when_it_asked(machines):
 
 
 def waiting(machine, session, *files: str, **given) -> LockWait:
-    """Somebody of this machine in line, who has looked once."""
+    """Put a session of this machine into the queue, and look once."""
     wait = LockWait(session, request(session, list(files), **given), 60)
     assert wait.advance(machine.store) is None
     return wait
 
 
 def again(machine, wait: LockWait):
-    """One more look of somebody who waits, as after a change to the store."""
+    """Look once more for a waiter, as after a change to the store."""
     wait._next_look = 0.0
     return wait.advance(machine.store)
 
@@ -282,7 +283,7 @@ def test_whoever_has_waited_longest_is_next_on_whatever_machine(machines):
     laptop.follow()
     sandbox.follow()
     laptop.store.locks.release(holder, "a.py")
-    assert again(laptop, ours) is None  # somebody on the other machine is before it
+    assert again(laptop, ours) is None  # a session on the other machine is before it
     laptop.follow()
     sandbox.follow()
     rows = again(sandbox, theirs)
@@ -554,7 +555,9 @@ def test_a_work_tree_that_is_added_knows_what_others_hold(machines):
 
 
 def test_a_lock_that_is_again_what_it_was_is_told_of(machines):
-    """It was given back, and asked for otherwise, before the team had heard of it: it is there, though nobody wants it."""
+    """It was released, and taken in another way, before the team had heard of it: the lock is told, though no request
+    waits.
+    """
     laptop, sandbox = machines
     one, other = laptop.session("one"), sandbox.session("other")
     laptop.take(one, "a.py", mode="shared")
@@ -591,7 +594,7 @@ def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machi
     for one in (*machines, *machines):
         one.follow()
     with laptop.store.database.writing():
-        laptop.store.instances.require(silent.id)  # it is back
+        session_life.require(laptop.store.database, silent.id)  # it is back
     for one in (*machines, *machines):
         one.follow()
     now = clock.now

@@ -1,8 +1,8 @@
-"""Another implementation of the contract: plain statements over the contract's tables, which are all it knows.
+"""Another implementation of the contract: plain statements over the contract's tables, its only knowledge.
 
-It stands for programs that share a file with this one: each statement commits by itself, reads and
-writes are not one transaction, paths are compared as text, whoever shows no heartbeat is gone after
-a minute, and deleting a row takes no notice of tables that it has never heard of.
+It stands for programs that share a file with this one: each statement commits by itself, reads and writes are not one
+transaction, paths are compared as text, a session without a heartbeat is gone after a minute, and deleting a row
+ignores unknown tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAST = 10_000_000_000
 
 
 class Other:
-    """One process of it; `found` is how many locks, tasks and messages it was denied or given, if anybody counts."""
+    """One process of it; `found` counts its granted or denied locks, tasks and messages, if wanted."""
 
     def __init__(self, database: str):
         if not os.path.exists(database):
@@ -77,7 +77,7 @@ class Other:
         self.change("UPDATE instances SET pid = 1, heartbeat = unixepoch() WHERE id = ?", instance)
 
     def adopt(self, instance: str) -> None:
-        """What its server does with a lease that waits for it."""
+        """Adopt a waiting lease, as its server does."""
         self.change(
             "UPDATE instances SET adopted = 1, lease_until = NULL, pid = 1, heartbeat = unixepoch() WHERE id = ?",
             instance,
@@ -102,7 +102,7 @@ class Other:
         self.event(scope, kind, instance, instance)
 
     def cleanup(self) -> list[str]:
-        """What each of its commands begins with, in every scope; who was reclaimed."""
+        """Clean up as each of its commands does first, in every scope. Returns the reclaimed sessions."""
         gone = self.rows(
             "SELECT id FROM instances WHERE (adopted = 1 AND heartbeat < unixepoch() - 60)"
             " OR (adopted = 0 AND lease_until < unixepoch())"
@@ -122,7 +122,7 @@ class Other:
     # ------------------------------------------------------------------- locks
 
     def lock(self, instance: str, file: str, note: str = "") -> str:
-        """Empty where it has the lock now, else who has it."""
+        """Return an empty text if it has the lock now, else the holder."""
         scope, lock = self.scope(instance), str(uuid.uuid4())
         self.change(
             "DELETE FROM context WHERE scope = ? AND file = ? AND instance_id = ? AND type = 'lock'",
@@ -218,14 +218,14 @@ class Other:
         return bool(ended)
 
     def task(self, task: str) -> dict:
-        """A whole row, its lists read as it reads them: what is no JSON makes it fail."""
+        """Return a whole row, its lists parsed in its own way: invalid JSON makes it fail."""
         row = self.one("SELECT * FROM tasks WHERE id = ?", task)
         return {**row, **{name: json.loads(row[name]) if row[name] else None for name in ("files", "depends_on")}}
 
     # -------------------------------------------------------------- looking on
 
     def moment(self, instance: str) -> tuple:
-        """The counters by which its waiters tell that something is new."""
+        """Return the counters that tell its waiters of news."""
         scope = self.scope(instance)
         return tuple(
             self.one(sql, *values)["n"]
@@ -238,7 +238,7 @@ class Other:
         )
 
     def audit(self) -> None:
-        """Fail where a row breaks what it takes for granted."""
+        """Fail for a row that breaks its assumptions."""
         assert self.one("PRAGMA user_version") == {"user_version": 1}
         assert self.one("PRAGMA integrity_check") == {"integrity_check": "ok"}
         for table, columns in (

@@ -13,13 +13,13 @@ SEQUENCE = re.compile(
 UNFINISHED = re.compile(r"\x1b(?:\[[?<>=]?[0-9;]*[ -/]?|\][^\x07\x1b]*\x1b?)?$")
 COLOUR = re.compile(r"(?:3|4|9|10)[0-8]$")  # of a text, or behind it; not the terminal's own
 ALTERNATE, CURSOR, WRAP = "1049", "25", "7"
-AS_IT_SHOULD_BE = frozenset({CURSOR, WRAP})  # the modes of a terminal that nobody has changed
+AS_IT_SHOULD_BE = frozenset({CURSOR, WRAP})  # the unchanged modes of a terminal
 
 
 class FullScreen:
-    """What is on the screen, in which styles, and what modes are on: what is left behind shows.
+    """The screen's text and styles, and its modes: forgotten ones show.
 
-    A sequence that Textual has no reason to write is an error: it must have come from a text.
+    A sequence without a use for Textual is an error: it must have come from a text.
     """
 
     def __init__(self, columns: int = 80, rows: int = 24):
@@ -28,13 +28,13 @@ class FullScreen:
         self.keyboards = 0  # how many times the keyboard was asked to report more than a key's character
         self.colours: set[str] = set()  # all that were ever set
         self._style = ""
-        self._left = ""  # the begin of a sequence whose rest has not come yet
+        self._left = ""  # the beginning of an incomplete sequence
         self._cells = self._empty()
-        self._under: tuple[list, int, int] | None = None  # what the other screen covers
+        self._under: tuple[list, int, int] | None = None  # the content under the other screen
         self._row = self._column = 0
 
     def resize(self, columns: int, rows: int) -> None:
-        """The window has another size now. What fits into it stays."""
+        """Give the window another size. Fitting content stays."""
         kept, self.columns, self.rows = self._cells, columns, rows
         self._cells = self._empty()
         for row, cells in zip(self._cells, kept):
@@ -111,12 +111,12 @@ class FullScreen:
 
     @property
     def lines(self) -> list[str]:
-        """What stands there now."""
+        """Return the present text."""
         return ["".join(character for character, _ in row).rstrip() for row in self._cells]
 
     @property
     def text(self) -> str:
-        """The lines as one text, without what is empty at its end."""
+        """Return the lines as one text, without empty space at its end."""
         return "\n".join(self.lines).rstrip()
 
     @property
@@ -134,5 +134,5 @@ class FullScreen:
         return rows
 
     def is_as_before(self) -> bool:
-        """Whether the terminal's modes are those of one that nobody has changed."""
+        """Return True if the terminal's modes are the unchanged ones."""
         return self.modes == AS_IT_SHOULD_BE and not self.keyboards

@@ -8,11 +8,20 @@ import sys
 import time
 from pathlib import Path
 
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.events import CONTEXT_USAGE, Event, error, message, result, session_init, tool_end, tool_start
-from swarm_mcp.harness.outcome import Price, RunResult
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.events import (
+    CONTEXT_USAGE,
+    Event,
+    error,
+    message,
+    result,
+    session_init,
+    tool_end,
+    tool_start,
+)
+from swarm_mcp.agents.harness.outcome import Price, RunResult
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 
 SESSION = "0a0a0a0a-1111-4222-8333-444444444444"
 OTHER = "0b0b0b0b-1111-4222-8333-444444444444"
@@ -20,7 +29,7 @@ PYTHON = [sys.executable, "-I", "-S"]
 
 
 class Scripted(HarnessAdapter):
-    """A harness that runs a script of Python, which prints our events, one JSON array of words each."""
+    """A harness that runs a Python script that prints our events, one JSON array of words each."""
 
     name = "scripted"
     program = "python3"
@@ -86,20 +95,20 @@ def kinds(seen: list[Event], *without: str) -> list[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
+    """Return True for a process that exists and is no zombie."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         return False
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except OSError:  # the process has ended
         return not sys.platform.startswith("linux")
     return stat[stat.rfind(")") + 2] not in "ZX"
 
 
 def gone_within(pids, seconds: float) -> bool:
-    """Whether all of these end in time."""
+    """Return True if all of these end in time."""
     end = time.monotonic() + seconds
     while any(is_alive(pid) for pid in pids):
         if time.monotonic() > end:

@@ -1,7 +1,7 @@
-"""Code that interpreters run, for tests of what the analysis finds in it.
+"""Code for interpreters, for tests of its analysis.
 
-What it changes is written in it, or follows from files that are there; ``*_READS`` change nothing; what ``*_COMPUTED``
-change is not written in them, so that it can only be a guess. `COMMANDS` are whole commands.
+Its changes are written in it, or follow from existing files; ``*_READS`` change nothing; the changes of ``*_COMPUTED``
+are not written in them, so that they can only be guessed. `COMMANDS` are whole commands.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ PYTHON_READS = [
 ]
 
 PYTHON_COMPUTED = [
-    # What following gives up on: fileinput, classes, functions that others call, names made of names of the disk.
+    # Limits of the analysis: fileinput, classes, functions that others call, names made of names of the disk.
     "import shutil\nshutil.make_archive('pack', 'zip', 'src')",
     "import glob, os\nfor p in sorted(glob.glob('docs/*.md')):\n    os.rename(p, p[:-3] + '.txt')",
     (
@@ -487,7 +487,7 @@ COMMANDS = [
 ]
 
 COMMANDS_COMPUTED = [
-    # What Python prints is not followed, nor are modules that hardly anybody runs.
+    # Python's output is not followed, nor are rarely used modules.
     "rm $(python3 -c \"print('a.txt')\")",
     "python3 -m gzip a.txt",
     "python3 -m cProfile -o profile.bin -m this",

@@ -1,4 +1,4 @@
-"""Shell calls of sessions for which the kernel is to hold what others have locked, played through the check."""
+"""Shell calls of sessions with kernel-held locks of others, played through the check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_mcp.store import Store, driver
 
 from .sessions import hook_core, join, new_session, ready_store
 
-OPAQUE = "python3 fix.py"  # what nobody can tell beforehand, once there is such a file
+OPAQUE = "python3 fix.py"  # unpredictable, once there is such a file
 
 
 def says(why: str = "") -> None:
@@ -24,7 +24,7 @@ def says(why: str = "") -> None:
 
 
 class Caller:
-    """A session of `runtime` in `folder`, whose shells have been told where to look."""
+    """A session of `runtime` in `folder`, with wired shells."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, runtime: str = "claude-code", wired: bool = True):
         ready_store()
@@ -44,7 +44,7 @@ class Caller:
             self.wire(monkeypatch)
 
     def wire(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What the session's start does for its shells."""
+        """Wire its shells, as the session's start does."""
         with monkeypatch.context() as patched:
             patched.setenv("CLAUDE_ENV_FILE", str(self.env_file))
             planning.wire(self.core.config, SessionEvent(self.session_id, str(self.folder), "SessionStart"))
@@ -64,11 +64,11 @@ class Caller:
         return verdict.denial.reason if verdict is not None and verdict.denial is not None else ""
 
     def after(self, response: Any, id: str = "call-1", command: str = OPAQUE, agent: str = "", **more: Any) -> str:
-        """What the model is told of a call that is over."""
+        """Return the text for the model after a call."""
         return self.core.words_after(self.call(command, id, agent, name="PostToolUse", response=response, **more))
 
     def plan(self, id: str = "call-1") -> Any:
-        """What is to be held for a call, None for nothing."""
+        """Return the plan for a call, or None."""
         call = self.call(id=id)
         return plans.load(os.path.join(plans.folder_of(self.session_id), planning.name_of_call(self.core.config, call)))
 

@@ -1,4 +1,4 @@
-"""Commands that run where the kernel holds what others have locked: of this user, and of an ordinary one for root."""
+"""Commands under the kernel's protection of others' locks: of this user, and, for root, of an ordinary one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from .fixtures import put_empty_store
 from .sessions import join, new_session
 
 USERS = ("this user", "an ordinary user")
-NOBODY = 54321  # the number of a user of whom this machine has not heard
+NOBODY = 54321  # the number of a user unknown to this machine
 PATIENCE = 120.0  # seconds until something that is waited for counts as never coming
 
 
@@ -48,7 +49,7 @@ class KernelGround:
         monkeypatch.setenv("SWARM_DB_PATH", str(self.database))
         monkeypatch.setenv("SWARM_STATE_DIR", str(self.state))
         core, self.python = Path(swarm_hook_core.__file__).parent, sys.executable
-        if user != os.geteuid():  # that of the tests may be where nobody else may go
+        if user != os.geteuid():  # the tests' interpreter may be in a private folder
             self.python = _python_of_everybody()
             core = Path(shutil.copytree(core, folder / "swarm_hook_core", ignore=shutil.ignore_patterns("__pycache__")))
         self.core = core
@@ -64,7 +65,8 @@ class KernelGround:
         """Give all that is there to the user."""
         if self.user != os.geteuid():
             for path in [self.folder, *self.folder.rglob("*")]:
-                os.chown(path, self.user, self.user, follow_symlinks=False)
+                with suppress(FileNotFoundError):  # a file that Python renames while it compiles
+                    os.chown(path, self.user, self.user, follow_symlinks=False)
 
     def file(self, name: str, text: str = "theirs\n") -> Path:
         """A file in the repository."""
@@ -100,7 +102,7 @@ class KernelGround:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the user's commands have: programs of this user's own are not for others."""
+        """Return the environment of the user's commands: this user's own programs are not for others."""
         own = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.folder)} if self.user != os.geteuid() else {}
         return {**os.environ, **own}
 
@@ -125,20 +127,20 @@ class KernelGround:
         return self.run(place, "bash", "-c", text, stdin=stdin, **more)
 
     def processes(self) -> list[int]:
-        """Who is about to run a command inside a plan, or keeps the mounts for one."""
+        """Return the processes about to run a command inside a plan, and the keepers of mounts."""
         found = []
         mark = os.fsencode(self.folder)
         for name in filter(str.isdecimal, os.listdir("/proc")):
             try:
                 words = Path(f"/proc/{name}/cmdline").read_bytes()
-            except OSError:
+            except OSError:  # the process has ended
                 continue
             if mark in words and b"enter.py" in words:
                 found.append(int(name))
         return found
 
     def close(self) -> None:
-        """End what is still there."""
+        """End the remaining processes."""
         for child in self.started:
             if child.poll() is None:
                 child.kill()
@@ -183,5 +185,5 @@ def grounds(which: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelGroun
 
 
 def mounts_of(folder: Path) -> list[str]:
-    """What is mounted at or below `folder` for this process."""
+    """Return the mounts at or below `folder` in this process's view."""
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(folder) in line]

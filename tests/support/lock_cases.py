@@ -1,6 +1,6 @@
-"""What SPEC.md guarantees of locks, in a `world` of one machine (tests/unit/store) and of two of a team (tests/team).
+"""SPEC.md's guarantees of locks, in a `world` of one machine (tests/unit/store) and of two of a team (tests/team).
 
-Where there are two, each session works on another machine than the one before it.
+With two, each session works on another machine than the one before it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from support.crashing import Dead, Dying
 from support.fixtures import Sleeper
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
 from swarm_hook_core import clock
+from swarm_hook_core.check import Writes
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
-from swarm_hook_core.decision import decide
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_mcp import lock_acquisition
 from swarm_mcp.errors import Deadlock, LockRefused
-from swarm_mcp.lock_acquisition import LONGEST_NAP
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LONGEST_NAP
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -36,13 +37,13 @@ def at(monkeypatch: pytest.MonkeyPatch):
 
 
 def denied(ground, row, *paths: str) -> set[str]:
-    """Which of these a hook does not let this session write now."""
+    """Return the paths that a hook does not let this session write now."""
     reader = StoreReader(ground.database)
     name = ground.sql("SELECT session_id FROM swarm_sessions WHERE instance_id = ?", row["id"])[0]["session_id"]
     session, now = reader.session("claude-code", name), time.time()
     peers = Peers(reader, row["id"], now)
     calls = {path: ToolCall("Write", {"file_path": f"{ground.scope}/{path}"}, cwd="/") for path in paths}
-    return {path for path, call in calls.items() if decide(CLAUDE, session, call, peers, now)}
+    return {path for path, call in calls.items() if denied_by_lock(Writes(CLAUDE, call), session, peers, now)}
 
 
 # -- exclusion --------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ def denied(ground, row, *paths: str) -> set[str]:
 
 @pytest.mark.parametrize("mode", ["exclusive", SHARED])
 def test_exclusion_two_requests_that_overlap_are_never_both_granted(world, mode: str):
-    """File against folder against pattern, whichever came first; against shared ones, unless both are."""
+    """File against folder against pattern, in both orders; shared against exclusive."""
     one, two = world.session("1"), world.session("2")
     for first in NAMES[::2]:  # the others: in the machine of `test_lock_machine`
         world.take(one, first, mode=mode)
@@ -91,7 +92,7 @@ def test_liveness_whatever_ends_a_lock_ends_the_wait_for_it(world, at, end: str)
             world.leave(one)
         elif end == "killed":
             client.end()
-            at(LONGEST_NAP)  # nobody says so: that is looked for
+            at(LONGEST_NAP)  # no commit announces it: the waiter looks for it
             world.even()
         else:
             at(30)
@@ -112,7 +113,7 @@ def test_fairness_first_come_first_served_and_nobody_overtakes(world):
     for number, advance in enumerate(waits):
         assert all(later() is None for later in waits[number + 1 :])
         with pytest.raises(LockRefused):
-            world.take(holder, "a")  # free or not: who does not wait comes after those who do
+            world.take(holder, "a")  # free or not: a request without a wait comes after the waiters
         assert advance()
         world.release(others[number], "a/x.py")
     world.take(holder, "a")
@@ -158,13 +159,13 @@ def test_fence_every_grant_has_a_higher_number_than_all_before(world, at):
         numbers += map(world.number, world.take(row, *names, mode=mode, ttl=ttl))
     again = world.take(one, "a", mode=SHARED)
     assert world.number(again[0]) == numbers[0]  # held all along: the same grant
-    at(10)  # what was granted last has gone, with its rows
+    at(10)  # the last grant has gone, with its rows
     world.leave(one)
     numbers += map(world.number, world.take(two, "a", "b", "c.txt"))
     assert numbers == sorted(set(numbers))
 
 
-# -- all or none ------------------------------------------------------------------------------------
+# -- all or none --
 
 
 def test_all_or_none_a_process_that_dies_at_any_statement_has_all_or_nothing(world):

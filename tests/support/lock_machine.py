@@ -1,4 +1,4 @@
-"""Whatever is done with locks in whatever order: stores and hooks hold to a model that shares no code.
+"""Random sequences of lock operations: stores and hooks agree with a model without common code.
 
 `run` plays it in a world of ``support.worlds``: on one machine, or on two of a team.
 """
@@ -24,18 +24,19 @@ from hypothesis.stateful import (
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
 from support.worlds import World
 from swarm_hook_core import clock, paths
+from swarm_hook_core.check import Writes
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
-from swarm_hook_core.decision import decide
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, plain
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
 from swarm_hook_core.traces.claimed import Claimed
-from swarm_mcp import lock_acquisition
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
-from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.store import Store, automatic_locks
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LockWait
+from swarm_mcp.store import Store, automatic_locks, session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -48,21 +49,21 @@ HOLDERS = st.tuples(st.sampled_from(SESSIONS), st.sampled_from(("", "", "", "x",
 MODES = st.sampled_from(("exclusive", "exclusive", SHARED))
 TTLS = st.sampled_from((None, None, 10.0, 60.0))
 PATIENCE = st.sampled_from((None, None, 5.0, 90.0))
-PICKS = st.integers(0, 11)  # which of those there are
+PICKS = st.integers(0, 11)  # an index into the existing ones
 RARELY = st.integers(0, 7).map(lambda number: number == 7)
-SIGN = 11.0  # seconds after which a wait has shown a sign of life, and looked for circles
+SIGN = 11.0  # seconds after which a wait has sent a heartbeat, and looked for circles
 STEPS = 50
 
 
 def picked(these: list, pick: int):
-    """One of `these`. What is drawn does not depend on how many there are: that may depend on the clock."""
+    """Return one of `these`. The drawn number does not depend on their count: that may depend on the clock."""
     return these[pick % len(these)]
 
 
 class Machine(RuleBasedStateMachine):
-    """The store, a hook's reader of it, and the model, deed by deed.
+    """The store, a hook's reader of it, and the model, operation by operation.
 
-    A rule that cannot be played returns, and has no precondition: what Hypothesis draws depends on nothing else.
+    An impossible rule returns instead of having a precondition: Hypothesis's draws depend on nothing else.
     """
 
     make_world: Callable[[], World]
@@ -74,7 +75,7 @@ class Machine(RuleBasedStateMachine):
         self.began = Wall.began = int(time.time())
         self.model = Machine.clock = Model(LEASE)
         self.turn, self.sound = 0, False
-        self.places: list[tuple[Wait, LockWait]] = []  # who waits: in the model, and here
+        self.places: list[tuple[Wait, LockWait]] = []  # waiters: in the model, and here
         self.world = Machine.make_world()
         for store in self.world.stores:
             store.database.now = lambda: self.began + int(self.model.now)
@@ -93,7 +94,7 @@ class Machine(RuleBasedStateMachine):
     # ------------------------------------------------------------------ doing
 
     def on(self, home: int) -> Store:
-        """Whatever is asked next is asked on that machine; its store."""
+        """Make the next request one of that machine; return its store."""
         self.model.here = home
         return self.world.on(home)
 
@@ -108,7 +109,7 @@ class Machine(RuleBasedStateMachine):
         return request(self.rows[holder[0]], list(names), mode=mode, agent=holder[1], ttl=ttl)
 
     def even(self) -> None:
-        """Machines of a team hear of what was done, and of who has gone meanwhile."""
+        """Have machines of a team hear of all operations, and of departed sessions."""
         if len(self.readers) > 1:
             self.world.even()
             for home in range(len(self.readers)):
@@ -116,7 +117,7 @@ class Machine(RuleBasedStateMachine):
             self.settle()
 
     def check_number(self, grant: Grant, number: int) -> None:
-        """A grant keeps its number, and what was asked for later has higher ones: on one machine, the next."""
+        """Check that a grant keeps its number, and later ones have higher numbers: on one machine, the next."""
         assert self.numbers.setdefault(grant.fence, (self.turn, number))[1] == number, grant
         known = [number for _turn, number in sorted(self.numbers.values())]
         assert known == sorted(set(known)), (grant, self.numbers)
@@ -145,7 +146,7 @@ class Machine(RuleBasedStateMachine):
         self.even()
 
     def check_grants(self, done, expected) -> None:
-        """What was got is what should have been, with numbers that fit."""
+        """Check that the granted locks are the expected ones, with fitting numbers."""
         assert isinstance(done, list) == isinstance(expected, list)
         if isinstance(done, list):
             assert len(done) == len(expected)
@@ -180,7 +181,7 @@ class Machine(RuleBasedStateMachine):
 
         def deed():
             with store.database.writing():
-                store.instances.require(self.rows[name]["id"])
+                session_life.require(store.database, self.rows[name]["id"])
 
         self.do("renewed", deed, lambda: self.model.sign_of_life(name))
 
@@ -192,7 +193,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(SESSIONS), now=RARELY)
     def kill(self, name: str, now: bool):
-        """Its client dies; what waits for it may live on for a while."""
+        """Its client dies; its waiters may live on for a while."""
         if now and name in self.model.seen:
             store = self.at(name)
             with store.database.writing():
@@ -203,7 +204,7 @@ class Machine(RuleBasedStateMachine):
             self.even()
 
     def lose(self, name: str) -> None:
-        """A session is not there any more. What still waits for it gets nothing."""
+        """A session is gone. Its remaining waiters get nothing."""
         self.model.forget(name)
         for wait, place in [both for both in self.places if both[0].holder[0] == name]:
             self.places.remove((wait, place))
@@ -231,7 +232,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=PICKS, mode=MODES, ttl=TTLS)
     def ask_again(self, pick: int, mode: str, ttl: float | None):
-        """For what one has: up, down, or the same, without a gap."""
+        """Ask again for a held lock: up, down, or the same, without a gap."""
         if not self.model.grants:
             return
         grant = picked(self.model.grants, pick)
@@ -260,7 +261,7 @@ class Machine(RuleBasedStateMachine):
         self.do("released", deed, modelled)
 
     def fences(self, session: str) -> dict[tuple[Holder, str], int]:
-        """The numbers of a session's grants in the store of its machine, by which verbs name them."""
+        """Return the numbers of a session's grants in the store of its machine, as verbs use them."""
         names = {self.path_of(name, self.model.homes[session]): name for name in NAMES}
         return {
             ((session, row.get("agent", "")), names[row["file"]]): row["fence"]
@@ -303,7 +304,7 @@ class Machine(RuleBasedStateMachine):
             claimed = Claimed("claude-code", call, reader, int(now * 1e9))
             claimed.claim([(paths.key_of(path), path)])
             peers = Peers(reader, session.instance_id, now, holder[1], claimed)
-            denial = decide(CLAUDE, session, call, peers, now)
+            denial = denied_by_lock(Writes(CLAUDE, call), session, peers, now)
             if denial is not None:
                 claimed.take_back()
                 raise SwarmError(denial.reason)
@@ -354,14 +355,14 @@ class Machine(RuleBasedStateMachine):
             self.advance_one(*picked(self.places, pick))
 
     def advance_one(self, wait: Wait, place: LockWait) -> None:
-        """It is asked again, after the longest time in which it need not notice what nobody commits."""
+        """Ask it again, after the longest pause between two looks."""
         self.pass_time(1)
         if (wait, place) not in self.places:
             return  # its session has been lost by then
         self.wake(wait.holder[0])
         store = self.at(wait.holder[0])
         over = wait.until is not None and self.model.now >= wait.until
-        stands = wait in self.model.queue  # who was taken for gone has lost its place, and may take another
+        stands = wait in self.model.queue  # a waiter taken for dead has lost its place, and may take another
         given = (wait.holder, wait.names, wait.mode, wait.ttl, wait if stands and not over else None)
         if over and stands:
             self.model.queue.remove(wait)
@@ -387,7 +388,7 @@ class Machine(RuleBasedStateMachine):
         self.even()
 
     def check_sign(self, wait: Wait, place: LockWait) -> None:
-        """Who is asked again shows life, every ten seconds at least."""
+        """Check that a waiter that is asked again sends heartbeats, every ten seconds at least."""
         (row,) = self.at(wait.holder[0]).database.rows(
             "SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,)
         )
@@ -396,7 +397,7 @@ class Machine(RuleBasedStateMachine):
         wait.seen = row["seen"]
 
     def check_end(self, error: SwarmError, wait: Wait, over: bool, given) -> None:
-        """It ends without what was wanted: time is over, its session has gone, or it would never have ended."""
+        """Check a wait without a grant: time is over, its session has gone, or it would never have ended."""
         if wait not in self.model.queue:
             self.model.queue.append(wait)
         if isinstance(error, Deadlock):
@@ -443,7 +444,7 @@ class Machine(RuleBasedStateMachine):
         }
 
     def settle(self) -> None:
-        """What may be noticed sooner or later: who has gone, with its place in line, and life in what was refused."""
+        """Let the delayed discoveries happen: departed sessions with their places, and life in refused files."""
         while lost := [name for name in self.model.seen if name not in self.there()]:
             for name in lost:
                 assert self.model.has_gone(name)
@@ -496,7 +497,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def no_two_hold_the_same(self):
-        """Asked of the stores' own rows. What was locked by a write alone is so on its own machine."""
+        """Ask the stores' own rows. Automatic locks hold on their own machine only."""
         for home in range(len(self.readers)):
             names = {self.path_of(name, home): name for name in NAMES}
             rows = list(self.on(home).locks.held(None))
@@ -531,12 +532,12 @@ class Machine(RuleBasedStateMachine):
         peers = Peers(reader, session.instance_id, now, agent)
         for path in PATHS[self.turn // 9 % 4 :: 4]:
             call = ToolCall("Write", {"file_path": f"{folder}/{path}"}, cwd=folder)
-            denial = decide(CLAUDE, session, call, peers, now)
+            denial = denied_by_lock(Writes(CLAUDE, call), session, peers, now)
             assert (denial is None) == self.model.may_write(name, agent, path), (path, denial and denial.reason)
         self.sound = True
 
     def drain(self) -> None:
-        """Everybody who does not wait lets go: then everybody who waits gets what it waits for, or is told."""
+        """All non-waiting sessions release their locks: then every waiter gets its lock, or is told."""
         for _ in range(3 * len(self.places) + 5):
             self.pass_time(SIGN)
             waiting = {wait.holder for wait, _place in self.places}
@@ -555,7 +556,7 @@ class Machine(RuleBasedStateMachine):
 
 
 class Wall:
-    """The time of day, as those see it who go by it: each machine begins at another one."""
+    """The time of day, for its users: each machine begins at another one."""
 
     began = 0
     monotonic, sleep = staticmethod(time.monotonic), staticmethod(time.sleep)
@@ -573,7 +574,7 @@ def run(make_world: Callable[[], World], examples: int, monkeypatch: pytest.Monk
     """Play so many `examples`, each in a world of its own."""
     Machine.make_world = staticmethod(make_world)
     Machine.counted.clear()
-    # Keys of both kinds: what is locked in one folder is to be found from the folders over it, and the reverse.
+    # Keys of both kinds: locks in one folder must be found from the folders above it, and the reverse.
     monkeypatch.setattr(paths, "ignores_case", lambda path: "/sub/" in path)
     monkeypatch.setattr(clock, "now", lambda: Machine.clock.now)
     monkeypatch.setattr(clock, "awake", lambda: Machine.clock.now)

@@ -1,7 +1,7 @@
-"""What locks should do, in plain sets: the model that ``test_lock_machine`` holds the store and the hooks against.
+"""The behaviour of locks, in plain sets: the model for ``test_lock_machine``'s comparison with the store and the hooks.
 
-A lock's reach is the set of those paths of a small world that it holds; two locks meet where their sets do. Nothing
-in here is of the code under test. Names of what can be locked are relative to one folder.
+A lock's reach is the set of its paths in a small world; two locks meet if their sets do. Nothing in here comes from the
+code under test. Names are relative to one folder.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PATTERNS = ("*.sql", "a/**", "a/*", "a/*.py", "**/sub/*", "new/**/x.py", "[ab]/x
 NAMES = PLAIN + PATTERNS
 FILES = tuple(name for name in PLAIN if "." in name)
 SHARED, AUTO = "shared", "auto"
-TURN_LEASE = 600.0  # of what a write has locked, from its holder's last write of it
-SILENT = 30.0  # seconds without a sign of life after which a place keeps nobody off what is free
-Holder = tuple[str, str]  # a session, and of its agents which, empty for all
+TURN_LEASE = 600.0  # of an automatic lock, from its holder's last write of the file
+SILENT = 30.0  # seconds without a heartbeat after which others pass a waiter
+Holder = tuple[str, str]  # a session and one of its agents, empty for all
 
 
 class No(Exception):
@@ -62,13 +62,13 @@ def _fits(pattern: list[str], parts: list[str]) -> bool:
 
 
 def overlap(left, right) -> bool:
-    """Whether anything is reached by a name of both."""
+    """Return True if some path has a name in both."""
     return any(reach(one) & reach(other) for one in left for other in right)
 
 
 @dataclass(eq=False)
 class Grant:
-    """A lock: who holds what how, under which number. `renewed`: its holder's last sign of life before it."""
+    """A lock: holder, name, mode and number. `renewed`: its holder's last heartbeat before it."""
 
     holder: Holder
     name: str
@@ -78,7 +78,7 @@ class Grant:
     renewed: float
 
     def keeps_out(self, holder: Holder, mode: str) -> bool:
-        """Whether it keeps `holder` from a lock that meets it."""
+        """Return True if it keeps `holder` from an overlapping lock."""
         session, agent = self.holder
         if session == holder[0] and agent in ("", holder[1]):
             return False
@@ -87,9 +87,9 @@ class Grant:
 
 @dataclass(eq=False)
 class Wait:
-    """A place in the queue; `until` is when it is given up, None for never; `fence` the last number when it came.
+    """A place in the queue; `until` is its end, None for never; `fence` the last number at its beginning.
 
-    `seen`: when it last showed life.
+    `seen`: its last heartbeat.
     """
 
     holder: Holder
@@ -105,8 +105,8 @@ class Wait:
 class Model:
     """All sessions, locks and waits at the time `now` (seconds). `lease` is that of a session.
 
-    `homes`: on which machine of a team each session works, all on one where it is empty; `here`: on which of them is
-    asked. What a write has locked, and that somebody who waits is silent, is known on its own machine alone.
+    `homes`: the machine of each session, empty for one machine; `here`: the asked machine. Automatic locks, and the
+    silence of a waiter, are known on their own machine alone.
     """
 
     lease: float
@@ -122,15 +122,15 @@ class Model:
     # -------------------------------------------------------------------- ask
 
     def waiting(self) -> list[Wait]:
-        """Who waits now, first come, first."""
+        """Return the present waiters, first come, first."""
         return [wait for wait in self.queue if not self.has_gone(wait.holder[0])]
 
     def has_gone(self, session: str) -> bool:
-        """Whether a session no longer counts: dead, or silent for its lease. A silent one may come back."""
+        """Return True if a session no longer counts: dead, or silent for its lease. A silent one may come back."""
         return session not in self.seen or session in self.dead or self.seen[session] + self.lease < self.now
 
     def is_lost(self, session: str) -> bool:
-        """Whether a session can do nothing any more."""
+        """Return True if a session can do nothing any more."""
         return session not in self.seen or session in self.dead
 
     def live(self) -> list[Grant]:
@@ -142,23 +142,23 @@ class Model:
         return self.homes.get(holder[0], 0) == self.here
 
     def held(self, session: str, agent: str, name: str) -> list[Grant]:
-        """What a session (of it only that agent, where one is named) holds under that very name."""
+        """Return a session's locks (only those of one agent, if named) with that very name."""
         mine = [grant for grant in self.live() if grant.name == name and grant.holder[0] == session]
         return [grant for grant in mine if agent in ("", grant.holder[1])]
 
     def may_write(self, session: str, agent: str, path: str) -> bool:
-        """Whether no lock of anybody else is on that path, shared or not."""
+        """Return True if there is no lock of another on that path, shared or not."""
         return not any(
             path in reach(grant.name) and (grant.holder[0] != session or grant.holder[1] not in ("", agent))
             for grant in self.live()
         )
 
     def keeping(self, holder: Holder, names, mode: str) -> list[Grant]:
-        """What keeps `holder` from these."""
+        """Return the locks that keep `holder` from these."""
         return [grant for grant in self.live() if overlap([grant.name], names) and grant.keeps_out(holder, mode)]
 
     def ahead(self, holder: Holder, names, mode: str, place: Wait | None = None) -> list[Wait]:
-        """Who waits for some of these since before `place` (None: all who wait), is awake, and goes first."""
+        """Return the active waiters for some of these before `place` (None: all) that go first."""
         return [wait for wait in self._before(holder, names, mode, place) if not self._is_silent(wait)]
 
     def _before(self, holder: Holder, names, mode: str, place: Wait | None) -> list[Wait]:
@@ -182,12 +182,12 @@ class Model:
         return not own.issuperset(common)
 
     def awaited(self, wait: Wait) -> list[Holder]:
-        """Who is in the way of a wait, directly."""
+        """Return the direct obstacles of a wait."""
         found = [grant.holder for grant in self.keeping(wait.holder, wait.names, wait.mode)]
         return found + [other.holder for other in self.ahead(wait.holder, wait.names, wait.mode, wait)]
 
     def in_circle(self, wait: Wait) -> bool:
-        """Whether whoever waits there waits, through whomever, for itself."""
+        """Return True if the waiter waits, through others, for itself."""
         reached: set[Holder] = set()
         pending = self.awaited(wait)
         while pending:
@@ -207,7 +207,7 @@ class Model:
         self.queue = [wait for wait in self.queue if wait.until is None or self.now <= wait.until]
 
     def sign_of_life(self, session: str) -> None:
-        """It does something: what it holds is renewed."""
+        """The session acts: its locks are renewed."""
         if self.is_lost(session):
             raise No(*self.seen)
         self.seen[session] = self.now
@@ -230,11 +230,11 @@ class Model:
             self._grant(holder, name, AUTO, TURN_LEASE).renewed = self.now
 
     def end_turn(self, holder: Holder) -> None:
-        """What `holder` has for its turn is free."""
+        """Free the turn locks of `holder`."""
         self.grants = [grant for grant in self.grants if (grant.holder, grant.mode) != (holder, AUTO)]
 
     def end_agent(self, holder: Holder) -> None:
-        """So is all that an agent has that has ended."""
+        """Free all locks of an ended agent."""
         self.grants = [grant for grant in self.grants if grant.holder != holder]
 
     def acquire(self, holder: Holder, names, mode: str, ttl: float | None, place: Wait | None = None) -> list[Grant]:
@@ -255,7 +255,7 @@ class Model:
     def _grant(self, holder: Holder, name: str, mode: str, ttl: float | None) -> Grant:
         for grant in self.grants:
             if (grant.holder, grant.name) == (holder, name):
-                is_team = len(set(self.homes.values())) > 1  # to which a write's lock is nothing yet
+                is_team = len(set(self.homes.values())) > 1  # an automatic lock means nothing to it yet
                 if grant.mode != mode and (is_team or (grant.mode, mode) != (AUTO, "exclusive")):
                     self.fence += 1
                     grant.fence = self.fence
@@ -270,7 +270,7 @@ class Model:
         self.grants = [grant for grant in self.grants if grant not in grants]
 
     def transfer(self, grant: Grant, to: str) -> None:
-        """Give a lock to another session, past everybody who waits; one that it has there is merged into it."""
+        """Give a lock to another session, past all waiters; its own lock there is merged."""
         taker = (to, "")
         others = [other for other in self.keeping(taker, [grant.name], grant.mode) if other is not grant]
         named = self.held(*grant.holder, grant.name)
@@ -278,7 +278,7 @@ class Model:
             raise No(to, *self.seen)
         theirs = [g for g in self.grants if (g.holder, g.name) == (taker, grant.name)]
         if not self.is_here(taker) and (grant.mode == AUTO or any(g.mode != AUTO for g in theirs)):
-            raise No(to)  # another machine gets what the team knows, and merges nothing
+            raise No(to)  # another machine gets the team's rows, and merges nothing
         self.sign_of_life(grant.holder[0])
         self.grants = [g for g in self.grants if g not in theirs]
         self.fence += 1

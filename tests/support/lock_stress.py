@@ -1,9 +1,9 @@
-"""Many processes, killed at random, over names that overlap: two detectors that know no locks see no two at once.
+"""Many processes, killed at random, over names that overlap: two detectors without locks see no two at once.
 
-Markers: whoever holds puts a file on each path that it reaches, and must find nobody's there. Counters: it adds one
-to a number on each path, and no number may be written twice. Readers must see a number stand still. Where the processes
-work on several machines of a team, these files are what all of them share; a lock counts once all machines know of it.
-``SWARM_STRESS_ACQUISITIONS`` and ``SWARM_STRESS_PROCESSES`` make it larger.
+Markers: a holder puts a file on each path of its lock, and must find no other there. Counters: it adds one to a number
+on each path, and no number may be written twice. Readers must see a number stand still. With processes on several
+machines of a team, these files are shared; a lock counts once all machines know of it. ``SWARM_STRESS_ACQUISITIONS``
+and ``SWARM_STRESS_PROCESSES`` make it larger.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from support.lock_model import NAMES, SHARED, reach
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock, Refused
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_acquisition import acquire
+from swarm_mcp.locking.acquisition import acquire
 from swarm_mcp.team.telling import tell_team
 
 place, number, target = arguments["place"], arguments["number"], arguments["target"]
@@ -157,7 +157,7 @@ say("finished")
 
 
 class Place(NamedTuple):
-    """Where processes work: in a checkout, with the environment of a machine of a team (None: that of this test)."""
+    """The place of processes: a checkout, with the environment of a machine of a team (None: that of this test)."""
 
     checkout: str
     environment: dict[str, str] | None = None
@@ -227,7 +227,7 @@ class Stress:
 
 
 def run(places: list[Place], folder: Path, seconds: float) -> None:
-    """Have processes work in `places`, and see that no two ever held what overlaps."""
+    """Have processes work in `places`, and check that no two ever held overlapping locks."""
     began, is_team = time.monotonic(), places[0].environment is not None
     stress = Stress(places, folder, seconds)
     try:
@@ -245,7 +245,7 @@ def run(places: list[Place], folder: Path, seconds: float) -> None:
         last = 0
         mine: list[tuple[str, int]] = []
         for granted in [words for word, *words in stress.said(number) if word == "granted"]:
-            # To a team what is given back and taken again before it has heard of it is one grant.
+            # To a team, a lock released and taken again before it has heard of it is one grant.
             new = [(name, fence) for name, fence in granted if not is_team or (name, fence) not in mine]
             assert all(fence > last for _name, fence in new), "a later grant has a lower number"
             last = max([last, *(fence for _name, fence in new)])

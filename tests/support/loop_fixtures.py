@@ -13,8 +13,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_mcp.agents.loop import session as session_files
 from swarm_mcp.cli.main import main
-from swarm_mcp.loop import session as session_files
 
 from .loopback_http import LoopbackServer, QuietHandler
 
@@ -81,7 +81,7 @@ class Model(LoopbackServer):
 
 
 def settings(model: Model, folder: Path) -> dict[str, str]:
-    """Variables with which the loop asks `model`; its home and its private file are in `folder`."""
+    """Return the variables with which the loop asks `model`; its home and its private file are in `folder`."""
     config = folder / "loop.json"
     config.write_text(json.dumps({"mcp_servers": {}}))
     return {
@@ -98,7 +98,7 @@ def settings(model: Model, folder: Path) -> dict[str, str]:
 
 
 class Finished(NamedTuple):
-    """How the loop ended."""
+    """The end of the loop."""
 
     code: int
     out: str
@@ -146,7 +146,7 @@ def executable(path: Path, text: str) -> Path:
 
 
 def tool(folder: Path, name: str, body: str, first: str = "#!/bin/sh") -> Path:
-    """A tool in shell: `body` is what ``--exec`` does."""
+    """Write a tool in shell: `body` is its ``--exec``."""
     shown = json.dumps({"name": name, "description": f"{name}, of a plugin", "input_schema": {"type": "object"}})
     return executable(
         folder / "tools" / name,

@@ -1,4 +1,4 @@
-"""What every small web server of these tests is: on a free port of loopback, silent, in a thread of its own."""
+"""The base of the tests' small web servers: on a free port of loopback, silent, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class LoopbackServer:
-    """Answers by a handler, which knows this object as its `owner`, until it is closed. `port`: its own."""
+    """A server with a handler that knows this object as its `owner`, until it is closed. `port`: its own."""
 
     def __init__(self, handler: type[QuietHandler]) -> None:
         self._http = _Http(("127.0.0.1", 0), handler)
@@ -46,6 +46,6 @@ class _Http(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed leaves broken connections, which is no news; all else is."""
+        """Ignore broken connections of killed clients; raise all other errors."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)

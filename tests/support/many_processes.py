@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from support.fixtures import BARE_PYTHON, FOLDERS
 
-# A member's code calls gate() when it is prepared and report(value) with what it has found.
+# A member's code calls gate() after its preparation and report(value) with its result.
 PRELUDE = f"""
 import json, os, sys, time
 sys.path[:0] = {FOLDERS!r}
@@ -29,7 +29,7 @@ arguments = json.loads(sys.argv[1])
 
 
 class Member(NamedTuple):
-    """How one process ended: exit code, everything it reported, its complaint."""
+    """The end of one process: exit code, its reports, its complaint."""
 
     code: int
     reports: list
@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 class Crowd:
-    """The processes; `start` opens the gate, `finish` collects, and leaving the block ends what is left."""
+    """The processes; `start` opens the gate, `finish` collects, and leaving the block ends the rest."""
 
     def __init__(self, body: str, arguments: list):
         self.processes = [

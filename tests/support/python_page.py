@@ -1,4 +1,4 @@
-"""The programs on docs/python.md, and a server for the one that asks for a server."""
+"""The programs on docs/dev/python.md, and a server for the one that asks for a server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .sessions import ROOT
 
-PAGE = ROOT / "docs" / "python.md"
+PAGE = ROOT / "docs" / "dev" / "python.md"
 SECRET = "stock-token-0c0ffee-0c0ffee"
 STOCK = """\
 import json, os, sys

@@ -1,19 +1,19 @@
-"""Streams recorded from real clients (``tests/data/golden/HARNESS/CASE.jsonl``), and what adapters make of them."""
+"""Streams recorded from real clients (``tests/data/golden/HARNESS/CASE.jsonl``), and adapters' results from them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.events import ERROR, RESULT, Event
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.events import ERROR, RESULT, Event
+from swarm_mcp.agents.harness.outcome import Ending
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 
 
 class Recordings:
-    """The recorded runs of one harness. `expected` says by their names what they come to."""
+    """The recorded runs of one harness. `expected` has their results by name."""
 
     def __init__(self, harness: str):
         self.adapter = registry.get(harness)
@@ -22,11 +22,11 @@ class Recordings:
         self.expected: dict[str, dict] = json.loads((self.folder / "expected.json").read_text(encoding="utf-8"))
 
     def lines(self, case: str) -> list[str]:
-        """What the client wrote to standard output."""
+        """Return the client's standard output."""
         return (self.folder / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()
 
     def errors(self, case: str) -> list[str]:
-        """What it wrote to standard error."""
+        """Return its standard error."""
         return self._meta(case)["stderr"].splitlines()
 
     def parsed(self, lines: list[str], errors: list[str] = []) -> list[Event]:  # noqa: B006 - it is only read
@@ -46,7 +46,7 @@ class Recordings:
 
 
 def ended(events: list[Event], exit_code: int, stderr: str = "") -> Ending:
-    """How a run ended that gave these events."""
+    """Return the end of a run with these events."""
     results, errors = data_of(events, RESULT), tuple(data_of(events, ERROR))
     return Ending(exit_code, max(0, -exit_code), results[-1] if results else None, errors, stderr)
 

@@ -6,20 +6,20 @@ import tempfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.child import StopRequest
-from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
-from swarm_mcp.harness.events import Event, Ledger
-from swarm_mcp.harness.outcome import Cost, Ending, RunResult
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.record import EventSink
-from swarm_mcp.harness.run_attempt import RunAttempt
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
+from swarm_mcp.agents.harness.child import StopRequest
+from swarm_mcp.agents.harness.conclusion import announced, concluded, error_in, is_unknown_session
+from swarm_mcp.agents.harness.events import Event, Ledger
+from swarm_mcp.agents.harness.outcome import Cost, Ending, RunResult
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.record import EventSink
+from swarm_mcp.agents.harness.run_attempt import RunAttempt
 
 NO_COST = Cost()
 
 
 class Replayed(NamedTuple):
-    """What a recorded run comes to. `stopped` is why the runner would have ended it, None for no reason."""
+    """The result of a recorded run. `stopped` is the runner's reason to end it, or None."""
 
     events: list[Event]
     result: RunResult
@@ -38,9 +38,9 @@ def replay(
     before: Cost = NO_COST,
     pieces: Iterable[bytes] | None = None,
 ) -> Replayed:
-    """What `adapter` makes of a recorded run; a negative `exit_code` is the signal that ended it.
+    """Return `adapter`'s result for a recorded run; a negative `exit_code` is the fatal signal.
 
-    Standard error is taken last. `pieces` instead of `stdout` says in which portions it came.
+    Standard error is taken last. `pieces` replaces `stdout` by its portions.
     """
     query = query or Query("a recorded prompt", tempfile.gettempdir(), run_id="replayed")
     told: list[Event] = []

@@ -1,4 +1,4 @@
-"""This repository's own files, for tests of what is built, installed and released from it."""
+"""This repository's own files, for tests of building, installing and releasing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names() -> list[str]:
 
 
 def copied(target: Path) -> Path:
-    """Copy those files to `target`, which is returned."""
+    """Copy those files to `target`, and return it."""
     for name in names():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name, follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""What a person sees: a program in a real pseudo-terminal, and the lines that its output leaves on the screen."""
+"""A person's view: a program in a real pseudo-terminal, and the lines that its output leaves on the screen."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 
-SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|([\s\S])")
+SEQUENCE = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|([\s\S])")
 
 
 class Screen:
-    """The lines that `text` leaves on a terminal that is `columns` wide and as high as it takes.
+    """The lines that `text` leaves on a terminal of `columns`, as high as necessary.
 
-    It knows what our commands write: line ends, returns, colours, one or more lines up, and what erases from the
-    cursor on. Anything else is an error.
+    It knows the sequences of our commands: line ends, returns, colours, one or more lines up, and erasing from the
+    cursor on. Any other sequence is an error.
     """
 
     def __init__(self, columns: int):
@@ -43,7 +43,7 @@ class Screen:
             elif final == "J":
                 del self._rows[self._row][self._column :]
                 del self._rows[self._row + 1 :]
-            elif final is not None:
+            elif final is not None and found[0] not in ("\x1b[?25l", "\x1b[?25h"):  # the cursor, hidden or shown
                 assert final == "m", f"an escape sequence that no command of ours writes: {found[0]!r}"
 
     def _put(self, character: str) -> None:
@@ -72,19 +72,19 @@ class Screen:
 
     @property
     def lines(self) -> list[str]:
-        """What stands there now."""
+        """Return the present text."""
         return ["".join(row).rstrip() for row in self._rows]
 
     @property
     def text(self) -> str:
-        """The lines as one text, without what is empty at its end."""
+        """Return the lines as one text, without empty space at its end."""
         return "\n".join(self.lines).rstrip()
 
 
 class Played:
     """A program at a terminal of its own: both its outputs, and its input, are that terminal.
 
-    With `echo` what is typed is on the screen as well. A program that fills the screen needs a `FullScreen`.
+    With `echo` typed text is on the screen as well. A program that fills the screen needs a `FullScreen`.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Played:
         settings.pop("COLUMNS", None)
         options["env"] = {**settings, **options.get("env", {})}
         outputs = {"stdin": inner, "stdout": inner, "stderr": inner}
-        # It is the terminal whose keys and whose end are told to the program as signals.
+        # The terminal's keys and its end reach the program as signals.
         options.setdefault("preexec_fn", lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0))
         self.process = subprocess.Popen(argv, start_new_session=True, **{**outputs, **options})
         os.close(inner)
@@ -148,13 +148,13 @@ class Played:
         return self.process.wait(timeout=seconds)
 
     def watch(self, seconds: float) -> None:
-        """Show what it writes in so many seconds."""
+        """Show its output for so many seconds."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and self._read(left):
             pass
 
     def _read(self, seconds: float) -> bool:
-        """Show what it has written in the meantime; False once nothing can follow."""
+        """Show its new output; False once nothing can follow."""
         if not select.select([self._terminal], [], [], seconds)[0]:
             if self.process.poll() is None:
                 return True

@@ -1,4 +1,4 @@
-"""A script in the place of the command ``herdr``: the panes it knows, what of it fails, and how it was called."""
+"""A script in the place of the command ``herdr``: its panes, its failures, and its calls."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Herdr:
         self._save()
 
     def move(self, old: str, new: str) -> None:
-        """Move a pane, which still answers to its old name."""
+        """Move a pane. It still answers to its old name."""
         self.pane(new, agent=self.state["panes"].pop(old)["agent"])
         self.state["moved"][old] = new
         self._save()

@@ -16,7 +16,8 @@ ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": ABOUT}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-# A client between the test and its server, which is on the test's own pipes; it says the server's pid, and can be killed.
+# A client between the test and its server. The server is on the test's own pipes. The client prints the server's pid,
+# and can be killed.
 CLIENT_BETWEEN = [
     sys.executable, "-c",
     f"import subprocess, sys; print(subprocess.Popen({[*SWARM, 'serve']!r}).pid, file=sys.stderr, flush=True);"
@@ -61,7 +62,7 @@ class Server:
         self.begin_handshake()
 
     def begin_handshake(self) -> None:
-        """What every client does first."""
+        """Shake hands, as every client does first."""
         self.welcome = self.ask("initialize", ABOUT)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
@@ -74,7 +75,7 @@ class Server:
         self.process.communicate()
 
     def close_input(self) -> None:
-        """What a client does that has had enough."""
+        """Close the input, as a client does at its end."""
         self.process.stdin.close()
         self.process.stdin = None
 
@@ -105,7 +106,7 @@ class Server:
         raise AssertionError(f"no answer to request {number}")
 
     def next_message(self, seconds: float) -> dict | None:
-        """The next message from the server, None where none comes in time."""
+        """Return the next message from the server, or `None` if it does not come in time."""
         end = time.monotonic() + seconds
         while b"\n" not in self._received:
             left = end - time.monotonic()
@@ -139,7 +140,7 @@ class Server:
         return self.process.wait(time_limit(seconds))
 
 
-def loads_the_sdk(server: Server) -> bool:
-    """Told by what the process has mapped, which only Linux shows; elsewhere it is taken for granted."""
-    maps = Path(f"/proc/{server.process.pid}/maps")
-    return "pydantic_core" in maps.read_text() if maps.exists() else True
+def loaded(server: Server) -> set[str]:
+    """Return the extension modules that the process has loaded, by their file names up to the first dot (Linux)."""
+    files = Path(f"/proc/{server.process.pid}/maps").read_text().split()
+    return {Path(file).name.partition(".")[0] for file in files if ".so" in file}

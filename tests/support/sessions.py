@@ -1,4 +1,4 @@
-"""What the hook tests act with: the plugins' own hook commands, sessions, and peers that hold locks."""
+"""The actors of the hook tests: the plugins' own hook commands, sessions, and peers that hold locks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
-INTERPRETER = sys.executable  # what runs the hooks
+INTERPRETER = sys.executable  # the hooks' interpreter
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -62,7 +62,7 @@ class Ran(NamedTuple):
 
     @property
     def context(self) -> str:
-        """What a session start tells the model; if anything is wrong the user as well."""
+        """Return the text of a session start for the model; a fault is shown to the user as well."""
         answer = json.loads(self.out)
         assert set(answer) <= {"systemMessage", "hookSpecificOutput"}
         assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
@@ -96,13 +96,14 @@ def argv(runtime: str, hook: str) -> list[str]:
     return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 
-# The real hook, which has as much time for a session's start as a busy machine wants.
+# The real hook, with as much time for a session's start as a busy machine needs.
 _PATIENT = f"""
-import runpy, sys
+import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
 from swarm_hook_core import lifecycle
 lifecycle.START_SECONDS, lifecycle.START_PATIENCE = 240.0, 120.0
 del sys.argv[0]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))  # as for a program
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -200,18 +201,18 @@ def instances() -> list[dict[str, Any]]:
 
 
 def fault_lines() -> list[dict[str, Any]]:
-    """What hooks have recorded in this test's home."""
+    """Return the faults that hooks have recorded in this test's home."""
     path = Path(os.environ["SWARM_STATE_DIR"]) / "faults.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def mistakes() -> list[dict[str, Any]]:
-    """What hooks have recorded, but for answers that the coordinator had no time for, as on a busy machine."""
+    """Return the recorded faults, except for answers that the coordinator had no time for, as on a busy machine."""
     return [line for line in fault_lines() if "no answer within" not in line["fault"]]
 
 
 def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
-    """What the wired hook says after the call of `payload`; empty for nothing."""
+    """Return the wired hook's text after the call of `payload`; empty for none."""
     command = wired_command(runtime, event).replace("; exit 0", f" {shlex.quote(sys.executable)}; exit 0")
     assert sys.executable in command
     done = subprocess.run(
@@ -227,9 +228,9 @@ def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **m
 
 
 def begun(runtime: str, me: str, repo: Path, command: str = "make gen", tool: str = "PowerShell") -> dict[str, Any]:
-    """A shell call that the real hook has let pass; its payload.
+    """Let a shell call pass the real hook, and return its payload.
 
-    By default of a language that nobody here reads: to read another, this interpreter has to ask the coordinator.
+    By default it is in an unread language: to read another, this interpreter has to ask the coordinator.
     """
     given = {"tool_name": tool, "tool_input": {"command": command}, "tool_use_id": "call-1"}
     payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, **given}

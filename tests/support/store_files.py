@@ -9,7 +9,7 @@ from pathlib import Path
 from support.fixtures import Ground
 from swarm_mcp.store import schema
 
-# The contract's tables: column -> type, default, whether it must not be NULL, part of the key. "now" is unixepoch().
+# The contract's tables: column -> type, default, NOT NULL, part of the key. "now" is unixepoch().
 CONTRACT: dict[str, dict[str, tuple]] = {
     "instances": {
         "id": ("TEXT", None, 0, 1), "scope": ("TEXT", None, 1, 0), "directory": ("TEXT", None, 1, 0),
@@ -73,7 +73,7 @@ FIRST = "first-days"  # of them
 
 
 def columns(ground: Ground, table: str) -> dict[str, tuple]:
-    """A table's columns by name: type, default, whether it must not be NULL, part of the key."""
+    """Return a table's columns by name: type, default, NOT NULL, part of the key."""
     rows = ground.sql(f"SELECT * FROM pragma_table_info('{table}')")
     return {row["name"]: (row["type"], row["dflt_value"], row["notnull"], row["pk"]) for row in rows}
 
@@ -103,7 +103,7 @@ def text_of(shape: str) -> str:
 
 
 def make(ground: Ground, shape: str, more: str = "") -> None:
-    """Make the store's file in that shape; `more`: SQL for what is in it besides."""
+    """Make the store's file in that shape; `more`: SQL for additional content."""
     os.makedirs(os.path.dirname(ground.database))
     connection = sqlite3.connect(ground.database)
     connection.executescript(text_of(shape) + more)

@@ -1,4 +1,4 @@
-"""What tests of supervised workers act with: dispatches of commands, and what became of them."""
+"""The actors of tests of supervised workers: dispatches of commands, and their results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from support.fixtures import Ground, wait_for
 from swarm_hook_core.process import start_time
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 
 GATEWAY = "identity:p mode:gateway"
 
@@ -60,13 +60,13 @@ def over(ground: Ground, answer: dict, seconds: float = 15) -> dict:
 
 
 def tmux(*words: str) -> list[str]:
-    """What the command ``tmux`` prints, by lines."""
+    """Return the output of the command ``tmux``, by lines."""
     done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.splitlines()
 
 
 def alive(pid: int, started: str = "") -> bool:
-    """Whether that process runs; a zombie does not."""
+    """Return True if that process runs; a zombie does not."""
     now = start_time(pid)
     return now not in ("", "-") and started in ("", now)
 

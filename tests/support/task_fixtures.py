@@ -1,4 +1,4 @@
-"""What the tests of tasks act with: sessions that hand work to each other, and tools called as a session."""
+"""The actors of the task tests: sessions that hand work to each other, and tools called as a session."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def events(store: Store, task: dict, kind: str = "task.") -> list[dict]:
 
 
 def mail(store: Store, recipient: dict) -> list[str]:
-    """What lies in a session's inbox, read or not."""
+    """Return a session's inbox, read messages included."""
     rows = store.database.rows("SELECT content FROM messages WHERE recipient = ? ORDER BY id", (recipient["id"],))
     return [row["content"] for row in rows]
 
@@ -70,7 +70,7 @@ class As:
         self.row = row
 
     def instance(self, _store: Store, _meta: dict) -> dict | None:
-        """What the server asks of the calling session."""
+        """Answer the server's question about the calling session."""
         return self.row
 
     def __getattr__(self, name: str):

@@ -1,4 +1,4 @@
-"""A machine of a team as tests have it: a private store, a clone, and what follows the server."""
+"""A machine of a team for tests: a private store, a clone, and its follower of the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPOSITORY = "example.org/app"
 
 
 class Link:
-    """A machine's way to the server, which a test may `cut`; `before` and `after` a call once something may happen."""
+    """A machine's way to the server, to be `cut` by a test; `before` and `after` a call for interruptions."""
 
     def __init__(self, server):
         self.server = server
@@ -55,7 +55,7 @@ class Machine:
         self.begin()
 
     def begin(self) -> None:
-        """A new process of the agent: nothing is known but what the store and the server know."""
+        """Start a new agent process, without any knowledge but the store's and the server's."""
         with self.store.database.writing():
             self.store.team.set_trees(dict.fromkeys(self.tops, self.repository))
         self.replica = Replica(self.store, self.repository, self.name, self.tops)
@@ -66,14 +66,14 @@ class Machine:
         self.server.server.close()
 
     def there(self, kind: str = "locks") -> list[dict]:
-        """What the server has: locks, waits or sessions."""
+        """Return the server's rows: locks, waits or sessions."""
         return self.server.server.look(self.repository)["all"][kind]
 
     def session(self, name: str, **given) -> Session:
         return self.ground.session(f"{self.name}-{name}", label=f"claude-code session:{name}", **given)
 
     def follow(self, poked: bool = True) -> None:
-        self.following.beaten = -math.inf  # it is time to say who lives
+        self.following.beaten = -math.inf  # the live sessions are due
         self.following.follow(poked)
 
     def lock(self, session: Session, *files: str, **given) -> list[Lock]:
@@ -88,7 +88,7 @@ class Machine:
         return self.confirm(self.lock(session, *files, **given))
 
     def held(self) -> list[tuple[str, str]]:
-        """What is locked here: path from the top, and by whom; of other machines with their names."""
+        """Return the locks here: path from the top, and holder; those of other machines with their names."""
         rows = self.ground.sql(
             "SELECT file, instance_id, machine FROM context WHERE type = 'lock' ORDER BY file, scope"
         )

@@ -1,4 +1,4 @@
-"""Reading TOML, for tests of what is written as such."""
+"""A reader of TOML, for tests of our own TOML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def reader() -> ModuleType:
-    """A module with `loads`; the test is skipped where there is none."""
+    """Return a module with `loads`; skip the test without one."""
     if sys.version_info >= (3, 11):
         import tomllib
 

@@ -1,4 +1,4 @@
-"""Tools called without a server: a session, and what the server would make of its calls."""
+"""Tools called without a server: a session, and the server's treatment of its calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOLS = all_tools()
 
 
 class Hands:
-    """One connection's calls. `row` is the instance that they speak for, None for an unregistered connection."""
+    """One connection's calls. `row` is their instance, None for an unregistered connection."""
 
     def __init__(self, ground: Ground, row: dict | None = None, client: tuple[int, str] = (0, "")):
         self.ground = ground

@@ -16,13 +16,13 @@ from swarm_mcp.store import Store, driver
 
 
 class Player:
-    """A session of `runtime` in `folder`: each method makes a call, or says what a check says of it."""
+    """A session of `runtime` in `folder`: each method makes a call, or returns a check's answer."""
 
     def __init__(self, runtime: str, folder: Path, label: str = "", **given: Any):
         self.runtime = runtime
         self.folder = folder
         self.session_id = new_session()
-        self.transcript = ""  # path of what its client writes, where a test has written one
+        self.transcript = ""  # path of its client's transcript, if a test has written one
         self.core = hook_core(runtime)
         self.core.driver = driver.load()
         with Store() as store:
@@ -40,13 +40,15 @@ class Player:
         return verdict.denial.reason if verdict is not None and verdict.denial is not None else ""
 
     def told(self, tool: str, given: Any, agent: str = "") -> str:
-        """What the model is told of a call that must pass."""
+        """Return the text for the model of a call that must pass."""
         verdict = self.check(tool, given, agent)
         assert verdict is None or verdict.denial is None, verdict.denial.reason
         return verdict.notice if verdict is not None else ""
 
     def runs(self, command: str) -> str:
-        """Run a shell command if the check lets it pass; what the model is told, after ``denied:`` where it does not."""
+        """Run a shell command if the check lets it pass. Returns the text for the model, after ``denied:`` for a
+        denial.
+        """
         verdict = self.check("Bash", {"command": command})
         if verdict is not None and verdict.denial is not None:
             return f"denied: {verdict.denial.reason}"
@@ -56,7 +58,7 @@ class Player:
         return verdict.notice if verdict is not None else ""
 
     def edits(self, name: str, old: str, new: str) -> str:
-        """Change some text of a file with the client's own tool; what the model is told, as `runs`."""
+        """Change some text of a file with the client's own tool; returns the same as `runs`."""
         path = os.path.join(self.folder, name)
         if self.runtime == "claude-code":
             verdict = self.check("Edit", {"file_path": path, "old_string": old, "new_string": new})
@@ -87,13 +89,13 @@ class Player:
 
 
 def _some_time_passes() -> None:
-    """So that what happens next is later by the kernel's file times too, as it is between two calls of a model."""
+    """Let the next event be later by the kernel's file times too, as between two calls of a model."""
     time.sleep(journal.SLACK_NS / 1e9)
     _file_times_catch_up()
 
 
 def _file_times_catch_up() -> None:
-    """Wait for the next tick of the kernel's file times: what is written after that is not older than this call."""
+    """Wait for the next tick of the kernel's file times: later writes are not older than this call."""
     with tempfile.TemporaryFile() as probe:
         before = os.fstat(probe.fileno()).st_mtime_ns
         while os.fstat(probe.fileno()).st_mtime_ns == before:
@@ -101,7 +103,7 @@ def _file_times_catch_up() -> None:
 
 
 def git(folder: Path, *words: str) -> str:
-    """What git prints in `folder`."""
+    """Return git's output in `folder`."""
     settings = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     done = subprocess.run(["git", *settings, *words], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout

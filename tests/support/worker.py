@@ -12,7 +12,7 @@ from support.sessions import captured, mistakes, new_session, run, start
 
 
 class Said(NamedTuple):
-    """Something that a hook said about a call, and whether it was denied."""
+    """A hook's text about a call, and True for a denial."""
 
     call: str
     text: str
@@ -20,7 +20,7 @@ class Said(NamedTuple):
 
 
 class Worker:
-    """A session that works as it is told, and keeps what its hooks say.
+    """An obedient session that keeps its hooks' texts.
 
     Its calls are `edit OLD NEW FILE` and `new FILE`, with its client's tools, or shell commands.
     """
@@ -86,7 +86,7 @@ class Worker:
         return not self._hear(call, out)
 
     def _hear(self, call: str, out: str) -> bool:
-        """Keep what was said; whether it is a denial."""
+        """Keep the text; return True for a denial."""
         if not out:
             return False
         told = json.loads(out)["hookSpecificOutput"]
@@ -95,11 +95,11 @@ class Worker:
         return denied
 
     def checked(self, command: str) -> bool:
-        """Whether a shell command may run: its check alone, not the command."""
+        """Return True if a shell command may run: its check alone, not the command."""
         return self._passes(command, "Bash", {"command": command})
 
     def end(self) -> None:
-        """Leave, as a person does who is done."""
+        """Leave, as a person does at the end."""
         self._hook("session_end", "SessionEnd", reason="exit")
 
     def _hook(self, name: str, event: str, **fields: Any) -> str:

@@ -1,7 +1,7 @@
-"""Where what is promised of locks is put to the test: sessions on one machine, and sessions on two of a team.
+"""The worlds of the lock tests: sessions on one machine, and sessions on two of a team.
 
-Each has the folders of ``lock_model``. What is done in a team is told to all of its machines at once (`even`): what
-comes of it where they are late is for others to test (``following_cases``, tests/team/history).
+Each has the folders of ``lock_model``. In a team, all machines hear of each operation at once (`even`): delays are
+tested elsewhere (``following_cases``, tests/team/history).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from support.lock_model import FOLDERS
 from support.team_machines import Machine
 from swarm_hook_core import clock
 from swarm_hook_core.state import state_dir
-from swarm_mcp import lock_acquisition
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
-from swarm_mcp.lock_acquisition import LockWait, Taken
+from swarm_mcp.locking import acquisition as lock_acquisition
+from swarm_mcp.locking.acquisition import LockWait, Taken
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client
@@ -32,7 +32,7 @@ class World:
     """Sessions that share one machine's store.
 
     grounds  of each machine its own, with a checkout
-    homes    of each session, by its id, which of them it works on
+    homes    the machine of each session, by its id
     """
 
     def __init__(self, grounds: list[Ground], stores: list[Store]):
@@ -43,18 +43,18 @@ class World:
                 (ground.repo / folder).mkdir(parents=True)
 
     def even(self) -> None:
-        """Have every machine know what all the others have done."""
+        """Have every machine know all operations of the others."""
 
     def on(self, home: int) -> Store:
-        """Have what is done next be done on that machine; its store."""
+        """Make the next operation one of that machine; return its store."""
         return self.stores[home]
 
     def number(self, lock: Mapping) -> int:
-        """The number of a grant, by which whoever is written to tells late writers from others."""
+        """Return the number of a grant, by which a receiver of writes tells late writers from others."""
         return int(lock["fence"])
 
     def numbers(self, taken: Taken) -> list[int]:
-        """The numbers of what was taken just now."""
+        """Return the numbers of the newly taken locks."""
         return [lock.fence for lock in taken]
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class World:
         def advance() -> Taken | None:
             try:
                 taken = wait.advance(self.store(row))
-                assert wait.left() <= lock_acquisition.LONGEST_NAP < 1  # so often is asked what nobody commits
+                assert wait.left() <= lock_acquisition.LONGEST_NAP < 1  # the pause between two looks without a commit
             finally:
                 self.even()
             return taken
@@ -115,7 +115,7 @@ class World:
         return [[lock["instance_id"] for lock in store.locks.held(None)] for store in self.stores]
 
     def give_all_back(self) -> None:
-        """Nobody holds anything any more, and nothing is told of it."""
+        """All locks are released, without any notification."""
         for ground in self.grounds:
             ground.sql("DELETE FROM context")
         self.even()
@@ -145,7 +145,7 @@ class TwoMachines(World):
             continue
 
     def _follow(self) -> list[int]:
-        """Have each machine take in what is new, and post what it has done; the versions that they have then."""
+        """Have each machine apply news and post its changes. Returns their versions."""
         for home, one in enumerate(self.machines):
             self.on(home)
             one.follow()
@@ -168,7 +168,7 @@ class TwoMachines(World):
         self.even()
 
     def _confirm(self, lock_ids: list[str], seconds: float = math.inf, settle_seconds: float = math.inf) -> dict:
-        """What the agent answers; it counts once the other machine has said that it knows."""
+        """Answer as the agent does; a grant counts once the other machine has acknowledged it."""
         one = next(one for one in self.machines if one.store.team.of_ids(lock_ids))
         answer, version = one.following.confirm(lock_ids, clock.now() + 60)
         if version:

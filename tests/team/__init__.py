@@ -1,1 +1,1 @@
-"""The tests of locks across machines, which need PostgreSQL; `make team` runs them."""
+"""The tests of locks across machines. They need PostgreSQL; `make team` runs them."""

@@ -18,14 +18,14 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session", autouse=True)
 def needed() -> None:
-    """Without a server none of these tests says anything."""
+    """Without a server none of these tests means anything."""
     if needs.lacking():
         needs.give_up()
 
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Engine]:
-    """A running server that nobody stops, and nobody copies: who does so makes one of their own (`new_engine`)."""
+    """A running server for all tests. A test that stops or copies one makes its own (`new_engine`)."""
     with _running(tmp_path_factory.mktemp("postgresql")) as one:
         yield one
 
@@ -40,14 +40,14 @@ def new_engine(tmp_path) -> Iterator[engines.Engine]:
 
 @pytest.fixture(scope="session")
 def team(engine: engines.Engine) -> str:
-    """How the server is named by somebody who may do everything; there is a team on it."""
+    """The name of the server for its superuser; it has a team."""
     _init(engine.dsn())
     return engine.dsn()
 
 
 @pytest.fixture
 def repository() -> str:
-    """The name of a repository that nobody else uses."""
+    """The name of an unused repository."""
     return f"repository-{os.getpid()}-{next(_numbers)}"
 
 

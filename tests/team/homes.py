@@ -18,7 +18,7 @@ LIMIT = 60.0
 
 
 class Home:
-    """A machine: a private home with a clone in it, which has joined as `server` says."""
+    """A machine: a private home with a clone in it that has joined `server`."""
 
     def __init__(self, root: Path, name: str):
         self.root, self.name, self.clone = root / name, name, root / name / "clone"
@@ -61,7 +61,7 @@ class Home:
         return self.run("hook", event, "--runtime", "claude-code", stdin=json.dumps(told)).stdout
 
     def begin(self, session: str) -> str:
-        """Begin a session of Claude Code's, which lives as long as this test does; its instance."""
+        """Begin a session of Claude Code that lives as long as this test. Returns its instance."""
         self.run(
             "register", "--runtime", "claude-code", "--session-id", session, "--client-pid", str(os.getpid()),
             code=None,
@@ -70,13 +70,13 @@ class Home:
         return session
 
     def write(self, session: str, file: str, **env: str) -> str:
-        """What the hook says of a write; empty where it lets it pass."""
+        """Return the hook's text about a write; empty if it passes."""
         told = {"session_id": session, "cwd": str(self.clone), "hook_event_name": "PreToolUse", "tool_name": "Write",
                 "tool_input": {"file_path": str(self.clone / file), "content": ""}}  # fmt: skip
         return self.run("hook", "pre-tool-use", "--runtime", "claude-code", stdin=json.dumps(told), **env).stdout
 
     def agent(self) -> dict:
-        """What its team agent says of itself."""
+        """Return its team agent's status."""
         found = self.json("team", "status", code=None)["agent"]
         assert isinstance(found, dict)
         return found

@@ -1,4 +1,4 @@
-"""A machine of the tests: what a team agent does with the server's answers, in as few lines as will do."""
+"""A machine of the tests: a team agent's treatment of the server's answers, in few lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from team.servers import patient
 
 
 class Machine:
-    """A machine with its sessions, which has said hello; `version` and `mark` of what it has seen."""
+    """A greeted machine with its sessions; `version` and `mark` of its news."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Machine:
         self.version, self.mark = news["version"], news["mark"]
 
     def beat(self, *sessions: str) -> dict:
-        """Beat twice, so that what came with the first is acknowledged."""
+        """Beat twice, so that the news of the first is acknowledged."""
         told = [{"session": one, "label": f"name:{one}", "lease": self.lease} for one in sessions]
         answer = self.server.beat(self.repository, self.version, self.mark, told)
         assert answer["ok"], answer
@@ -52,7 +52,7 @@ class Machine:
         return answer
 
     def acquire(self, session: str, *wants: Any, **common: Any) -> dict:
-        """Ask for places, or for wants as they are, with what was seen last."""
+        """Ask for places, or for wants as they are, with the last version."""
         asked = [one if isinstance(one, dict) else want(one, **common) for one in wants]
         return self.server.acquire(self.repository, session, asked, self.version, self.mark)
 

@@ -1,4 +1,4 @@
-"""What the tests of a team need. Where `make team` asked for them they fail without it; elsewhere they are skipped."""
+"""The requirements of the team's tests. Under `make team` they fail without them; elsewhere they are skipped."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ IS_ASKED = bool(os.environ.get("SWARM_TEAM_TESTS"))  # now: the environment of e
 
 
 def lacking() -> str:
-    """Return what is not installed of a PostgreSQL server and what talks to it."""
+    """Return the missing packages for a PostgreSQL server and its clients."""
     there = {"psycopg": importlib.util.find_spec("psycopg"), "PostgreSQL": programs()}
     return " and ".join(name for name, found in there.items() if found is None)
 
 
 def give_up() -> None:
-    """Skip what needs that, or fail."""
+    """Skip a test without its requirements, or fail."""
     assert not IS_ASKED, f"`make team` has not found {lacking()}"
     pytest.skip(f"{lacking()} not found: `make team` installs it", allow_module_level=True)

@@ -11,7 +11,7 @@ PATIENT = ("hello", "beat", "acquire", "release", "transfer", "steal", "wait", "
 
 
 def patient(conninfo: str, machine: str, *login: str) -> Any:
-    """Return the server that `conninfo` names; what asks it waits for its answer, where nothing else is said."""
+    """Return the server that `conninfo` names; requests wait for their answers by default."""
     from swarm_mcp.team.server import TeamServer
 
     class Patient(TeamServer):

@@ -1,4 +1,4 @@
-"""What speaks to the server is loaded by the team agent alone: loading it takes longer than a whole check may."""
+"""Only the team agent loads the server's client: loading it takes longer than a whole check may."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERBS = (
 
 @pytest.fixture
 def homes(tmp_path, team: str, repository: str):
-    """Two machines that have joined; on the other one somebody holds src/b.py."""
+    """Two machines that have joined; src/b.py is locked on the other one."""
     made = [Home(tmp_path, name) for name in ("north", "south")]
     try:
         for one in made:
@@ -35,7 +35,7 @@ def homes(tmp_path, team: str, repository: str):
 
 
 def loaded(said: str) -> set[str]:
-    """The packages that a Python has loaded, by what it says of it."""
+    """Return the packages that a Python has loaded, from its own list."""
     names = (line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:"))
     return {name.partition(".")[0] for name in names}
 

@@ -23,7 +23,7 @@ def test_a_storm(tmp_path: Path, team: str, repository: str, seed: int) -> None:
 
 
 def test_what_a_server_that_takes_over_has_not_got_is_told_to_it_again(tmp_path: Path, new_engine, repository) -> None:
-    """PostgreSQL is promoted from a copy that lacks what came last."""
+    """PostgreSQL is promoted from a copy without the latest changes."""
     team = PostgreSQL(new_engine.dsn())
     machines = [Machine(tmp_path / name, name, team, repository) for name in ("laptop", "sandbox")]
     laptop, sandbox = machines

@@ -81,7 +81,7 @@ def test_many_at_once_each_for_itself_and_in_calls_that_are_not_too_large(machin
     wrong = {number: answer["why"] for number, answer in enumerate(answers) if not answer["ok"]}
     assert wrong == {5: STALE, **dict.fromkeys(range(7, 13), REFUSED)}
     assert len(documents(laptop)) == 250
-    assert laptop.acquire("laptop-s", "a")["ok"]  # what is small is not told before what is large, either
+    assert laptop.acquire("laptop-s", "a")["ok"]  # small messages are not sent before large ones, either
     sandbox.changes.clear()
     parts: list[list[int]] = []
     while (news := sandbox.server.beat(sandbox.repository, sandbox.version, sandbox.mark)["news"])["changes"]:
@@ -177,7 +177,7 @@ def test_there_is_room_for_so_much_and_what_is_removed_makes_room(machines, team
 def test_documents_outlive_what_makes_grants_void(machines, team):
     laptop, sandbox = machines
     version = laptop.put(TASK, "t", 0, {"status": "open"})["version"]
-    laptop.mark += 1  # as one who has seen what the server has lost
+    laptop.mark += 1  # like a machine that has seen the server's lost changes
     (answer,) = laptop.server.put(laptop.repository, [item(VALUE, "v", 0, 1)], laptop.version, laptop.mark)
     assert answer == {"ok": False, "why": EPOCH}
     assert sandbox.put(VALUE, "v", 0, 1)["why"] == EPOCH

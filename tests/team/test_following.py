@@ -14,7 +14,7 @@ from team.servers import PostgreSQL
 
 @pytest.fixture
 def machines(tmp_path: Path, team: str, repository: str):
-    """Two machines, which have both greeted the server."""
+    """Two machines that have greeted the server."""
     found = [Machine(tmp_path / name, name, PostgreSQL(team), repository) for name in ("laptop", "sandbox")]
     for one in found:
         one.follow()

@@ -1,4 +1,4 @@
-"""Who counts as alive, when a grant counts, and what a server that was started anew has lost."""
+"""Liveness of sessions, the moment from which a grant counts, and the losses of a restarted server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def machine(machine_of, team):
 
 
 def set_clock(team, repository, seconds):
-    """As though the server's clock had been set forward by that much, or back: its leases are that much older."""
+    """Pretend that the server's clock was set forward by that much, or back: its leases are that much older."""
     with connect(team) as admin:
         for table in ("machines", "sessions"):
             admin.execute(
@@ -50,20 +50,20 @@ def set_clock(team, repository, seconds):
 
 
 def later(monkeypatch, seconds):
-    """As though `seconds` had passed on this machine."""
+    """Pretend that `seconds` have passed on this machine."""
     now = clock.now
     monkeypatch.setattr(clock, "now", lambda: now() + seconds)
 
 
 def in_touch(machine, monkeypatch):
-    """As though a session's whole lease had passed on this machine, in which it heard of the server all the while."""
+    """Pretend that a session's whole lease has passed on this machine, in contact with the server."""
     for _ in range(13):
         later(monkeypatch, protocol.MIRROR_LEASE - 0.1)
         machine.beat()
 
 
 def shorten(machine, session, seconds):
-    """From its next beat on, which is this one, a session has a short lease: what it did before had time."""
+    """Give a session a short lease from this beat on: its earlier deeds had time."""
     machine.lease = seconds
     machine.beat(session)
 
@@ -99,7 +99,7 @@ def test_a_session_that_beats_meanwhile_is_not(machine, team, repository, monkey
     set_clock(team, repository, 100)
     other.beat()
     monkeypatch.setattr(server, "clock", _Later(70))
-    one.beat("s1")  # another count: what was seen of it is no evidence
+    one.beat("s1")  # another count: earlier observations of it are no evidence
     set_clock(team, repository, 100)
     assert other.server.reap(repository) == [] and one.held() == ["a"]
 
@@ -177,7 +177,7 @@ def test_a_dead_holder_gives_way_to_a_thief_and_the_living_not(machine, reposito
 
 def test_a_grant_counts_when_every_mirror_has_it(machine, repository):
     one = machine("one", "s1")
-    assert one.get("s1", "a")["settled"]  # nobody else is there
+    assert one.get("s1", "a")["settled"]  # there is no other machine
     other = machine("other")
     answer = one.get("s1", "b")
     assert not answer["settled"] and not one.server.settle(repository, answer["version"], 0.1)
@@ -257,7 +257,7 @@ def test_a_beat_under_way_keeps_a_session_from_being_reaped_or_robbed(machine, t
     shorten(one, "s1", 1.0)
 
     def has_lapsed():
-        """Tell whether both clocks say so: whoever is silent for us for a lease is so for the server."""
+        """Return True if both clocks agree: a member silent for us for a lease is so for the server."""
         other.beat("s2")
         return other.server._greeted[repository].evidence("session") != "{}"
 
@@ -300,7 +300,7 @@ def test_changes_are_kept_while_a_live_mirror_lacks_them(machine, team, reposito
         one.beat()
         assert one.version == 2558 and one.changes[-1]["kind"] == "later"
         one.server.release(repository, pair)
-        one.get("s1", "a")  # 2560: what is old goes
+        one.get("s1", "a")  # 2560: old changes are removed
         (floor,) = admin.execute("SELECT floor FROM swarm_team.repositories WHERE key = %s", (key,)).fetchone()
         assert floor == slow.version
         answer = slow.server.beat(repository, slow.version, slow.mark)["news"]
@@ -330,7 +330,7 @@ def test_a_restart_loses_nothing_and_new_grants_wait_for_those_who_were_there(ne
     assert one.beat("s1")["grace"] > 0
     answer = one.acquire("s1", "b")
     assert answer["why"] == protocol.GRACE and 0 < answer["seconds"] <= 30
-    assert one.acquire("s1", "a")["fences"] == first["fences"]  # what it has, it has
+    assert one.acquire("s1", "a")["fences"] == first["fences"]  # existing locks stay
     other.beat()
     assert one.beat("s1")["grace"] == 0
     assert one.acquire("s1", "b")["ok"]
@@ -355,7 +355,7 @@ def test_a_server_that_was_put_back_is_found_out_by_the_first_who_knows_more(
         told = [{"session": "s2", "label": "", "lease": 60}]
         answer = other.server.beat(repository, other.version, other.mark, told)
         assert (answer["ok"], answer["why"]) == (False, protocol.EPOCH)
-        assert one.acquire("s1", "b")["why"] == protocol.EPOCH  # void for everybody
+        assert one.acquire("s1", "b")["why"] == protocol.EPOCH  # void for all
         assert one.server.hello(repository, one.version, one.mark, one.epoch)["why"] == protocol.EPOCH
         one.hello()
         assert one.acquire("s1", "lost")["why"] == protocol.GRACE

@@ -1,4 +1,4 @@
-"""What SPEC.md guarantees of locks, between two machines of a team."""
+"""SPEC.md's guarantees of locks, between two machines of a team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done with locks on two machines in whatever order: both stores and their hooks hold to the model."""
+"""Random lock operations on two machines: both stores and their hooks agree with the model."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from support.lock_model import FOLDERS, NAMES
 
 from team.homes import Home
 
-SECONDS = 20.0  # what a killed process had is free for others once its machine's agent has looked
+SECONDS = 20.0  # the locks of a killed process are free for others after its agent's next look
 
 
 def test_no_two_processes_on_two_machines_hold_what_overlaps_whatever_is_killed(
@@ -24,7 +24,7 @@ def test_no_two_processes_on_two_machines_hold_what_overlaps_whatever_is_killed(
             home.run("team", "join", team, "--repository", repository)
         places = [lock_stress.Place(str(home.clone), home.environment) for home in homes]
         lock_stress.run(places, tmp_path / "stress", SECONDS)
-        for home in homes:  # nothing that the dead have left is in anybody's way
+        for home in homes:  # the leftovers of the dead are in no session's way
             told = home.json("lock", *NAMES, "--detach", "--ttl", "300", "--wait", "30")
             assert told["team"]["settled"] is True
             home.run("unlock", "--all", "--as", told["instance_id"])

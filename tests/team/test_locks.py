@@ -1,4 +1,4 @@
-"""What the server grants, and to whom it says no."""
+"""The server's grants and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_answer_that_was_lost_may_be_asked_for_again_although_others_came(two
     other.get("s3", "src/b.py")
     other.beat()
     assert other.stand("s3", "t", "src")["ok"]
-    assert one.acquire("s1", "src/a.py")["fences"] == first["fences"]  # with what was seen before
+    assert one.acquire("s1", "src/a.py")["fences"] == first["fences"]  # with the earlier version
 
 
 def test_another_mode_is_another_grant(two):
@@ -131,7 +131,7 @@ def test_who_has_not_seen_a_lock_in_the_region_is_stale_and_told(two):
         (want("src/a.py"), want(pattern="*.md"), True),  # a pattern without a slash: everywhere
         (want("src/a.py"), want(pattern="docs/*.md"), False),
         (want("SRC/a.py"), want("src/b.py"), False),
-        (want("SRC"), want("src/b.py"), True),  # letter case counts for nobody
+        (want("SRC"), want("src/b.py"), True),  # letter case is ignored for all
         (want(pattern="src/**/x"), want("src/sub/y"), True),
         (want("src/a.py"), want("src/b.py"), False),
         (want("src", mode="shared"), want("src/b.py", mode="shared"), False),
@@ -325,7 +325,7 @@ def test_a_region_has_no_letter_case_and_ends_where_a_pattern_begins():
 
 def test_a_grant_reads_no_more_of_the_locks_for_there_being_many(team, repository):
     server = f"{team} application_name=counted"
-    machine = Machine(server, "laptop", repository, "s")  # whose connection makes its plans while there are none
+    machine = Machine(server, "laptop", repository, "s")  # the connection makes its plans before there are rows
     with connect(team) as admin:
 
         def read() -> int:
@@ -337,11 +337,11 @@ def test_a_grant_reads_no_more_of_the_locks_for_there_being_many(team, repositor
 
         before = read()
         for number in range(8):
-            for _ in range(2):  # and once more, which is the same grant
+            for _ in range(2):  # and once more, the same grant
                 machine.get("s", *(f"src/deep/{number}-{one}.py" for one in range(150)))
         its_own = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'"
         assert admin.execute(its_own).fetchone() == (1,)
         machine.server.close()
-        while admin.execute(its_own).fetchone() != (0,):  # it says at its end, if not before, what it has read
+        while admin.execute(its_own).fetchone() != (0,):  # it reports its reads at its end, if not before
             time.sleep(0.01)
         assert 8 * 150 <= read() - before < 10 * 8 * 150

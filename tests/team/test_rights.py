@@ -1,4 +1,4 @@
-"""Nobody gets at what is another person's, or another circle's; and how the server is set up."""
+"""Protection of each person's and each circle's rows, and the set-up of the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATABASE = "rights"
 
 @pytest.fixture(scope="module")
 def team(engine):
-    """A team with circles: who may do everything is in all of them, so that other tests have another."""
+    """A team with circles: the superuser is in all of them, so the other tests have another one."""
     with connect(engine.dsn()) as admin:
         admin.execute(f"CREATE DATABASE {DATABASE}")
     for circle in ("red", "blue"):
@@ -91,7 +91,7 @@ def test_to_another_circle_a_repository_is_not_there(people, repository):
     everything = mallory.server.look(repository)["all"]
     assert everything["locks"] == everything["documents"] == []
     assert mallory.put("value", "plans", 0, "mine")["ok"]  # another one
-    mallory.get("m1", "a")  # and keeps nobody out
+    mallory.get("m1", "a")  # and blocks no other
     assert mallory.server.machines(repository)[0]["member"].startswith("mallory")
     key = dana.server._greeted[repository].key
     mallory.server._greeted[repository].key = key
@@ -136,7 +136,7 @@ def test_nobody_gets_at_tables_or_at_what_is_inside(people, repository):
 
 
 def test_functions_do_not_look_where_their_caller_tells_them_to(people, engine, team, repository):
-    """Somebody who may make functions of their own puts one in the way of what ours use."""
+    """A function of the caller's own stands in the way of one that ours use."""
     url = people("mallory", "red")
     with connect(team) as admin:
         admin.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
@@ -198,7 +198,7 @@ def _hello(server, repository):
 
 @pytest.fixture
 def empty(engine):
-    """The server with a database in which nobody has set up anything."""
+    """The server with a database without a set-up."""
     name = f"empty_{os.getpid()}_{next(_numbers)}"
     with connect(engine.dsn()) as admin:
         admin.execute(f"CREATE DATABASE {name}")
@@ -254,7 +254,7 @@ def test_who_is_no_superuser_can_set_up_and_does_not_own(engine, empty):
     role = f"admin_{os.getpid()}_{next(_numbers)}"
     database = empty.rpartition("dbname=")[2]
     with connect(engine.dsn()) as admin:
-        # Roles are of all databases: whoever made them has them, and what is new here is the circle.
+        # Roles belong to all databases: their maker has them, and only the circle is new here.
         admin.execute(f"CREATE ROLE {role} LOGIN CREATEROLE")
         admin.execute(f"GRANT CREATE ON DATABASE {database} TO {role}")
         for group in (migrations.OWNER, migrations.MEMBER):
@@ -330,7 +330,7 @@ class TestConnections:
 
     @pytest.fixture
     def asking(self, new_engine):
-        """A server that asks dana for her password, which is `right`: how it is named."""
+        """Return the name of a server that asks dana for her password, `right`."""
         with connect(new_engine.dsn()) as admin:
             admin.execute("CREATE ROLE dana LOGIN PASSWORD 'right'")
         rules = new_engine.data / "pg_hba.conf"

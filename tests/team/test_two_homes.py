@@ -1,4 +1,4 @@
-"""Two machines as people have them: locks, who waits, and what is said without the server."""
+"""Two machines as people have them: locks, waiters, and texts without the server."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_without_the_server_locks_hold_here_and_say_so_within_two_seconds(
         begun = time.monotonic()
         told = north.lock("src/a.py")
         took = time.monotonic() - begun
-        assert told["team"]["reachable"] is False and took < 2.0 + time_limit(3.0), took  # and what a command takes
+        assert told["team"]["reachable"] is False and took < 2.0 + time_limit(3.0), took  # plus a command's own time
         north.begin("s1")
         wait_for(lambda: not north.json("team", "status", code=None)["repositories"][0]["fresh"])
         assert "has not heard from the server" in north.write("s1", "src/b.py")

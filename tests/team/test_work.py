@@ -37,7 +37,7 @@ def inbox(home: Home, session: str) -> list[str]:
 
 
 def take(home: Home, session: str) -> list[dict]:
-    """Its unread mail, which is read by that."""
+    """Return its unread mail, and mark it as read."""
     return home.json("bootstrap", "--as", session)["unread_messages"]
 
 
@@ -59,7 +59,7 @@ def start(home: Home, *words: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory, team: str) -> Iterator[tuple[Home, Home]]:
-    """Two machines for all tests here, which leave tasks behind."""
+    """Two machines for all tests here, with leftover tasks."""
     folder = tmp_path_factory.mktemp("work")
     made = Home(folder, "north"), Home(folder, "south")
     try:
@@ -73,7 +73,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, team: str) -> Iterator[tupl
 
 @pytest.fixture
 def pair(shared: tuple[Home, Home]) -> Iterator[tuple[Home, str, Home, str]]:
-    """Both machines with a session each, which they know of each other."""
+    """Both machines with a session each that know each other."""
     north, south = shared
     ann = join(north, "role:planner mode:gateway", south)
     bob = join(south, "role:reviewer", north)
@@ -173,7 +173,7 @@ CLAIMER = """
 import sys, time
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
-from swarm_mcp.task_claiming import claim_next
+from swarm_mcp.locking.task_claiming import claim_next
 with Store() as store:
     me = store.instances.live(sys.argv[1])
     while True:
@@ -299,9 +299,9 @@ def test_a_worker_that_was_started_without_the_server_begins_when_it_is_back(
         words = ["--harness", "process", "--spawner", "process", "--command", "/bin/sh -c 'echo hi > begun'"]
         asked = north.json("dispatch", "Do it", *words, "--as", ann)["task_id"]
         wait_for(lambda: [row["state"] for row in north.json("task", asked, "--as", ann)["runs"]] == ["queued"])
-        time.sleep(5)  # in which it would have begun
+        time.sleep(5)  # time for a wrong beginning
         assert not (north.clone / "begun").exists()
-        wait_for(lambda: status_of(north, asked) != "in_progress")  # which it is while the server is asked
+        wait_for(lambda: status_of(north, asked) != "in_progress")  # it is in progress while the server is asked
         new_engine.start()
         wait_for(lambda: (north.clone / "begun").exists() and status_of(south, asked) == "done", 2 * LIMIT)
 

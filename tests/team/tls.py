@@ -1,4 +1,4 @@
-"""TLS before a PostgreSQL server of the tests', which may have been built without it."""
+"""TLS before a PostgreSQL server of the tests that may have been built without it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import struct
 import threading
 from pathlib import Path
 
-ASKS_FOR_TLS = 80877103  # what a client sends first: see "Message Formats" in PostgreSQL's manual
+ASKS_FOR_TLS = 80877103  # the client's first message: see "Message Formats" in PostgreSQL's manual
 HELLO_BYTES = 8
 
 
 class TlsFront:
-    """What clients reach on `port` over TLS, with a certificate, and the server at `server_port` plainly."""
+    """A TLS listener on `port`, with a certificate, in front of the server at `server_port`."""
 
     def __init__(self, server_port: int, certificate: Path, key: Path):
         self._server_port = server_port

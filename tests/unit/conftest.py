@@ -1,4 +1,4 @@
-"""What the coordinator's tests share."""
+"""Fixtures shared by the coordinator's tests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from support import checkouts
 from support.fixtures import Ground
 from support.sessions import RUNTIMES
 
-# Two marks say, where a test stands, that it is not run each time:
+# Two marks say, beside a test, that it is not run each time:
 #
 #     pytestmark = pytest.mark.slow   a file that starts programs by the dozen, or waits; SWARM_FAST=1 leaves it out
-#     @pytest.mark.thorough           a long test of which a shorter one is run each time; SWARM_THOROUGH=1 runs it
+#     @pytest.mark.thorough           a long test with a shorter one that is run each time; SWARM_THOROUGH=1 runs it
 #
-# Nearly each slow file takes 1.5 s of the processor or more.
+# Nearly each slow file takes 1.5 s of processor time or more.
 LEFT_OUT = {
     *(() if os.environ.get("SWARM_THOROUGH") else ("thorough",)),
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
@@ -27,7 +27,7 @@ LEFT_OUT = {
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave slow files out before they are imported, which takes as long as the quick ones' tests."""
+    """Leave slow files out before they are imported: importing them takes as long as the quick ones' tests."""
     if "slow" not in LEFT_OUT or not collection_path.name.startswith("test_"):
         return None
     return True if re.search(r"^pytestmark = [^=]*mark\.slow", collection_path.read_text(), re.MULTILINE) else None
@@ -41,10 +41,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def usual_signals():
-    """Programs that the test starts do as they please at SIGHUP and SIGINT, which may be ignored here.
+    """Let started programs have their usual SIGHUP and SIGINT, though these may be ignored here.
 
-    Under nohup SIGHUP comes ignored, in the background of a script SIGINT, and so it goes on to whatever is started.
-    What is caught here, though to do nothing, does not go on.
+    Under nohup SIGHUP comes ignored, in the background of a script SIGINT, and children inherit that. A caught signal,
+    even with an empty handler, is not inherited.
     """
     ignored = [number for number in (signal.SIGHUP, signal.SIGINT) if signal.getsignal(number) == signal.SIG_IGN]
     for number in ignored:
@@ -59,7 +59,7 @@ _compiled: dict[bytes, bytes] = {}
 
 @pytest.fixture
 def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bundles get the bytecode of an earlier bundle, which takes no time."""
+    """Bundles get the bytecode of an earlier bundle, to save time."""
     compile_file = py_compile.compile
 
     def copied(file: str, **options) -> None:
@@ -97,13 +97,13 @@ def checkout(templates: dict[str, checkouts.Checkout], tmp_path: Path):
 
 @pytest.fixture(params=RUNTIMES)
 def runtime(request: pytest.FixtureRequest) -> str:
-    """Each runtime whose hooks are commands of ours, one after the other."""
+    """Each runtime with hooks as commands of ours, one after the other."""
     return str(request.param)
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout, which is the present folder."""
+    """A checkout as the present folder."""
     folder = (tmp_path / "project").resolve()
     (folder / ".git").mkdir(parents=True)
     monkeypatch.chdir(folder)

@@ -236,14 +236,14 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
     payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
-    most = {"session_start": 47, "turn": 43, "session_end": 40}
+    most = {"session_start": 49, "turn": 45, "session_end": 42}
     for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
         told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
         parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
         assert not COSTLY & loaded
-        assert parts <= {"database", "driver", "events", "notices", "schema", "session_table", "sessions", "store",
-                         "transaction", "upkeep"}  # fmt: skip
+        assert parts <= {"database", "driver", "notices", "reactions", "schema", "session_table", "sessions", "store",
+                         "turns"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours
     assert mistakes() == []

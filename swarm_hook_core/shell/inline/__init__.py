@@ -1,8 +1,8 @@
-"""Code that an interpreter is given in a command: what it would write, found without running it.
+"""Finds the files that inline code (``python -c``, ``node -e``) would write, without running it.
 
     command line ──▶ python ── python_expressions ── python_library ──┬──▶ effects ──▶ the shell reader's call
                └──▶ scanner ── scanned_values, tokens ────────────────┘
 
 Python is followed by constant propagation over its syntax tree. JavaScript, Ruby, Perl, PHP and Lua are scanned for
-calls that write and the paths that are written in them. A writer whose path is not known is a guess, never silence.
+calls that write, and for literal paths. A writer with an unknown path is a guess, never silence.
 """

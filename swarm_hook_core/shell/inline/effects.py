@@ -1,4 +1,6 @@
-"""What code does to files, told to the shell reader's call that runs the code."""
+"""Reports the effects of inline code to the shell reader's call that runs the code."""
+
+from __future__ import annotations
 
 import os
 
@@ -6,7 +8,13 @@ from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
 
-SCRATCH = "/tmp/swarm-nowhere"  # stands for what the code makes as its own temporary files: of no interest
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+SCRATCH = "/tmp/swarm-nowhere"  # stands for the code's own temporary files, which are not reported
 OTHER_CODE = "code that runs other code"
 TOO_LONG = "code that is too long to follow"
 
@@ -24,21 +32,21 @@ class CodeEffects:
 
     call       the call that runs the code
     language   its name for people: ``Python``
-    folder     where relative paths are seen from, absolute, or None where nobody knows; `change_folder` moves it
-    doubt      how many conditions that nobody knows stand between the start of the code and here
-    loops      of Python: loops over files of the disk that are being looked into, which want to hear of unknown paths
-    is_script  of a script file what happens in doubt is not told: it is watched anyhow
+    folder     the folder of relative paths, absolute, or None if unknown; `change_folder` moves it
+    doubt      number of unknown conditions between the start of the code and here
+    loops      Python: open loops over files of the disk; they collect the unknown paths written inside them
+    is_script  True for a script file: its possible effects are not reported, because it is watched anyhow
     """
 
-    def __init__(self, call, language: str, is_script: bool = False):
+    def __init__(self, call: Call, language: str, is_script: bool = False) -> None:
         self.call = call
         self.language = language
         self.folder = call.folder
         self.doubt = 0
         self.is_script = is_script
-        self.loops: list = []
-        self.reasons: set = set()  # of the guesses made so far
-        self.read: set = set()  # the files that the code has read so far
+        self.loops: list[Any] = []
+        self.reasons: set[str] = set()  # of the guesses made so far
+        self.read: set[str] = set()  # the files that the code has read so far
 
     def _is_of_interest(self, path: str, how: str) -> bool:
         if (self.is_script and self.doubt > 0) or not path or path.startswith(SCRATCH):
@@ -49,7 +57,7 @@ class CodeEffects:
         return True
 
     def guess(self, why: str) -> None:
-        """The code may write what nobody knows, because of `why`: said once each."""
+        """Report, once for each `why`, that the code may write unknown files."""
         if why not in self.reasons:
             self.reasons.add(why)
             self.call.guess(why)
@@ -66,23 +74,34 @@ class CodeEffects:
         self.folder = absolute(self.folder, path)
 
     def reads(self, path: str) -> None:
-        """The file `path` is read: what the code puts in its place from here on is made of it."""
+        """Note that the code reads the file `path`: if it replaces the file later, the new text is made from the
+        old.
+        """
         self.read.add(absolute(self.folder, path) or path)
 
     def write(self, path: str, how: str = EDIT) -> None:
         """The file `path` is written, made or removed; `how`: see `change`."""
-        how = self._made_of_it(path) if how == REPLACE else how
+        if how == REPLACE:
+            how = self._made_of_it(path)
         if self._is_of_interest(path, how):
-            self._here().write(path, how) if self._is_resolved(path) else self.guess_path()
+            if self._is_resolved(path):
+                self._here().write(path, how)
+            else:
+                self.guess_path()
 
     def replace(self, path: str) -> None:
-        """Other content comes in place of what is in the file `path`."""
+        """Report that the content of file `path` is replaced."""
         self.write(path, REPLACE)
 
-    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
-        """All at and under `path` is written, or what `admits` (see ``model.Tree``); `how`: see `change`."""
+    def tree(self, path: str, admits: Callable[[str], bool | None] | None = None, how: str = EDIT) -> None:
+        """Report a write of all at and under `path`, or of the files that `admits` (``model.Tree``); `how`: see
+        `change`.
+        """
         if self._is_of_interest(path, how):
-            self._here().tree(path, admits, how) if self._is_resolved(path) else self.guess_path()
+            if self._is_resolved(path):
+                self._here().tree(path, admits, how)
+            else:
+                self.guess_path()
 
     def remove(self, path: str) -> None:
         """`path` is removed, with all that is in it."""
@@ -90,13 +109,18 @@ class CodeEffects:
 
     def change_all(self, path: str, how: str = EDIT) -> None:
         """`path` is written, with all that is in it."""
-        self.tree(path, how=how) if self.is_folder(path) else self.write(path, how)
+        if self.is_folder(path):
+            self.tree(path, how=how)
+        else:
+            self.write(path, how)
 
     def _made_of_it(self, path: str) -> str:
-        return EDIT if (absolute(self.folder, path) or path) in self.read else REPLACE
+        if (absolute(self.folder, path) or path) in self.read:
+            return EDIT
+        return REPLACE
 
     def make_folder(self, path: str) -> None:
-        """`path` becomes a folder, if it is none."""
+        """Report that `path` becomes a folder, unless it is one already."""
         whole = absolute(self.folder, path)
         if whole is None or not os.path.isdir(whole):
             self.write(path)
@@ -116,31 +140,33 @@ class CodeEffects:
         if whole is None or to is None:
             self.tree(target, how=REPLACE)
             return
-        # A source that is not there yet is made by the code itself, nobody knows with what in it.
-        missing = False if os.path.isdir(whole) else None
+        # A missing source is made by the code itself, with unknown content.
+        missing = None
+        if os.path.isdir(whole):
+            missing = False
 
-        def arrives(path: str):
+        def arrives(path: str) -> bool | None:
             return os.path.lexists(os.path.join(whole, os.path.relpath(path, to))) or missing
 
         self.tree(target, arrives, REPLACE)
 
     def landing(self, source: str, target: str) -> str:
-        """Where `source` lies after it was put at `target`, which may be a folder."""
+        """Return the path of `source` after it was put at `target`; `target` may be a folder."""
         whole = absolute(self.folder, target)
         if whole is None or not os.path.isdir(whole):
             return target
         return os.path.join(target, os.path.basename(source.rstrip("/")) if is_known(source) else UNKNOWN)
 
-    def run(self, words: list, stdin=None, folder=None) -> None:
+    def run(self, words: list[Any], stdin: str | None = None, folder: str | None = None) -> None:
         """Run a command. `stdin`: the text it reads."""
         self._unseen(lambda call: call.run(words, _stream(stdin)), folder)
 
-    def script(self, text: str, stdin=None, folder=None) -> None:
+    def script(self, text: str, stdin: str | None = None, folder: str | None = None) -> None:
         """Run shell text; otherwise as `run`."""
         self._unseen(lambda call: call.script(text, (), _stream(stdin)), folder)
 
-    def _unseen(self, work, folder) -> None:
-        """Do ``work(call)``; what it prints goes to the code, and nobody knows where from there."""
+    def _unseen(self, work: Callable[..., Any], folder: str | None) -> None:
+        """Do ``work(call)`` with its output hidden: the output goes to the code."""
         scope = self.call.walk.scope
         shown = scope.shown
         scope.shown = False
@@ -155,20 +181,29 @@ class CodeEffects:
         self.call.runs_project()
 
     def is_folder(self, path: str) -> bool:
-        """Whether a folder is at `path` by now."""
+        """Return True if a folder is at `path` now."""
         whole = absolute(self.folder, path)
         return whole is not None and os.path.isdir(whole) and not os.path.islink(whole)
 
     def _is_resolved(self, path: str) -> bool:
-        """Whether it is known what `path` means: one file, or files that the disk will tell."""
+        """Return True if the meaning of `path` is known: one file, or files that the disk will tell."""
         return absolute(self.folder, path) is not None or self._here().found(path) is not None
 
-    def _here(self, folder=None) -> Call:
+    def _here(self, folder: str | None = None) -> Call:
         """The call, in `folder`, or in the one that the code has moved to."""
-        where = self.folder if folder is None else absolute(self.folder, folder)
+        if folder is None:
+            where = self.folder
+        else:
+            where = absolute(self.folder, folder)
         call = self.call
-        return call if where == call.folder else Call(call.walk, call.name, call.words, where, call.stdin)
+        if where == call.folder:
+            return call
+        return Call(call.walk, call.name, call.words, where, call.stdin)
 
 
-def _stream(text):
-    return None if text is None else Stream(text if is_known(text) else None)
+def _stream(text: str | None) -> Stream | None:
+    if text is None:
+        return None
+    if not is_known(text):
+        text = None
+    return Stream(text)

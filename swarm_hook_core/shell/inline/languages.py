@@ -1,6 +1,6 @@
-"""JavaScript, Ruby, Perl, PHP and Lua as the scanner reads them: how each is written, and which of its calls write.
+"""The syntax of JavaScript, Ruby, Perl, PHP and Lua for the scanner, and their calls that write.
 
-The tables say for an action the calls that do it; N is the place of the argument that it is about:
+The tables map an action to its calls; N is the place of the argument with the path:
 
     write N     argument N is changed, or made     writes N    it and all after it, lists too
     replace N   argument N is made anew
@@ -9,25 +9,32 @@ The tables say for an action the calls that do it; N is the place of the argumen
     tree N      argument N and all under it is     trees N     it and all after it, lists too
                 changed
     make N      argument N becomes a folder        makes N     it and all after it, lists too
-    read N      argument N is read: what the code puts in its place is made of it
+    read N      argument N is read: a later replacement of it is made from it
     move        argument 0 becomes argument 1      copy        argument 1, or argument 0's name in it, is made anew
     move into   the same, or goes into it          copy tree   the same with all that is in argument 0
-    link        as copy, but what is there stays
+    link        as copy, but an existing file stays
     open        argument 0 is written if the mode in argument 1 says so; `open perl`: in its way
     shell       argument 0 is shell text (more arguments: words)
     words       argument 0 is a program, argument 1 a list of its arguments
-    chdir       what follows runs in the folder of argument 0
+    chdir       later commands run in the folder of argument 0
     code        other code is run
     path        a path is written that the call does not name
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.inline.tokens import REGEX, Language, delimited, quoted
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
 
 APOSTROPHE, QUOTE = "'", '"'
 CODE_IN_BRACES = r"\{(?P<code>(?:[^{}]|\{[^{}]*\})*)\}"
 
 
-def _calls(table: dict, prefix: str = "", suffix: str = "") -> dict:
+def _calls(table: dict[str, Any], prefix: str = "", suffix: str = "") -> dict[str, Any]:
     return {f"{prefix}{name}{suffix}": action for action, names in table.items() for name in names.split()}
 
 
@@ -45,7 +52,7 @@ _NODE_FILES = {
 }
 _NODE_COMMANDS = {"shell": "exec execSync", "words": "execFile execFileSync spawn spawnSync", "code": "fork"}
 _FS = {**_calls(_NODE_FILES), **_calls(_NODE_FILES, suffix="Sync")}
-# module -> what its functions do
+# module -> calls of its functions
 NODE_MODULES = {
     **dict.fromkeys(("fs", "fs/promises", "fs-extra", "graceful-fs"), _FS),
     "child_process": _calls(_NODE_COMMANDS),
@@ -61,7 +68,7 @@ _DENO = {
     "move": "rename",
     "open": "open",
 }
-_WITHOUT_MODULE = {  # names that nothing else has, whatever they are called on
+_WITHOUT_MODULE = {  # unmistakable names, on any object
     "write 0": "appendFile",
     "replace 0": "writeFile createWriteStream",
     "replace 1": "copyFile",
@@ -144,7 +151,7 @@ RUBY = Language(
     bare_calls=True,
     newline_ends=True,
 )
-# Methods of a ``Pathname`` that write: nobody follows what the path is.
+# Writing methods of a ``Pathname``, whose path is not followed.
 PATHNAME_METHODS = frozenset(
     "write binwrite delete unlink rmtree rename truncate make_link make_symlink mkpath mkdir rmdir chmod touch".split()
 )

@@ -1,9 +1,9 @@
 """Python code, followed by constant propagation over its syntax tree, without being run.
 
-Statements are gone through once, in order, with the values of names that are known (``python_values``); loops over
-known elements go round for each; both ways are gone where a condition is not known. What a call of the library
-writes is in the tables of ``python_library``. Classes and decorators are not followed: their functions are gone through
-with arguments that nobody knows, and what these write is only possible.
+Statements are walked once, in order, with the known values of names (``python_values``). A loop over known elements
+goes round for each; for an unknown condition both branches are walked. The tables of ``python_library`` know the
+library's writing calls. Classes and decorators are not followed: their functions are walked with unknown arguments, so
+their writes are only possible.
 """
 
 from __future__ import annotations
@@ -34,6 +34,14 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 _OF_ANOTHER_PYTHON = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
@@ -41,8 +49,8 @@ _TOO_LONG = (TooLong, OverflowError, RecursionError, MemoryError)
 BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a block is left early
 
 
-def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
-    """Tell through `call` what Python code `source` does. Never raises for what is in it.
+def follow(call: Call, source: str, argv: list[Any], stdin: str | None = None, file: str | None = None) -> None:
+    """Report the effects of Python code `source` through `call`. Never raises for anything in the code.
 
     `argv`: ``sys.argv``; `stdin`: the text it reads, if known; `file`: the absolute path of a script.
     """
@@ -72,17 +80,18 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
     code.run(tree)
 
 
-def parsed(source: str):
+def parsed(source: str) -> ast.Module:
     """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, or as ``compile``."""
     if len(source) > LONGEST or sum(map(source.count, _DENSE)) > MOST_DENSE:
         raise OverflowError
     with catch_warnings():
         simplefilter("ignore")
-        return compile(source, "<code>", "exec", ast.PyCF_ONLY_AST)
+        tree: ast.Module = compile(source, "<code>", "exec", ast.PyCF_ONLY_AST)  # type: ignore[assignment]
+        return tree
 
 
-def _without_marks(source: str):
-    """`source` with a name in place of each mark, and what each of these names stands for."""
+def _without_marks(source: str) -> tuple[str, dict[str, Any]]:
+    """Return `source` with a name in place of each mark, and the mark of each of these names."""
     parts, marks = source.split("\0"), {}
     for place in range(1, len(parts), 2):
         name = f"_swarm_mark_{place}_"
@@ -94,15 +103,26 @@ def _without_marks(source: str):
 class Code(Expressions):
     """One run through code.
 
-    effects   what it does
-    names     those that the statement at hand sees
+    effects   the CodeEffects that it adds to
+    names     the names that the current statement sees
     argv, stdin, file, marks   as for `follow`
-    only      the absolute path of the one file that loops over the disk go over, in a replay; else None
-    replays   those of this code, unless it is one itself
+    only      in a replay, the absolute path of the one file that loops over the disk visit; else None
+    replays   the Replays of this code, unless it is a replay itself
     """
 
-    def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
-        names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
+    def __init__(
+        self,
+        effects: CodeEffects,
+        marks: dict[str, Any],
+        argv: list[str],
+        stdin: str | None,
+        file: str | None,
+        seconds: float,
+        only: str | None = None,
+    ) -> None:
+        names = Names({"__name__": "__main__"})
+        if file:
+            names.set("__file__", file)
         super().__init__(effects, names, marks, seconds)
         self.argv = argv
         self.stdin = stdin
@@ -110,21 +130,23 @@ class Code(Expressions):
         self.only = only
         self.replays: Replays | None = None
 
-    def run(self, tree) -> None:
+    def run(self, tree: ast.Module) -> None:
         """Follow the code to its end."""
         try:
             self.block(tree.body)
-        except Exit:
+        except Exit:  # the code ends here, by itself
             pass
         except _TOO_LONG:
             self.effects.guess_code(TOO_LONG)
 
     # -------------------------------------------------------- for the library
 
-    def variable(self, name: str):
+    def variable(self, name: str) -> Any:
         """The environment variable `name`, or `ANY`."""
         found = self.effects.call.walk.scope.variable(name)
-        return found if isinstance(found, str) else ANY
+        if isinstance(found, str):
+            return found
+        return ANY
 
     def home(self) -> str:
         return text_of(self.variable("HOME"))
@@ -133,11 +155,15 @@ class Code(Expressions):
         raise Exit
 
     def imported(self, module: str) -> None:
-        """``import module``: one of the project is its own code; one that the same command has made nobody knows."""
+        """Follow ``import module``: a project module is the project's code, one made by this command is unknown
+        code.
+        """
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        here = os.path.dirname(self.file) if self.file else self.effects.folder
+        here = self.effects.folder
+        if self.file:
+            here = os.path.dirname(self.file)
         more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
         for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
             if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):
@@ -145,14 +171,14 @@ class Code(Expressions):
             elif os.path.isfile(path + ".py") or os.path.isdir(path):
                 self.effects.runs_project()
 
-    def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+    def in_loop(self, files: DiskFiles, act: Any) -> Any:
+        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         return gone_through(self, files, act)
 
     # ------------------------------------------------------------- statements
 
-    def block(self, statements):
-        """Go through `statements`; how they are left early, or None."""
+    def block(self, statements: Sequence[ast.stmt]) -> str | None:
+        """Walk `statements`. Return the way they are left early, or None."""
         for statement in statements:
             self.tick()
             act = getattr(self, "do_" + type(statement).__name__, self.do_parts)
@@ -161,7 +187,7 @@ class Code(Expressions):
                 return left
         return None
 
-    def do_parts(self, node):
+    def do_parts(self, node: ast.AST) -> str | None:
         """A statement of a kind that is not followed: its expressions are, and its blocks may be gone."""
         blocks = []
         for part in parts_of(node):
@@ -171,37 +197,43 @@ class Code(Expressions):
                 blocks.append([part])
             elif isinstance(part, ast.AST):  # a case of ``match``
                 self.forget([part])
-                blocks += [part.body] if hasattr(part, "body") else []
-        return self.fork([*blocks, []]) if blocks else None
+                if hasattr(part, "body"):
+                    blocks.append(part.body)
+        if blocks:
+            return self.fork([*blocks, []])
+        return None
 
-    def do_Expr(self, node):
+    def do_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Name) and node.value.id in self.marks:
             self.effects.guess("computed Python code")
         self.value(node.value)
 
-    def do_Assign(self, node):
+    def do_Assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)
         for target in node.targets:
             self.assign(target, value)
 
-    def do_AnnAssign(self, node):
+    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self.assign(node.target, self.value(node.value))
 
-    def do_AugAssign(self, node):
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
         old, new = self.value(node.target), self.value(node.value)
         if isinstance(old, list) and len(old) < MOST:
             old += elements(new) or [ANY]
         else:
             self.assign(node.target, operate(type(node.op).__name__, old, new))
 
-    def do_Import(self, node):
+    def do_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self.imported(alias.name)
-            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            if alias.asname:
+                name = alias.name
+            else:
+                name = alias.name.partition(".")[0]
             self.names.set(alias.asname or name, LibraryName(name))
 
-    def do_ImportFrom(self, node):
+    def do_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
         if node.level:
             self.effects.guess_code()
@@ -211,7 +243,7 @@ class Code(Expressions):
             for name in names_in(module) if alias.name == "*" else [alias.name]:
                 self.names.set(alias.asname or name, LibraryName(f"{module}.{name}"))
 
-    def do_FunctionDef(self, node):
+    def do_FunctionDef(self, node: ast.FunctionDef) -> None:
         function = Function(node, self.names)
         if node.decorator_list:
             for decorator in node.decorator_list:
@@ -223,7 +255,7 @@ class Code(Expressions):
 
     do_AsyncFunctionDef = do_FunctionDef
 
-    def do_ClassDef(self, node):
+    def do_ClassDef(self, node: ast.ClassDef) -> None:
         for part in (*node.decorator_list, *node.bases, *node.keywords):
             self.value(part)
         outside, self.names = self.names, Names({}, self.names)
@@ -235,33 +267,37 @@ class Code(Expressions):
         self.names.set(node.name, ANY)
         self.hand_over(functions)
 
-    def do_Global(self, node):
+    def do_Global(self, node: ast.Global) -> None:
         self.names.outer.update(node.names)
 
     do_Nonlocal = do_Global
 
-    def do_Return(self, node):
+    def do_Return(self, node: ast.Return) -> str:
         self.returned.append(None if node.value is None else self.value(node.value))
         return RETURN
 
-    def do_Raise(self, node):
+    def do_Raise(self, node: ast.Raise) -> str:
         if node.exc is not None:
             self.value(node.exc)
         if not self.entered:
             raise Exit
         return RETURN
 
-    def do_Break(self, _node):
+    def do_Break(self, _node: ast.Break) -> str:
         return BREAK
 
-    def do_Continue(self, _node):
+    def do_Continue(self, _node: ast.Continue) -> str:
         return CONTINUE
 
-    def do_If(self, node):
+    def do_If(self, node: ast.If) -> str | None:
         known = truth(self.value(node.test))
-        return self.fork([node.body, node.orelse]) if known is None else self.block(node.body if known else node.orelse)
+        if known is None:
+            return self.fork([node.body, node.orelse])
+        if known:
+            return self.block(node.body)
+        return self.block(node.orelse)
 
-    def do_Try(self, node):
+    def do_Try(self, node: ast.Try) -> str | None:
         left, is_over = None, False
         try:
             left = self.block(node.body)
@@ -278,7 +314,7 @@ class Code(Expressions):
 
     do_TryStar = do_Try
 
-    def do_With(self, node):
+    def do_With(self, node: ast.With) -> str | None:
         folder = self.effects.folder
         made = []
         for item in node.items:
@@ -292,8 +328,8 @@ class Code(Expressions):
 
     do_AsyncWith = do_With
 
-    def fork(self, blocks):
-        """Go through each of `blocks`, one of which a run would; names may then be what either made them."""
+    def fork(self, blocks: Iterable[Sequence[ast.stmt]]) -> str | None:
+        """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
         for block in blocks:
@@ -315,16 +351,21 @@ class Code(Expressions):
             return next(way for way in ways if way != EXIT)
         self.names.held = self.merged(outcomes)
         if (self.only or self.effects.loops) and any(way not in (None, EXIT) for way in ways):
-            self.effects.doubt += 1  # what follows is only reached where the other way was taken
+            self.effects.doubt += 1  # the rest is only reached by the other branch
         return None
 
-    def do_While(self, node):
+    def do_While(self, node: ast.While) -> str | None:
         self.forget(node.body)
         self.value(node.test)
-        left = self.fork([node.body, []]) if not isinstance(node.test, ast.Constant) else self.lap(node.body)
-        return left if left == RETURN else None
+        if not isinstance(node.test, ast.Constant):
+            left = self.fork([node.body, []])
+        else:
+            left = self.lap(node.body)
+        if left == RETURN:
+            return left
+        return None
 
-    def do_For(self, node):
+    def do_For(self, node: ast.For) -> str | None:
         iterable = self.value(node.iter)
         if isinstance(iterable, DiskFiles):
             self.forget(node.body)
@@ -338,22 +379,28 @@ class Code(Expressions):
             self.assign(node.target, item)
             left = self.lap(node.body)
             if left is not None:
-                return left if left == RETURN else None
+                if left == RETURN:
+                    return left
+                return None
         return self.block(node.orelse)
 
     do_AsyncFor = do_For
 
-    def lap(self, body):
+    def lap(self, body: Sequence[ast.stmt]) -> str | None:
         """Go through `body` once; how it was left, but for ``continue``."""
         doubt = self.effects.doubt
         left = self.block(body)
         self.effects.doubt = doubt
-        return None if left == CONTINUE else left
+        if left == CONTINUE:
+            return None
+        return left
 
-    def forget(self, body) -> None:
+    def forget(self, body: Sequence[ast.AST]) -> None:
         """Names that `body` binds are not known on a later lap; lists that it grows are."""
         for node in nodes_of(body):
-            bound = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
+            bound = None
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound = node.id
             for name in (bound, getattr(node, "name", None), getattr(node, "rest", None)):  # of a pattern, a handler
                 if isinstance(name, str) and not isinstance(self.names.held.get(name), (list, dict)):
                     self.names.held[name] = ANY

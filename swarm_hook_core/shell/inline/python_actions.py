@@ -1,6 +1,6 @@
-"""What functions and methods of Python that write do: the actions that rows of ``python_library`` name.
+"""The actions of Python's writing functions and methods, as rows of ``python_library`` name them.
 
-`METHODS` is the table to extend for methods. Of an object that nobody knows a method is judged by its name.
+`METHODS` is the table to extend for methods. A method of an unknown object is judged by its name.
 """
 
 from __future__ import annotations
@@ -22,24 +22,31 @@ from swarm_hook_core.shell.inline.python_values import (
     text_of,
     truth,
 )
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
-READERS = ("read", "load", "open", "parse", "imread")  # how the names begin of what reads the file that it is given
-_OPEN_FILES = ("io.", "sys.")  # what makes them
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.python import Code
+
+
+READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
+_OPEN_FILES = ("io.", "sys.")  # makers of open files
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
 _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NOWHERE = 99  # the place of an argument that has a keyword alone
 
 
-def rows(names: str, *row) -> dict:
+def rows(names: str, *row: int | str) -> dict[str, Any]:
     return dict.fromkeys(names.split(), row)
 
 
-# Whose objects, and functions, have methods with such names that write nothing, or only what is open
+# Objects and functions of these have methods of such names, but write nothing, or only an open file.
 HARMLESS = ("unittest.", "multiprocessing.", "threading.", "datetime.", "re.", "asyncio.", "io.", "sys.", "os.")
-# Of any object: what calling such a method writes. `self`: the path that it is called on, of `pathlib`; the number of
-# arguments without which it is another method; what becomes of the file (see `change`). Else the place of the argument
-# that names what is made anew.
+# Methods of any object. `self`: the path of the object itself (`pathlib`); the number of arguments (with fewer it is
+# another method); the fate of the file (see `change`). `argument`: the place of the argument that names the new file.
 METHODS = {
     **rows("write_text write_bytes", "self", 1, REPLACE),
     **rows("symlink_to hardlink_to link_to chmod lchmod", "self", 1, EDIT),
@@ -55,71 +62,73 @@ METHODS = {
 }
 
 
-def _paths(value) -> list:
-    """The path that `value` names; a number is an open file, and names none."""
+def _paths(value: Any) -> list[Any]:
+    """Return the path that `value` names, as a list; a number is an open file, and has no path."""
     path = path_of(value)
-    return [] if path is None else [path]
+    if path is None:
+        return []
+    return [path]
 
 
-def _write(code, a, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
+def _write(code: Code, a: Arguments, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, 0 if is_optional else ANY)):
         code.effects.write(path, how)
 
 
-def _replace(code, a, place: int, keyword: str, is_optional: bool = False) -> None:
+def _replace(code: Code, a: Arguments, place: int, keyword: str, is_optional: bool = False) -> None:
     _write(code, a, place, keyword, is_optional, REPLACE)
 
 
-def _remove(code, a, place: int, keyword: str) -> None:
+def _remove(code: Code, a: Arguments, place: int, keyword: str) -> None:
     _write(code, a, place, keyword, False, REMOVE)
 
 
-def _tree(code, a, place: int, keyword: str, how: str = EDIT) -> None:
+def _tree(code: Code, a: Arguments, place: int, keyword: str, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, ANY)):
         code.effects.tree(path, how=how)
 
 
-def _remove_tree(code, a, place: int, keyword: str) -> None:
+def _remove_tree(code: Code, a: Arguments, place: int, keyword: str) -> None:
     _tree(code, a, place, keyword, REMOVE)
 
 
-def _folder(code, a, place: int, keyword: str) -> None:
+def _folder(code: Code, a: Arguments, place: int, keyword: str) -> None:
     code.effects.make_folder(path_of(a.get(place, keyword, ANY)) or UNKNOWN)
 
 
-def _two(a, first: str = "src", second: str = "dst") -> tuple:
+def _two(a: Arguments, first: Any = "src", second: Any = "dst") -> tuple[Any, ...]:
     return tuple(path_of(one) or UNKNOWN for one in (a.get(0, first, ANY), a.get(1, second, ANY)))
 
 
-def _move(code, a, first: str = "src", second: str = "dst") -> None:
+def _move(code: Code, a: Arguments, first: Any = "src", second: Any = "dst") -> None:
     code.effects.move(*_two(a, first, second))
 
 
-def _move_into(code, a):
+def _move_into(code: Code, a: Arguments) -> Any:
     source, target = _two(a)
     code.effects.move(source, code.effects.landing(source, target))
     return a.get(1, "dst", ANY)
 
 
-def _copy_into(code, a):
+def _copy_into(code: Code, a: Arguments) -> Any:
     code.effects.replace(code.effects.landing(*_two(a)))
     return a.get(1, "dst", ANY)
 
 
-def _copy_tree(code, a):
+def _copy_tree(code: Code, a: Arguments) -> Any:
     code.effects.copy_tree(*_two(a))
     return a.get(1, "dst", ANY)
 
 
-def _unpacked(code, a, place: int, keyword: str) -> None:
+def _unpacked(code: Code, a: Arguments, place: int, keyword: str) -> None:
     code.effects.tree(path_of(a.get(place, keyword, ".")) or UNKNOWN, lambda _path: None, REPLACE)
 
 
-def _opened(code, a, place: int, default: str):
+def _opened(code: Code, a: Arguments, place: int, default: Any) -> OpenFile:
     return open_file(code, a.get(0, "file", a.get(0, "filename", a.get(0, "name", ANY))), a.get(place, "mode", default))
 
 
-def open_file(code, file, mode) -> OpenFile:
+def open_file(code: Code, file: Any, mode: str) -> OpenFile:
     """``open(file, mode)``."""
     path = path_of(file)
     if path is None:
@@ -127,38 +136,45 @@ def open_file(code, file, mode) -> OpenFile:
     if not isinstance(mode, str) or not is_known(mode):
         code.effects.guess_path()
     elif not {"w", "a", "x", "+"}.isdisjoint(mode):
-        code.effects.write(path, REPLACE if "w" in mode else EDIT)
+        code.effects.write(path, edit_or_replace("w" not in mode))
         return OpenFile(path)
     code.effects.reads(path)
     return OpenFile(path, disk.text_read(code, path))
 
 
-def _opened_by_flags(code, a):
+def _opened_by_flags(code: Code, a: Arguments) -> int:
     flags = a.get(1, "flags", ANY)
     if not isinstance(flags, int) or flags & _WRITES_FLAGS:
-        how = REPLACE if isinstance(flags, int) and flags & os.O_TRUNC else EDIT
+        how = EDIT
+        if isinstance(flags, int) and flags & os.O_TRUNC:
+            how = REPLACE
         code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN, how)
     return 3
 
 
-def _chdir(code, a) -> None:
+def _chdir(code: Code, a: Arguments) -> None:
     code.effects.change_folder(path_of(a.get(0, "path", ANY)) or UNKNOWN)
 
 
-def _archive(code, a) -> None:
+def _archive(code: Code, a: Arguments) -> None:
     mode = a.get(1, "mode", "r")
     if not isinstance(mode, str) or mode[:1] != "r":
-        how = REPLACE if isinstance(mode, str) and mode[:1] == "w" else EDIT
+        how = EDIT
+        if isinstance(mode, str) and mode[:1] == "w":
+            how = REPLACE
         _write_named(code, a.get(0, "file", a.get(0, "name")), True, how)
 
 
-def _guess(code, a, place: int = 0, keyword: str = "") -> None:
+def _guess(code: Code, a: Arguments, place: int = 0, keyword: str = "") -> None:
     if not keyword or truth(a.get(place, keyword, False)) is not False:
         code.effects.guess_path()
 
 
-def _run(code, a, are_words: bool = False) -> None:
-    words = list(a.given) if are_words else a.get(0, "args", ANY)
+def _run(code: Code, a: Arguments, are_words: bool = False) -> None:
+    if are_words:
+        words = list(a.given)
+    else:
+        words = a.get(0, "args", ANY)
     given, source, folder = (a.get(NOWHERE, name) for name in ("input", "stdin", "cwd"))
     if isinstance(source, LibraryName) and source.dotted == "subprocess.DEVNULL":
         given = ""
@@ -168,13 +184,23 @@ def _run(code, a, are_words: bool = False) -> None:
     _start(code, words, in_shell, given, None if folder is None else text_of(folder))
 
 
-def _script(code, a) -> None:
+def _script(code: Code, a: Arguments) -> None:
     _start(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
 
 
-def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
-    parts = words if isinstance(words, (list, tuple)) and words else [words]
-    given = code.stdin if given is None else given
+def _start(
+    code: Code,
+    words: Any,
+    in_shell: bool,
+    given: str | None = None,
+    folder: str | None = None,
+) -> None:
+    if isinstance(words, (list, tuple)) and words:
+        parts = words
+    else:
+        parts = [words]
+    if given is None:
+        given = code.stdin
     if not isinstance(parts[0], (str, Path)):
         code.effects.guess("a computed command")
     elif in_shell:
@@ -183,15 +209,15 @@ def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
         code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
 
 
-def _code(code, a) -> None:
+def _code(code: Code, a: Arguments) -> None:
     code.effects.guess_code()
 
 
-def _project(code, a) -> None:
+def _project(code: Code, a: Arguments) -> None:
     code.effects.runs_project()
 
 
-ACTIONS: dict = {
+ACTIONS: dict[str, Any] = {
     "write": _write,
     "replace": _replace,
     "remove": _remove,
@@ -217,8 +243,8 @@ ACTIONS: dict = {
 # ------------------------------------------------------------------ methods
 
 
-def call_method(code, owner, name: str, args: list, keywords: dict):
-    """What calling method `name` of `owner` gives; its effects happen."""
+def call_method(code: Any, owner: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """Call method `name` of `owner`, with its effects, and return its value."""
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):
         return method_of_value(code, owner, name, a)
@@ -227,21 +253,35 @@ def call_method(code, owner, name: str, args: list, keywords: dict):
     if isinstance(owner, Database):
         return _of_database(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
-    made_by = owner.made_by if isinstance(owner, Unknown) else ""
+    made_by = ""
+    if isinstance(owner, Unknown):
+        made_by = owner.made_by
     is_tree = made_by.startswith("xml.etree")
     if is_tree and name == "write":
         _write_named(code, a.get(0, "file_or_filename"), True, REPLACE)
     elif not made_by.startswith(HARMLESS):
         return method_of_unknown(code, name, a)
-    return owner if is_tree else ANY
+    if is_tree:
+        return owner
+    return ANY
 
 
-_MOVES = {"rename": _move, "replace": _move, "move": _move, "move_into": _move_into, "copy_into": _copy_into}
-_MOVES["copy"] = lambda code, a: code.effects.replace(_two(a)[1])
+def _copy(code: Code, a: Arguments) -> None:
+    code.effects.replace(_two(a)[1])
+
+
+_MOVES: dict[str, Callable[[Code, Arguments], Any]] = {
+    "copy": _copy,
+    "copy_into": _copy_into,
+    "move": _move,
+    "move_into": _move_into,
+    "rename": _move,
+    "replace": _move,
+}
 _ASKED = {"exists": "exists", "is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}
 
 
-def _of_path(code, owner: Path, name: str, a):
+def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if METHODS.get(name, "")[:1] == ("self",):
         return code.effects.write(owner.text, METHODS[name][2])
     if name == "open":
@@ -249,7 +289,9 @@ def _of_path(code, owner: Path, name: str, a):
     if name in _MOVES:
         target = a.get(0, "target", a.get(0, "target_dir", ANY))
         _MOVES[name](code, Arguments([owner, target], {}))
-        return ANY if name.endswith("into") else target
+        if name.endswith("into"):
+            return ANY
+        return target
     if name == "mkdir":
         return code.effects.make_folder(owner.text)
     if name in ("read_text", "read_bytes"):
@@ -259,17 +301,21 @@ def _of_path(code, owner: Path, name: str, a):
     if name in _ASKED:
         return disk.asked(code, _ASKED[name], owner.text)
     if name in ("glob", "rglob"):
-        deep = "**/" if name == "rglob" else ""
+        deep = ""
+        if name == "rglob":
+            deep = "**/"
         return disk.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
     if name == "iterdir":
         return disk.entries(code, owner.text, True)
     if name == "walk":
         return disk.walked(code, owner.text)
     found = path_method(owner, name, a.given, code.effects.folder, code.home())
-    return ANY if found is None else found
+    if found is None:
+        return ANY
+    return found
 
 
-def _of_database(code, owner: Database, name: str, a) -> Database:
+def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in ("execute", "executemany", "executescript"):
         sql = text_of(a.get(0, "sql", ANY))
         verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}
@@ -280,14 +326,16 @@ def _of_database(code, owner: Database, name: str, a) -> Database:
     return owner
 
 
-def method_of_unknown(code, name: str, a):
-    """A method of what nobody knows: it is judged by its name."""
+def method_of_unknown(code: Code, name: str, a: Arguments) -> Any:
+    """Call a method of an unknown object: it is judged by its name."""
     values = [*a.given, *a.named.values()]
     kind, place, *_how = METHODS.get(name, ("", 0))
     if kind == "self" and len(values) >= place:
         code.effects.guess_path()
     elif kind == "argument" and len(values) > place:
-        how = EDIT if "mode" in a.named or "append" in a.named else REPLACE
+        how = REPLACE
+        if "mode" in a.named or "append" in a.named:
+            how = EDIT
         _write_named(code, a.given[place] if len(a.given) > place else values[0], how=how)
     elif kind == "extracts":
         _unpacked(code, a, place, "path")
@@ -305,14 +353,14 @@ def method_of_unknown(code, name: str, a):
     return ANY
 
 
-def read(code, a) -> None:
+def read(code: Code, a: Arguments) -> None:
     """The file that the first argument names, if it does, is read."""
     for path in _paths(a.given[0]) if a.given and isinstance(a.given[0], (str, Path)) else ():
         code.effects.reads(path)
 
 
-def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
-    """Where `value` names a file: it is written; unless that is exact, with an ending if the name has none."""
+def _write_named(code: Code, value: Any, is_exact: bool = False, how: str = EDIT) -> None:
+    """Report a write if `value` names a file; unless `is_exact`, an ending may be added to the name."""
     no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
     if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)):
         for path in _paths(value):
@@ -321,10 +369,10 @@ def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
                 code.effects.guess_path()
 
 
-def _is_writing_mode(value) -> bool:
+def _is_writing_mode(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) < 5 and (value[0] in "wax" or (value[0] == "r" and "+" in value))
 
 
-def may_be_path(value) -> bool:
+def may_be_path(value: Any) -> bool:
     is_file = isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)
     return isinstance(value, (str, Path, Unknown)) and not is_file

@@ -1,10 +1,18 @@
-"""``python`` as a command: which code it runs, and what modules do that are run with ``-m``."""
+"""``python`` as a command: finds the code that it runs, and knows the modules run with ``-m``."""
 
 from __future__ import annotations
 
 from swarm_hook_core.shell.inline.python import follow
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import split
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Stream
+
 
 OPAQUE = "an opaque script"
 
@@ -26,7 +34,7 @@ _PROGRAMS |= {
 }
 
 
-def python(call) -> None:
+def python(call: Call) -> None:
     """``python [option] ... [-c code | -m module | file | -] [argument] ...``"""
     words, at = call.words, 0
     while at < len(words):
@@ -57,8 +65,8 @@ def python(call) -> None:
     run_file(call, rest)
 
 
-def _deciding(word: str):
-    """What an option cluster such as ``-Ic`` or ``-uc'code'`` decides: ``-c`` or ``-m`` with what is attached to it."""
+def _deciding(word: str) -> tuple[str, str]:
+    """Return ``-c`` or ``-m`` and the text attached to it, for an option cluster such as ``-Ic`` or ``-uc'code'``."""
     if word.startswith("--"):
         return "", ""
     for place, letter in enumerate(word[1:], 1):
@@ -69,27 +77,33 @@ def _deciding(word: str):
     return "", ""
 
 
-def _at(words, place: int) -> str:
-    return words[place] if place < len(words) else ""
+def _at(words: list[str], place: int) -> str:
+    if place < len(words):
+        return words[place]
+    return ""
 
 
-def _text(stream):
-    return None if stream is None else stream.text
+def _text(stream: Stream | None) -> str | None:
+    if stream is None:
+        return None
+    return stream.text
 
 
-def run_file(call, words) -> None:
-    """A script file: opaque, but what a small one writes by name is as certain as in the command."""
+def run_file(call: Call, words: list[str]) -> None:
+    """Run a script file. It is opaque, but a small one's literal writes are as certain as in the command."""
     if words[1:] in (["--help"], ["-h"]):
         call.runs_project()
         return
     call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
-    stream = None if path is None else call.walk.files.text_of(path)
+    stream = None
+    if path is not None:
+        stream = call.walk.files.text_of(path)
     if stream is not None and stream.text is not None:
         follow(call, stream.text, list(words), _text(call.stdin), path)
 
 
-def run_module(call, module: str, rest: list) -> None:
+def run_module(call: Call, module: str, rest: list[Any]) -> None:
     """``python -m module rest``"""
     if not is_known(module):
         call.guess(OPAQUE)
@@ -110,32 +124,34 @@ def run_module(call, module: str, rest: list) -> None:
         call.guess(OPAQUE)
 
 
-def _json_tool(call, rest) -> None:
+def _json_tool(call: Call, rest: list[str]) -> None:
     found = split(rest, long=("--indent",))
     if len(found.operands) > 1 and found.operands[1] != "-":
         call.write(found.operands[1])
 
 
-def _environment_made(call, rest) -> None:
+def _environment_made(call: Call, rest: list[str]) -> None:
     for folder in split(rest, short="p", long=("--prompt", "--python", "--system-site-packages")).operands:
         call.tree(folder)
 
 
-def _archive(call, rest, unpacks) -> None:
+def _archive(call: Call, rest: list[str], unpacks: tuple[str, str, str]) -> None:
     for place, word in enumerate(rest):
         if word in ("-c", "--create") and place + 1 < len(rest):
             call.write(rest[place + 1])
         elif word in ("-e", "--extract") and place + 1 < len(rest):
-            where = rest[place + 2] if place + 2 < len(rest) else "."
+            where = "."
+            if place + 2 < len(rest):
+                where = rest[place + 2]
             call.run([*unpacks[:-1], rest[place + 1], unpacks[-1], where])
 
 
-def _timed(call, rest) -> None:
+def _timed(call: Call, rest: list[str]) -> None:
     found = split(rest, short="snru", long=("--setup", "--number", "--repeat", "--unit"))
     follow(call, "\n".join([*found.values("-s", "--setup"), *found.operands]), ["-c"])
 
 
-def _tests(call, rest) -> None:
+def _tests(call: Call, rest: list[str]) -> None:
     call.runs_project()
 
 

@@ -1,4 +1,6 @@
-"""What expressions of Python code stand for, and what calling its functions does."""
+"""Values of Python expressions, and calls of the code's own functions."""
+
+from __future__ import annotations
 
 import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import time
@@ -27,42 +29,52 @@ from swarm_hook_core.shell.inline.python_values import (
     operate,
     put,
     same,
+    spread,
     text_of,
     truth,
 )
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.effects import CodeEffects
+    from swarm_hook_core.shell.walk import Walk
+
 
 STEPS = 20_000
 DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, and of such functions in one another
 
 
 class Expressions:
-    """The part of `python.Code` that works out expressions: ``of_<Node>`` for each class of node.
+    """The part of `python.Code` that evaluates expressions: ``of_<Node>`` for each class of node.
 
-    `python.Code` goes through statements (`block`) and loops over the disk (`in_loop`).
+    `python.Code` walks statements (`block`) and loops over the disk (`in_loop`).
 
-    effects, marks   as for `python.Code`; `names`: those that the expression at hand sees
-    returned         what the function at hand has returned so far; `entered`: the functions that are gone through
+    effects, marks   as for `python.Code`; `names`: those that the current expression sees
+    returned         values that the current function has returned so far; `entered`: the functions being walked
     """
 
-    def __init__(self, effects, names: Names, marks: dict, seconds: float):
+    def __init__(self, effects: CodeEffects, names: Names, marks: dict[str, Any], seconds: float) -> None:
         self.effects = effects
         self.names = names
         self.marks = marks
-        self.entered: list = []
+        self.entered: list[Any] = []
         self.steps = 0
         self.until = time.thread_time() + seconds
-        self.returned: list = []
+        self.returned: list[Any] = []
 
-    def block(self, statements):
-        """Go through `statements`; how they are left early, or None."""
+    def block(self, statements: Sequence[ast.stmt]) -> str | None:
+        """Walk `statements`. Return the way they are left early, or None."""
         raise NotImplementedError
 
-    def variable(self, name: str):
+    def variable(self, name: str) -> None:
         """The environment variable `name`, or `ANY`."""
         raise NotImplementedError
 
-    def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+    def in_loop(self, files: DiskFiles, act: Any) -> None:
+        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         raise NotImplementedError
 
     def tick(self) -> None:
@@ -70,25 +82,27 @@ class Expressions:
         if self.steps > STEPS or (not self.steps & 63 and time.thread_time() > self.until):
             raise TooLong
 
-    def merged(self, outcomes: list) -> dict:
-        """What names stand for after one of `outcomes`, nobody knows which."""
-        merged: dict = {}
+    def merged(self, outcomes: Any) -> dict[str, Any]:
+        """Return the values of names after an unknown one of `outcomes`."""
+        merged: dict[str, Any] = {}
         for name in dict.fromkeys(name for outcome in outcomes for name in outcome):
             merged[name] = self.either([outcome[name] for outcome in outcomes if name in outcome])
         return merged
 
-    def either(self, values: list):
-        """What is one of `values`, nobody knows which: texts stay possible, all else is not known."""
+    def either(self, values: Any) -> Any:
+        """Return the value for an unknown one of `values`: texts stay possible, all else becomes unknown."""
         first = values[0]
         if all(one is first or same(one, first) for one in values[1:]):
             return first
         if all(isinstance(one, (str, Path)) for one in values):
             text = self.effects.call.walk.one_of(list(map(text_of, values)))
-            return Path(text) if any(isinstance(one, Path) for one in values) else text
+            if any(isinstance(one, Path) for one in values):
+                return Path(text)
+            return text
         self.hand_over(values)
         return ANY
 
-    def assign(self, target, value) -> None:
+    def assign(self, target: Any, value: Any) -> None:
         if isinstance(target, ast.Name):
             self.names.set(target.id, value)
         elif isinstance(target, ast.Starred):
@@ -107,8 +121,8 @@ class Expressions:
             if not put(owner, key, value):
                 self.hand_over([value])
 
-    def value(self, node):
-        """What expression `node` stands for; its effects happen."""
+    def value(self, node: Any) -> Any:
+        """Return the value of expression `node`; its effects happen."""
         self.tick()
         act = getattr(self, "of_" + type(node).__name__, None)
         if act is not None:
@@ -117,33 +131,40 @@ class Expressions:
             self.value(part)
         return ANY
 
-    def of_Constant(self, node):
+    def of_Constant(self, node: ast.Constant) -> Any:
         value = node.value
         if isinstance(value, str) and self.marks:
             for placeholder, mark in self.marks.items():
                 value = value.replace(placeholder, mark)
         return value
 
-    def of_Name(self, node):
+    def of_Name(self, node: ast.Name) -> Any:
         found, is_there = self.names.find(node.id)
         if is_there or node.id in self.marks:
-            return found if is_there else ANY
+            if is_there:
+                return found
+            return ANY
         return library.builtin(node.id)
 
-    def of_JoinedStr(self, node):
+    def of_JoinedStr(self, node: ast.JoinedStr) -> Any:
         return bounded("".join([text_of(self.value(part)) for part in node.values]))
 
-    def of_FormattedValue(self, node):
-        spec = "" if node.format_spec is None else text_of(self.value(node.format_spec))
+    def of_FormattedValue(self, node: ast.FormattedValue) -> Any:
+        spec = ""
+        if node.format_spec is not None:
+            spec = text_of(self.value(node.format_spec))
         value = self.value(node.value)
         if node.conversion in (114, 97):  # !r, !a
-            value = repr(value) if is_plain(value) else ANY
+            if is_plain(value):
+                value = repr(value)
+            else:
+                value = ANY
         return formatted(value, spec)
 
-    def of_BinOp(self, node):
+    def of_BinOp(self, node: ast.BinOp) -> Any:
         return operate(type(node.op).__name__, self.value(node.left), self.value(node.right))
 
-    def of_BoolOp(self, node):
+    def of_BoolOp(self, node: ast.BoolOp) -> Any:
         is_and, found = isinstance(node.op, ast.And), []
         for part in node.values:
             value = self.value(part)
@@ -152,16 +173,22 @@ class Expressions:
                 found.append(value)
             if known is not None and known != is_and:
                 break
-        return ANY if is_and and len(found) > 1 else self.either(found)
+        if is_and and len(found) > 1:
+            return ANY
+        return self.either(found)
 
-    def of_UnaryOp(self, node):
+    def of_UnaryOp(self, node: ast.UnaryOp) -> Any:
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             known = truth(value)
-            return ANY if known is None else not known
-        return -value if isinstance(node.op, ast.USub) and isinstance(value, (int, float)) else ANY
+            if known is None:
+                return ANY
+            return not known
+        if isinstance(node.op, ast.USub) and isinstance(value, (int, float)):
+            return -value
+        return ANY
 
-    def of_Compare(self, node):
+    def of_Compare(self, node: ast.Compare) -> Any:
         left = self.value(node.left)
         answer: object = True
         for op, part in zip(node.ops, node.comparators):
@@ -172,7 +199,7 @@ class Expressions:
             answer, left = ANY if known is None else answer, right
         return answer
 
-    def of_IfExp(self, node):
+    def of_IfExp(self, node: ast.IfExp) -> Any:
         known = truth(self.value(node.test))
         if known is not None:
             return self.value(node.body if known else node.orelse)
@@ -181,60 +208,66 @@ class Expressions:
         self.effects.doubt -= 1
         return self.either(found)
 
-    def of_List(self, node):
+    def of_List(self, node: ast.List) -> Any:
         return self.several(node.elts)
 
     of_Set = of_List
 
-    def of_Tuple(self, node):
+    def of_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.several(node.elts))
 
-    def several(self, nodes) -> list:
+    def several(self, nodes: Any) -> list[Any]:
         """The values of `nodes`, starred ones spread out."""
-        found: list = []
+        found: list[Any] = []
         for node in nodes:
             value = self.value(node)
             if not isinstance(node, ast.Starred):
                 found.append(value)
             else:
-                found += [value.element] if isinstance(value, DiskFiles) else elements(value) or [ANY]
+                found += spread(value)
         return found
 
-    def of_Starred(self, node):
+    def of_Starred(self, node: ast.Starred) -> Any:
         return self.value(node.value)
 
     of_Await = of_Starred
 
-    def of_Dict(self, node):
-        found: dict = {}
+    def of_Dict(self, node: ast.Dict) -> Any:
+        found: dict[Any, Any] = {}
         for key, part in zip(node.keys, node.values):
             value = self.value(part)
             if key is None:
                 found.update(value if isinstance(value, dict) else {})
                 continue
             name = self.value(key)
-            found[name if isinstance(name, (str, int, tuple)) and is_plain(name) else text_of(name)] = value
+            if not isinstance(name, (str, int, tuple)) or not is_plain(name):
+                name = text_of(name)
+            found[name] = value
         return found
 
-    def of_Lambda(self, node):
+    def of_Lambda(self, node: ast.Lambda) -> Any:
         return Function(node, self.names)
 
-    def of_NamedExpr(self, node):
+    def of_NamedExpr(self, node: ast.NamedExpr) -> Any:
         value = self.value(node.value)
         self.assign(node.target, value)
         return value
 
-    def of_Slice(self, node):
+    def of_Slice(self, node: ast.Slice) -> Any:
         bounds = [None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)]
         known = all(one is None or isinstance(one, int) for one in bounds) and bounds[2] != 0
-        return slice(*bounds) if known else ANY
+        if known:
+            return slice(*bounds)
+        return ANY
 
-    def of_Subscript(self, node):
+    def of_Subscript(self, node: ast.Subscript) -> Any:
         owner, key = self.value(node.value), self.value(node.slice)
         if isinstance(key, slice) and isinstance(owner, (DiskFiles, SomeFiles)):
             return owner
         if isinstance(owner, LibraryName):
-            return self.variable(text_of(key)) if owner.dotted == "os.environ" else LibraryName(ANYTHING)
+            if owner.dotted == "os.environ":
+                return self.variable(text_of(key))
+            return LibraryName(ANYTHING)
         if isinstance(owner, Unknown) and owner.made_by in library.HOLDERS:
             return LibraryName(ANYTHING)
         if isinstance(owner, DiskFiles):
@@ -244,8 +277,8 @@ class Expressions:
             self.hand_over(owner.values() if isinstance(owner, dict) else owner)
         return found
 
-    def of_ListComp(self, node):
-        made: list = []
+    def of_ListComp(self, node: ast.ListComp | ast.DictComp) -> Any:
+        made: list[Any] = []
         first = self.value(node.generators[0].iter)
         outside, self.names = self.names, Names({}, self.names)
         doubt = self.effects.doubt
@@ -256,15 +289,19 @@ class Expressions:
         finally:
             self.names = outside
             self.effects.doubt = doubt
-        return SomeFiles(made) if isinstance(first, SomeFiles) else made
+        if isinstance(first, SomeFiles):
+            return SomeFiles(made)
+        return made
 
     of_SetComp = of_GeneratorExp = of_ListComp
 
-    def of_DictComp(self, node):
+    def of_DictComp(self, node: ast.DictComp) -> Any:
         made = self.of_ListComp(node)
-        return dict(pair for pair in made if is_plain(pair[0])) if isinstance(made, list) else ANY
+        if isinstance(made, list):
+            return dict(pair for pair in made if is_plain(pair[0]))
+        return ANY
 
-    def comprehend(self, node, level: int, made: list, iterable) -> None:
+    def comprehend(self, node: Any, level: int, made: list[Any], iterable: Any) -> None:
         generator = node.generators[level]
         for item in elements(iterable) or ([ANY] if elements(iterable) is None else []):
             self.assign(generator.target, item)
@@ -280,34 +317,40 @@ class Expressions:
                 made.append(self.value(node.elt))
             self.effects.doubt -= None in answers
 
-    def comprehended_files(self, node, files: DiskFiles):
+    def comprehended_files(self, node: Any, files: DiskFiles) -> DiskFiles:
         """A comprehension over files of the disk."""
-        made: list = []
+        made: list[Any] = []
         self.in_loop(files, lambda: self.comprehend(node, 0, made, [files.element]))
         return DiskFiles(files.root, made[0] if made else ANY)
 
-    def of_Attribute(self, node):
+    def of_Attribute(self, node: ast.Attribute) -> Any:
         return self.attribute(self.value(node.value), node.attr)
 
-    def attribute(self, owner, name: str):
+    def attribute(self, owner: Any, name: str) -> Any:
         """The attribute `name` of a value."""
         if isinstance(owner, LibraryName):
             return library.named(self, f"{owner.dotted}.{name}")
         if isinstance(owner, Path):
             found = path_attribute(owner, name)
-            return Method(owner, name) if found is None else found
+            if found is None:
+                return Method(owner, name)
+            return found
         if isinstance(owner, OpenFile) and name == "name":
             return owner.path
         return Method(owner, name)
 
-    def of_Call(self, node):
-        callee, args, named = self.value(node.func), self.several(node.args), {}
+    def of_Call(self, node: ast.Call) -> Any:
+        callee, args = self.value(node.func), self.several(node.args)
+        named: dict[str, Any] = {}
         for keyword in node.keywords:
             value = self.value(keyword.value)
-            named.update({keyword.arg: value} if keyword.arg is not None else value if isinstance(value, dict) else {})
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+            elif isinstance(value, dict):
+                named.update(value)
         return self.call(callee, args, named)
 
-    def call(self, callee, args: list, named: dict):
+    def call(self, callee: Any, args: list[Any], named: dict[str, Any]) -> Any:
         """Call a value."""
         self.tick()
         if isinstance(callee, LibraryName):
@@ -319,10 +362,10 @@ class Expressions:
         self.hand_over([*args, *named.values()])
         return ANY
 
-    def hand_over(self, values) -> None:
-        """Functions among `values` are given to what nobody knows, and may be called there with anything.
+    def hand_over(self, values: Any) -> None:
+        """Walk the functions among `values`: they are given to unknown code, which may call them with anything.
 
-        They are gone through with arguments that nobody knows: what they write is only possible.
+        They are walked with unknown arguments, so their writes are only possible.
         """
         for function in values:
             if isinstance(function, (list, tuple)):
@@ -332,24 +375,24 @@ class Expressions:
             elif isinstance(function, (Function, Method)):
                 self.effects.call.walk.in_doubt(self._enter_with_anything, function)
 
-    def _enter_with_anything(self, _walk, function) -> None:
+    def _enter_with_anything(self, _walk: Walk, function: Any) -> None:
         self.effects.doubt += 1
         try:
             if isinstance(function, Function):
                 self.enter(function, None, {})
             elif isinstance(function.of, Path):
                 self.call(function, [ANY], {})
-        except Exit:
+        except Exit:  # it leaves the code, whose later effects still count
             pass
         finally:
             self.effects.doubt -= 1
 
-    def enter(self, function: Function, args, named: dict):
-        """Call a function of the code; `args` None: with arguments nobody knows."""
+    def enter(self, function: Function, args: list[Any] | None, named: dict[str, Any]) -> Any:
+        """Call a function of the code; `args` None: with unknown arguments."""
         node = function.node
         times = self.entered.count(node)
         if times > DEEPEST or (times == DEEPEST and args is not None):
-            if times == DEEPEST:  # once more, with anything: what it writes there it may write further down
+            if times == DEEPEST:  # once more, with unknown arguments: a deeper call may write the same
                 self.hand_over([function])
             return ANY
         if len(self.entered) > MOST_ENTERED:
@@ -361,21 +404,24 @@ class Expressions:
             if isinstance(node, ast.Lambda):
                 return self.value(node.body)
             self.block(node.body)
-            return self.either(self.returned) if self.returned else ANY
+            if self.returned:
+                return self.either(self.returned)
+            return ANY
         finally:
             self.entered.pop()
             self.names, self.returned, self.effects.doubt = outside
 
-    def parameters(self, wanted, args, named: dict) -> dict:
-        """What the parameters `wanted` of a function stand for."""
+    def parameters(self, wanted: ast.arguments, args: list[Any] | None, named: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of the parameters `wanted` of a function."""
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]
-        held: dict = dict.fromkeys(every, ANY)
+        held: dict[str, Any] = dict.fromkeys(every, ANY)
         if args is not None:
             for name, default in zip(reversed(places), reversed(wanted.defaults)):
                 held[name] = self.value(default)
-            for one, default in zip(wanted.kwonlyargs, wanted.kw_defaults):
-                held[one.arg] = ANY if default is None else self.value(default)
+            for one, keyword_default in zip(wanted.kwonlyargs, wanted.kw_defaults):
+                if keyword_default is not None:
+                    held[one.arg] = self.value(keyword_default)
             held.update(zip(places, args))
             held.update({name: value for name, value in named.items() if name in every})
         if wanted.vararg is not None:
@@ -385,8 +431,8 @@ class Expressions:
         return held
 
 
-def _shared(targets, value) -> list:
-    """What each of `targets` gets of `value`."""
+def _shared(targets: Sequence[ast.AST], value: Any) -> Any:
+    """Return the part of `value` for each of `targets`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
     if items is None or (star is None and len(items) != len(targets)) or len(items) < len(targets) - 1:
@@ -397,7 +443,7 @@ def _shared(targets, value) -> list:
     return [*items[:star], items[star:after], *items[after:]]
 
 
-def parts_of(node):
+def parts_of(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes right below `node`."""
     for name in node._fields:
         value = getattr(node, name, None)
@@ -406,7 +452,7 @@ def parts_of(node):
                 yield one
 
 
-def nodes_of(nodes):
+def nodes_of(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """`nodes` and all below them."""
     waiting = list(nodes)
     while waiting:

@@ -1,4 +1,4 @@
-"""What functions and methods of Python give that write nothing: of paths, texts, lists, maps, and of the library."""
+"""Results of Python functions and methods that write nothing: of paths, texts, lists, maps, and of the library."""
 
 from __future__ import annotations
 
@@ -18,22 +18,33 @@ from swarm_hook_core.shell.inline.python_values import (
     bounded,
     elements,
     is_plain,
+    spread,
     text_method,
     text_of,
     tidy,
 )
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
-ANYTHING = "?"  # the dotted name of what was taken from where names are only known when the code runs
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.python import Code
+    from swarm_hook_core.shell.inline.python_values import Arguments
+
+
+ANYTHING = "?"  # dotted name of a value whose name is only known when the code runs
 _GROWING = ("append", "add", "insert", "extend", "update")
 
 
-def method_of_value(code, owner, name: str, a):
-    """What method `name` of a text, a list, a map or an open file gives."""
+def method_of_value(code: Code, owner: Any, name: str, a: Arguments) -> Any:
+    """Return the result of method `name` of a text, a list, a map or an open file."""
     if isinstance(owner, str):
         return text_method(owner, name, a.given, a.named)
     if name == "copy":
-        return type(owner)(owner) if isinstance(owner, (list, dict)) else ANY
+        if isinstance(owner, (list, dict)):
+            return type(owner)(owner)
+        return ANY
     if isinstance(owner, list):
         return _of_list(code, owner, name, a)
     if isinstance(owner, dict):
@@ -41,24 +52,28 @@ def method_of_value(code, owner, name: str, a):
     if name in ("read", "read_text", "decode"):
         return owner.text
     lines = elements(owner)
-    return lines if name == "readlines" and lines is not None else ANY
+    if name == "readlines" and lines is not None:
+        return lines
+    return ANY
 
 
-def _of_list(code, owner: list, name: str, a):
+def _of_list(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in _GROWING and len(owner) < MOST:
         value = a.get(1 if name == "insert" else 0, default=ANY)
         if name in ("append", "add", "insert"):
             owner.append(value)
         else:
-            owner += [value.element] if isinstance(value, DiskFiles) else elements(value) or [ANY]
+            owner += spread(value)
     elif name == "pop":
         at = a.get(0, default=-1)
         if isinstance(at, int) and -len(owner) <= at < len(owner):
-            return owner[at] if code.effects.doubt else owner.pop(at)
+            if code.effects.doubt:
+                return owner[at]
+            return owner.pop(at)
     return ANY
 
 
-def _of_dict(code, owner: dict, name: str, a):
+def _of_dict(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in ("items", "values", "keys"):
         return list(getattr(owner, name)())
     if name in ("get", "setdefault", "pop"):
@@ -75,11 +90,13 @@ def at_home(text: str, home: str) -> str:
     """``os.path.expanduser``, with `home` for the user's own folder."""
     if text == "~" or text.startswith("~/"):
         return home + text[1:]
-    return os.path.expanduser(text) if text.startswith("~") and is_known(text) else text
+    if text.startswith("~") and is_known(text):
+        return os.path.expanduser(text)
+    return text
 
 
-def path_attribute(path: Path, name: str):
-    """The attribute `name` of a path, or None where it has no such one (a method)."""
+def path_attribute(path: Path, name: str) -> Any:
+    """Return the attribute `name` of a path, or None for a method."""
     if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
         return None
     text = path.text
@@ -93,13 +110,15 @@ def path_attribute(path: Path, name: str):
         while above[-1] not in ("", "/"):
             above.append(os.path.dirname(above[-1]))
         found = [Path(one or ".") for one in above]
-        return found[0] if name == "parent" else found
+        if name == "parent":
+            return found[0]
+        return found
     stem, ending = os.path.splitext(base)
     return {"name": base, "stem": stem, "suffix": ending}[name]
 
 
-def path_method(path: Path, name: str, args: list, folder, home: str):
-    """What method `name` gives that only works on the path itself; None for any other."""
+def path_method(path: Path, name: str, args: list[Any], folder: str | None, home: str) -> Any:
+    """Return the result of a method `name` that works on the path alone; None for any other."""
     text = path.text
     if name == "joinpath":
         return Path(tidy(os.path.join(text, *map(text_of, args))))
@@ -112,7 +131,9 @@ def path_method(path: Path, name: str, args: list, folder, home: str):
         return Path(at_home(text, home))
     if name not in ("with_suffix", "with_name", "with_stem", "relative_to"):
         return None
-    given = text_of(args[0]) if args else UNKNOWN
+    given = UNKNOWN
+    if args:
+        given = text_of(args[0])
     if not is_known(text) or not is_known(given):
         return Path(UNKNOWN)
     if name == "relative_to":
@@ -124,8 +145,8 @@ def path_method(path: Path, name: str, args: list, folder, home: str):
     return Path(os.path.join(os.path.dirname(text), given))
 
 
-def path_function(name: str, texts: list, folder, home: str):
-    """What ``os.path.<name>`` gives for texts."""
+def path_function(name: str, texts: list[Any], folder: str | None, home: str) -> Any:
+    """Return the result of ``os.path.<name>`` for texts."""
     if name == "join" and texts:
         return os.path.join(*texts)
     if not texts or not all(map(is_known, texts)):
@@ -133,7 +154,9 @@ def path_function(name: str, texts: list, folder, home: str):
     if name in ("basename", "dirname", "splitext", "split", "normpath", "isabs"):
         return getattr(os.path, name)(texts[0])
     if name in ("abspath", "realpath"):
-        return ANY if folder is None else os.path.normpath(os.path.join(folder, texts[0]))
+        if folder is None:
+            return ANY
+        return os.path.normpath(os.path.join(folder, texts[0]))
     if name == "expanduser":
         return at_home(texts[0], home)
     if name == "relpath" and folder is not None:
@@ -141,50 +164,62 @@ def path_function(name: str, texts: list, folder, home: str):
     return ANY
 
 
-def _of_elements(make):
-    """A function that makes a list or a map of the elements of lists, whatever these are."""
+def _of_elements(make: Any) -> Any:
+    """Return a function that makes a list or a map of the elements of lists, known or not."""
 
-    def give(code, a):
+    def give(code: Code, a: Arguments) -> Any:
         lists = [elements(one) for one in a.given]
         if None in lists:
-            return a.given[0] if isinstance(a.given[0], DiskFiles) else ANY
+            if isinstance(a.given[0], DiskFiles):
+                return a.given[0]
+            return ANY
         try:
             made = make(*lists, **a.named)
-        except (TypeError, ValueError):  # what the code would raise, or what only a run could tell
-            return lists[0] if lists else ANY
-        return SomeFiles(made) if any(isinstance(one, SomeFiles) for one in lists) else made
+        except (TypeError, ValueError):  # the code itself would raise here, or only a run can tell
+            if lists:
+                return lists[0]
+            return ANY
+        if any(isinstance(one, SomeFiles) for one in lists):
+            return SomeFiles(made)
+        return made
 
     return give
 
 
-def _of_plain(make):
+def _of_plain(make: Any) -> Any:
     """A function of values that must be known through and through."""
 
-    def give(code, a):
+    def give(code: Code, a: Arguments) -> Any:
         try:
-            return bounded(make(*a.given, **a.named)) if is_plain(a.given) and is_plain(a.named) else ANY
-        except Exception:  # what the code would raise
+            if is_plain(a.given) and is_plain(a.named):
+                return bounded(make(*a.given, **a.named))
+            return ANY
+        except Exception:  # the code itself would raise here
             return ANY
 
     return give
 
 
-def _range(*bounds: int):
+def _range(*bounds: int) -> Any:
     found = range(*bounds)
-    return list(found) if len(found) <= MOST else ANY
+    if len(found) <= MOST:
+        return list(found)
+    return ANY
 
 
-def _number(value=0, *base: int):
-    return ANY if isinstance(value, str) and len(value) > 20 else int(value, *base)
+def _number(value: Any = 0, *base: int) -> Any:
+    if isinstance(value, str) and len(value) > 20:
+        return ANY
+    return int(value, *base)
 
 
-def _sorted(items: list, **options):
+def _sorted(items: Any, **options: Any) -> Any:
     if options or not is_plain(items):
         raise TypeError
     return sorted(items)
 
 
-def _enumerated(code, a):
+def _enumerated(code: Code, a: Arguments) -> Any:
     value = a.get(0)
     if isinstance(value, DiskFiles):
         return DiskFiles(value.root, (ANY, value.element))
@@ -194,7 +229,7 @@ def _enumerated(code, a):
     return type(items)((ANY if isinstance(items, SomeFiles) else at, one) for at, one in enumerate(items, start))
 
 
-def _mapped(code, a):
+def _mapped(code: Code, a: Arguments) -> Any:
     items = elements(a.get(1))
     if items is None or len(a.given) > 2:
         code.hand_over(a.given)
@@ -202,29 +237,37 @@ def _mapped(code, a):
     return type(items)([code.call(a.get(0), [one], {}) for one in items])
 
 
-def _as_text(code, a):
+def _as_text(code: Code, a: Arguments) -> Any:
     value = a.get(0, default="")
-    return ANY if isinstance(value, (list, dict, tuple)) else text_of(value)
+    if isinstance(value, (list, dict, tuple)):
+        return ANY
+    return text_of(value)
 
 
-def _length(code, a):
+def _length(code: Code, a: Arguments) -> Any:
     value = a.get(0)
-    return len(value) if value is code.argv and isinstance(value, list) else _of_plain(len)(code, a)
+    if value is code.argv and isinstance(value, list):
+        return len(value)
+    return _of_plain(len)(code, a)
 
 
-def _attribute_got(code, a):
+def _attribute_got(code: Code, a: Arguments) -> Any:
     name = a.get(1)
     if isinstance(name, str) and is_known(name):
         return code.attribute(a.get(0), name)
-    return LibraryName(ANYTHING) if isinstance(a.get(0), LibraryName) else ANY
+    if isinstance(a.get(0), LibraryName):
+        return LibraryName(ANYTHING)
+    return ANY
 
 
-def _variable(code, a):
+def _variable(code: Code, a: Arguments) -> Any:
     known = code.variable(text_of(a.get(0, "key")))
-    return known if known is not ANY else a.get(1, "default", ANY)
+    if known is not ANY:
+        return known
+    return a.get(1, "default", ANY)
 
 
-def _module(code, a):
+def _module(code: Code, a: Arguments) -> Any:
     module = a.get(0, "name", ANY)
     if isinstance(module, str) and is_known(module):
         code.imported(module)

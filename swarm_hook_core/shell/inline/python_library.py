@@ -1,8 +1,8 @@
-"""What Python's library does, and other packages: which functions write, and how; calls of functions by their name.
+"""Python's library and other packages: their writing functions, and calls of functions by name.
 
-`WRITERS` is the table to extend. A row says an action of ``python_actions`` and its details: mostly the place of the
-argument that names what is written, and its keyword. A function that is in no table is judged by the words of its
-name (`_WRITING_WORDS`): one that may write is a guess.
+`WRITERS` is the table to extend. A row has an action of ``python_actions`` and its details: mostly the place of the
+argument with the written path, and its keyword. A function in no table is judged by the words of its name
+(`_WRITING_WORDS`): a possible writer is a guess.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from swarm_hook_core.shell.inline.python_actions import (
 )
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES, path_function
 from swarm_hook_core.shell.inline.python_values import ANY, Arguments, LibraryName, OpenFile, Unknown, text_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
 
 _SAME = {
     "io.open": "open",
@@ -85,18 +90,18 @@ WRITERS = {
 _WRITING_WORDS = frozenset(
     "write save export copy move rename replace remove delete unlink archive extract unpack download retrieve".split()
 )
-# Whose functions have such words in their names and write nothing, or only what is open
+# Functions of these have such words in their names, but write nothing, or only an open file.
 _HARMLESS_FUNCTIONS = (*HARMLESS, "copy.", "dataclasses.", "httpx.", "numpy.", "requests.", "shutil.")
 _BUILTINS = frozenset(
     "open print range len str int float bool list tuple dict set frozenset sorted reversed enumerate zip map filter min"
     " max sum any all isinstance getattr setattr hasattr exec eval compile input next iter repr abs chr ord format"
     " bytes __import__ exit quit type super callable id object".split()
 )
-# What holds names that are only known when the code runs: anything may be taken from it.
+# Holders of names that are only known when the code runs: anything may be taken from them.
 HOLDERS = ("globals", "locals", "vars", "sys.modules", "__builtins__")
 
 
-def named(code, dotted: str):
+def named(code: Any, dotted: str) -> Any:
     """The value of library name `dotted`."""
     dotted = _SAME.get(dotted, dotted)
     if dotted == "sys.argv":
@@ -109,35 +114,41 @@ def named(code, dotted: str):
         return getattr(os, dotted[3:])
     if dotted.startswith("os.O_"):
         return getattr(os, dotted[3:], ANY)
-    return "python3" if dotted == "sys.executable" else LibraryName(dotted)
+    if dotted == "sys.executable":
+        return "python3"
+    return LibraryName(dotted)
 
 
-def builtin(name: str):
+def builtin(name: str) -> Any:
     """The value of a name that the code does not bind, or `ANY`."""
-    return LibraryName(name) if name in _BUILTINS or name in HOLDERS else ANY
+    if name in _BUILTINS or name in HOLDERS:
+        return LibraryName(name)
+    return ANY
 
 
-def names_in(module: str) -> list:
-    """What ``from module import *`` gives, as far as it matters here."""
+def names_in(module: str) -> list[Any]:
+    """Return the names that ``from module import *`` binds, as far as they matter here."""
     every = (dotted.rpartition(".") for dotted in (*WRITERS, *GIVES, "os.path", "os.sep", "os.environ"))
     return [name for owner, _, name in every if owner == module]
 
 
 def is_writer(dotted: str) -> bool:
-    """Whether library function `dotted` writes, runs something, or is not known at all."""
+    """Return True if library function `dotted` writes, runs something, or is unknown."""
     dotted = _SAME.get(dotted, dotted)
     is_path_method = dotted.startswith("pathlib.Path.") and dotted[13:] in METHODS
     return WRITERS.get(dotted, ("project",))[0] != "project" or is_path_method or dotted.startswith(ANYTHING)
 
 
-def call(code, dotted: str, args: list, keywords: dict):
-    """What calling library function `dotted` gives; its effects happen."""
+def call(code: Any, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """Call library function `dotted`, with its effects, and return its value."""
     dotted = _SAME.get(dotted, dotted)
     a = Arguments(args, keywords)
     if dotted in WRITERS:
         action, *details = WRITERS[dotted]
         given = ACTIONS[action](code, a, *details)
-        return Unknown(dotted) if given is None else given
+        if given is None:
+            return Unknown(dotted)
+        return given
     if dotted in GIVES:
         code.hand_over(keywords.values())
         return GIVES[dotted](code, a)

@@ -1,8 +1,8 @@
-"""Values of Python code that is followed: what an expression stands for, and what operators and methods make of it.
+"""Values of followed Python code, and the results of operators and methods.
 
-A value that is known is itself: a text, a number, a list, a dict. A text may hold marks (see ``model``): parts that
-only a run could tell. All else is one of the classes below. Nothing here raises for what is in the code, and nothing
-grows past `LONGEST`.
+A known value is itself: a text, a number, a list, a dict. A text may hold marks (see ``model``) for parts that only a
+run could tell. All else is one of the classes below. Nothing here raises for anything in the code, and no value grows
+past `LONGEST`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,25 @@ import os
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    _List = list[Any]
+else:
+    _List = list
+
 LONGEST = 64 * 1024  # characters of a text
 MOST = 300  # elements of a list
 LARGEST = 10**9  # of numbers that are multiplied
 
 
 class Unknown:
-    """A value that nobody knows; `made_by`: the library function that it comes from, where that is known."""
+    """An unknown value; `made_by`: the library function that it comes from, if known."""
 
     __slots__ = ("made_by",)
 
-    def __init__(self, made_by: str = ""):
+    def __init__(self, made_by: str = "") -> None:
         self.made_by = made_by
 
 
@@ -34,16 +42,16 @@ class Path:
 
     __slots__ = ("text",)
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
 
 
 class LibraryName:
-    """A module, or what a module or ``builtins`` holds, by its dotted name: ``os.path.join``, ``open``."""
+    """A module, or a member of a module or of ``builtins``, by its dotted name: ``os.path.join``, ``open``."""
 
     __slots__ = ("dotted",)
 
-    def __init__(self, dotted: str):
+    def __init__(self, dotted: str) -> None:
         self.dotted = dotted
 
 
@@ -52,7 +60,7 @@ class Method:
 
     __slots__ = ("of", "name")
 
-    def __init__(self, of, name: str):
+    def __init__(self, of: Any, name: str) -> None:
         self.of = of
         self.name = name
 
@@ -62,17 +70,17 @@ class Function:
 
     __slots__ = ("node", "names")
 
-    def __init__(self, node, names):
+    def __init__(self, node: Any, names: Names) -> None:
         self.node = node
         self.names = names
 
 
 class OpenFile:
-    """An open file: its `path`, and what reading it gives (`ANY`: not known)."""
+    """An open file: its `path`, and its text (`ANY`: unknown)."""
 
     __slots__ = ("path", "text")
 
-    def __init__(self, path: str, text=ANY):
+    def __init__(self, path: str, text: Any = ANY) -> None:
         self.path = path
         self.text = text
 
@@ -82,43 +90,47 @@ class Database:
 
     __slots__ = ("path",)
 
-    def __init__(self, path):
+    def __init__(self, path: Any) -> None:
         self.path = path
 
 
 class DiskFiles:
-    """Files at and under absolute `root` that a loop goes over, any of which is `element`, a value with a mark."""
+    """Files at and under absolute `root` that a loop visits; `element`, a value with a mark, is any of them."""
 
     __slots__ = ("root", "element")
 
-    def __init__(self, root: str, element):
+    def __init__(self, root: str, element: Any) -> None:
         self.root = root
         self.element = element
 
 
-class SomeFiles(list):
-    """Of the files that a loop goes over, the one that a replay is about: no other is known, nor which comes first."""
+class SomeFiles(_List):
+    """The one file that a replay is about, among the files that a loop visits; the others and their order are
+    unknown.
+    """
 
 
 class Names:
-    """What names stand for in a function or module; `above` is where those that are not here are looked up."""
+    """The values of names in a function or module; other names are looked up in `above`."""
 
     __slots__ = ("held", "above", "outer")
 
-    def __init__(self, held: dict, above=None):
+    def __init__(self, held: dict[str, Any], above: Names | None = None) -> None:
         self.held = held
         self.above = above
-        self.outer: set = set()  # declared ``global`` or ``nonlocal``
+        self.outer: set[str] = set()  # declared ``global`` or ``nonlocal``
 
-    def find(self, name: str):
-        """(value, True), or (None, False)."""
+    def find(self, name: str) -> tuple[Any, bool]:
+        """Return (value, True), or (None, False)."""
         if name in self.held:
             return self.held[name], True
-        return (None, False) if self.above is None else self.above.find(name)
+        if self.above is None:
+            return (None, False)
+        return self.above.find(name)
 
-    def set(self, name: str, value) -> None:
+    def set(self, name: str, value: Any) -> None:
         names = self
-        if name in self.outer:
+        if name in self.outer and self.above is not None:
             names = self.above
             while names.above is not None and name not in names.held:
                 names = names.above
@@ -130,37 +142,45 @@ class Arguments:
 
     __slots__ = ("given", "named")
 
-    def __init__(self, given: list, named: dict):
+    def __init__(self, given: list[Any], named: dict[str, Any]) -> None:
         self.given = given
         self.named = named
 
-    def get(self, place: int, name: str = "", default=None):
+    def get(self, place: int, name: str = "", default: Any = None) -> Any:
         if name and name in self.named:
             return self.named[name]
-        return self.given[place] if place < len(self.given) else default
+        if place < len(self.given):
+            return self.given[place]
+        return default
 
 
-# What a value is as a text, a path, a condition, a list
+# Values as a text, a path, a condition, a list
 
 
-def text_of(value) -> str:
-    """`value` as ``str`` would give it, with `UNKNOWN` for what is not known."""
+def text_of(value: Any) -> str:
+    """Return `value` as ``str`` would, with `UNKNOWN` for an unknown value."""
     if isinstance(value, (str, Path)):
-        return value if isinstance(value, str) else value.text
-    return str(value) if value is None or isinstance(value, (bool, int, float)) else UNKNOWN
+        if isinstance(value, str):
+            return value
+        return value.text
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    return UNKNOWN
 
 
-def path_of(value):
-    """The path that `value` names for a function that takes one; None for a number: an open file's."""
+def path_of(value: Any) -> str | None:
+    """Return the path that `value` names; None for a number: an open file's."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, int) and not isinstance(value, bool):
         return None
-    return text_of(value) if isinstance(value, (str, Path)) else UNKNOWN
+    if isinstance(value, (str, Path)):
+        return text_of(value)
+    return UNKNOWN
 
 
-def is_plain(value) -> bool:
-    """Whether `value` is known through and through."""
+def is_plain(value: Any) -> bool:
+    """Return True if `value` and all in it is known."""
     if isinstance(value, str):
         return is_known(value)
     if isinstance(value, (list, tuple)):
@@ -170,26 +190,41 @@ def is_plain(value) -> bool:
     return value is None or isinstance(value, (bool, int, float, bytes))
 
 
-def truth(value):
-    """True, False, or None where that is not known."""
+def truth(value: Any) -> bool | None:
+    """Return True, False, or None if unknown."""
     if isinstance(value, SomeFiles) or (isinstance(value, str) and not is_known(value)):
         return None
     if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
         return bool(value)
-    return True if isinstance(value, (Path, OpenFile, Function, LibraryName)) else None
-
-
-def elements(value):
-    """What going through `value` gives, as a list, or None where that is not known."""
-    if isinstance(value, OpenFile):
-        return value.text.splitlines(True) if isinstance(value.text, str) and is_known(value.text) else None
-    if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
-        return value if isinstance(value, SomeFiles) else list(value) if len(value) <= MOST else None
+    if isinstance(value, (Path, OpenFile, Function, LibraryName)):
+        return True
     return None
 
 
-def same(left, right) -> bool:
-    """Whether both are known and equal."""
+def elements(value: Any) -> Any:
+    """Return the elements of `value` as a list, or None if unknown."""
+    if isinstance(value, OpenFile):
+        if isinstance(value.text, str) and is_known(value.text):
+            return value.text.splitlines(True)
+        return None
+    if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
+        if isinstance(value, SomeFiles):
+            return value
+        if len(value) <= MOST:
+            return list(value)
+        return None
+    return None
+
+
+def spread(value: Any) -> list[Any]:
+    """Return the elements of `value` for ``*value``: one that stands for all if they are on the disk or unknown."""
+    if isinstance(value, DiskFiles):
+        return [value.element]
+    return elements(value) or [ANY]
+
+
+def same(left: Any, right: Any) -> bool:
+    """Return True if both are known and equal."""
     if isinstance(left, Path) and isinstance(right, Path):
         return left.text == right.text
     return type(left) is type(right) and is_plain(left) and is_plain(right) and left == right
@@ -204,29 +239,37 @@ def tidy(text: str) -> str:
     return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
 
 
-def bounded(value):
+def bounded(value: Any) -> Any:
     """`value`, or `ANY` where it has grown too long."""
-    return ANY if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST else value
+    if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST:
+        return ANY
+    return value
 
 
 _OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod"}
 _OPERATORS |= {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge", "BitOr": "or_"}
 
 
-def operate(kind: str, left, right):
-    """What an operator or a comparison, `kind` (the name of its ``ast`` class), makes of two values."""
+def operate(kind: Any, left: Any, right: Any) -> Any:
+    """Return the result of an operator or a comparison, `kind` (the name of its ``ast`` class), for two values."""
     if kind == "Div" and (isinstance(left, Path) or isinstance(right, Path)):
         return Path(tidy(os.path.join(text_of(left), text_of(right))))
     if kind == "Add" and (isinstance(left, str) or isinstance(right, str)):
         both = isinstance(left, (str, Unknown)) and isinstance(right, (str, Unknown))
-        return bounded(text_of(left) + text_of(right)) if both else ANY
+        if both:
+            return bounded(text_of(left) + text_of(right))
+        return ANY
     if kind == "Add" and isinstance(left, (list, tuple)) and type(left) is type(right):
         return bounded(type(left)([*left, *right]))
     if kind == "Mod" and isinstance(left, str):
-        given = right if isinstance(right, tuple) else (right,)
+        given = right
+        if not isinstance(right, tuple):
+            given = (right,)
         plain = left.replace("%d", "%s")
         fits = is_known(left) and plain.count("%") == plain.count("%s") == len(given)
-        return bounded(plain % tuple(map(text_of, given))) if fits else ANY
+        if fits:
+            return bounded(plain % tuple(map(text_of, given)))
+        return ANY
     if isinstance(left, Path) and isinstance(right, Path):
         left, right = left.text, right.text
     is_one = None in (left, right) and not isinstance(right if left is None else left, Unknown)
@@ -237,28 +280,34 @@ def operate(kind: str, left, right):
     try:
         if kind in ("In", "NotIn"):
             return (left in right) == (kind == "In")
-        return bounded(getattr(operator, _OPERATORS[kind])(left, right)) if kind in _OPERATORS else ANY
-    except Exception:  # what the code would raise
+        if kind in _OPERATORS:
+            return bounded(getattr(operator, _OPERATORS[kind])(left, right))
+        return ANY
+    except Exception:  # the code itself would raise here
         return ANY
 
 
-def _is_small(value) -> bool:
+def _is_small(value: Any) -> bool:
     return isinstance(value, (int, float)) and abs(value) < LARGEST
 
 
-def item_of(owner, key):
+def item_of(owner: Any, key: Any) -> Any:
     """``owner[key]``; `ANY` where that is not known."""
     if isinstance(owner, dict):
-        return owner.get(key, ANY) if isinstance(key, (str, int, tuple)) and is_plain(key) else ANY
+        if isinstance(key, (str, int, tuple)) and is_plain(key):
+            return owner.get(key, ANY)
+        return ANY
     known = isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner))
     if not known or isinstance(owner, SomeFiles):
         return ANY
     is_place = isinstance(key, slice) or (isinstance(key, int) and -len(owner) <= key < len(owner))
-    return owner[key] if is_place else ANY
+    if is_place:
+        return owner[key]
+    return ANY
 
 
-def put(owner, key, value) -> bool:
-    """``owner[key] = value``; whether that is known."""
+def put(owner: Any, key: Any, value: Any) -> bool:
+    """Do ``owner[key] = value``. Return True if the place is known."""
     if isinstance(owner, dict):
         known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
     else:
@@ -277,13 +326,15 @@ _TEXT_METHODS = frozenset(
 )
 
 
-def text_method(text: str, name: str, args: list, named: dict):
-    """What method `name` of a text gives."""
+def text_method(text: str, name: str, args: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result of method `name` of a text."""
     if not is_known(text):
         return ANY
     if name == "join" and len(args) == 1:
         parts = elements(args[0])
-        return ANY if parts is None else bounded(text.join(map(text_of, parts)))
+        if parts is None:
+            return ANY
+        return bounded(text.join(map(text_of, parts)))
     if name == "format" and ":" not in text:
         args, named = list(map(text_of, args)), {key: text_of(value) for key, value in named.items()}
         if text.count("{") * max(map(len, [*args, *named.values()]), default=0) > 16 * LONGEST:
@@ -294,11 +345,11 @@ def text_method(text: str, name: str, args: list, named: dict):
         return ANY
     try:
         return bounded(getattr(text, name)(*args, **named))
-    except Exception:  # what the code would raise
+    except Exception:  # the code itself would raise here
         return ANY
 
 
-def formatted(value, spec: str) -> str:
+def formatted(value: Any, spec: str) -> str:
     """``format(value, spec)``."""
     if not spec:
         return text_of(value)
@@ -306,5 +357,5 @@ def formatted(value, spec: str) -> str:
         return UNKNOWN
     try:
         return format(value, spec)
-    except Exception:
+    except Exception:  # the code itself would raise here
         return UNKNOWN

@@ -1,7 +1,7 @@
-"""What expressions of scanned code stand for: literal texts, put together and named, and lists of them.
+"""Values of expressions in scanned code: literal texts, concatenations, names, and lists of them.
 
-A value is a text, in which marks (see ``model``) stand for what is not known or for each of several texts, or a list
-of texts. Parts of the code are told by the places of their tokens.
+A value is a text or a list of texts; marks in it (see ``model``) stand for an unknown part or for each of several
+texts. Parts of the code are ranges of token positions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,13 @@ from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
 from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.inline.tokens import Token
+
+
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SUFFIX_WORDS = frozenset("if unless or and do while until for foreach rescue then".split())
 # Where the arguments of the code are, and the place that the first of them has there
@@ -22,29 +29,49 @@ _SAME_PATH = ("File.expand_path", "Pathname.new", "Pathname", "String", "realpat
 _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "__DIR__")
 
 
-def sign_at(found: list, at: int):
-    """The sign at `at`, or None where there is none."""
-    return found[at].value if 0 <= at < len(found) and found[at].kind == SIGN else None
+def sign_at(found: list[Any], at: int) -> str | None:
+    """Return the sign at `at`, or None."""
+    if 0 <= at < len(found) and found[at].kind == SIGN:
+        value: str = found[at].value
+        return value
+    return None
 
 
-def name_at(found: list, at: int) -> str:
-    """The name at `at`, or an empty text where there is none."""
-    return found[at].value if 0 <= at < len(found) and found[at].kind == NAME else ""
+def name_at(found: list[Any], at: int) -> str:
+    """Return the name at `at`, or an empty text."""
+    if 0 <= at < len(found) and found[at].kind == NAME:
+        value: str = found[at].value
+        return value
+    return ""
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list value, or a list of the one text."""
+    if isinstance(value, list):
+        return value
+    return [value]
+
+
+def text_or_unknown(value: Any) -> str:
+    """Return a text value, or `UNKNOWN` for a list."""
+    if isinstance(value, str):
+        return value
+    return UNKNOWN
 
 
 class Values:
     """Code in `language`, read up to time `until` of this thread.
 
     argv    the arguments that it gets
-    known   name -> what it stands for; a name that is not there is not known
+    known   name -> its value; other names are unknown
     """
 
-    def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
+    def __init__(self, effects: CodeEffects, language: Language, argv: list[str], until: float) -> None:
         self.effects = effects
         self.language = language
         self.argv = list(argv)
         self.until = until
-        self.known: dict = {}
+        self.known: dict[str, Any] = {}
 
     def tick(self) -> None:
         if time.thread_time() > self.until:
@@ -52,8 +79,8 @@ class Values:
 
     # -------------------------------------------------------------- structure
 
-    def matching(self, found: list, at: int) -> int:
-        """Where the bracket at `at` closes."""
+    def matching(self, found: list[Any], at: int) -> int:
+        """Return the position where the bracket at `at` closes."""
         self.tick()
         depth = 0
         for place in range(at, len(found)):
@@ -63,8 +90,8 @@ class Values:
                     return place
         return len(found)
 
-    def start_of_value(self, found: list, at: int) -> int:
-        """Where the value that ends before `at` begins."""
+    def start_of_value(self, found: list[Any], at: int) -> int:
+        """Return the position where the value that ends before `at` begins."""
         self.tick()
         place, depth = at - 1, 0
         while place > 0 and sign_at(found, at - 1) in _CLOSING:
@@ -74,8 +101,8 @@ class Values:
             place -= 1
         return max(place, 0)
 
-    def split(self, found: list, start: int, stop: int, signs=(",",)) -> list:
-        """(start, stop) of what stands between `signs`, outside of brackets."""
+    def split(self, found: list[Any], start: int, stop: int, signs: tuple[str, ...] = (",",)) -> list[Any]:
+        """Return (start, stop) of each part between `signs`, outside of brackets."""
         self.tick()
         pairs, begin, depth = [], start, 0
         for place in range(start, min(stop, len(found))):
@@ -87,14 +114,14 @@ class Values:
         pairs.append((begin, stop))
         return [(begin, end) for begin, end in pairs if any(token.value != "\n" for token in found[begin:end])]
 
-    def arguments(self, found: list, at: int) -> list:
-        """(start, stop) of each argument of the call whose name is before `at`."""
+    def arguments(self, found: list[Any], at: int) -> list[Any]:
+        """Return (start, stop) of each argument of the call with its name before `at`."""
         if sign_at(found, at) == "(":
             return self.split(found, at + 1, self.matching(found, at))
         return self.split(found, at, self.end(found, at, True))
 
-    def end(self, found: list, at: int, is_list: bool = False) -> int:
-        """Where the expression that starts at `at` ends, or the list of them, without parentheses."""
+    def end(self, found: list[Any], at: int, is_list: bool = False) -> int:
+        """Return the end of the expression that starts at `at`, or, with `is_list`, of a list without parentheses."""
         self.tick()
         depth = 0
         for place in range(at, len(found)):
@@ -113,8 +140,8 @@ class Values:
 
     # ----------------------------------------------------------------- values
 
-    def value(self, found: list, start: int, stop: int):
-        """What the expression from `start` to `stop` stands for."""
+    def value(self, found: list[Any], start: int, stop: int) -> Any:
+        """Return the value of the expression from `start` to `stop`."""
         self.tick()
         while start < stop and found[start].value in ("\n", "new", "await", "return", "\\"):
             start += 1
@@ -126,7 +153,9 @@ class Values:
         if opening in _OPENING and self.matching(found, start) == stop - 1:
             if opening == "[" or (opening, self.language.name) in (("(", "perl"), ("{", "lua")):
                 return self.listed(found, start + 1, stop - 1)
-            return self.value(found, start + 1, stop - 1) if opening == "(" else UNKNOWN
+            if opening == "(":
+                return self.value(found, start + 1, stop - 1)
+            return UNKNOWN
         choices = self.split(found, start, stop, ("?", ":", "||", "??"))
         if len(choices) > 1:
             has_condition = sign_at(found, choices[0][1]) == "?"
@@ -144,30 +173,36 @@ class Values:
             return token.value
         if token.many:
             return token.value[0].split()
-        return UNKNOWN if token.shell else self.text_of(token)
+        if token.shell:
+            return UNKNOWN
+        return self.text_of(token)
 
-    def either(self, values: list):
-        """What is one of `values`, nobody knows which."""
+    def either(self, values: list[Any]) -> Any:
+        """Return the value for an unknown one of `values`."""
         if all(value == values[0] for value in values):
             return values[0]
         texts = [value for value in values if isinstance(value, str)]
-        return self.effects.call.walk.one_of(texts) if len(texts) == len(values) else UNKNOWN
+        if len(texts) == len(values):
+            return self.effects.call.walk.one_of(texts)
+        return UNKNOWN
 
-    def each(self, value) -> str:
-        """What stands for each element of a list."""
+    def each(self, value: Any) -> str:
+        """Return a text that stands for each element of a list."""
         if not isinstance(value, list) or not all(map(is_known, value)):
             return UNKNOWN
-        return self.effects.call.walk.each_of(value) if len(value) > 1 else "".join(value)
+        if len(value) > 1:
+            return self.effects.call.walk.each_of(value)
+        return "".join(value)
 
-    def joined(self, parts: list) -> str:
-        return "".join(part if isinstance(part, str) else UNKNOWN for part in parts)
+    def joined(self, parts: list[Any]) -> str:
+        return "".join(map(text_or_unknown, parts))
 
-    def text_of(self, token) -> str:
-        """The text of a literal, with what the expressions in it stand for."""
+    def text_of(self, token: Token) -> str:
+        """Return the text of a literal, with the values of the expressions in it."""
         return self.joined([part if isinstance(part, str) else self.value(part, 0, len(part)) for part in token.value])
 
-    def named(self, found: list, start: int, stop: int):
-        """What a name, an element of a list or the result of a call stands for."""
+    def named(self, found: list[Any], start: int, stop: int) -> Any:
+        """Return the value of a name, an element of a list or a call."""
         name, sign = found[start].value, sign_at(found, start + 1)
         if stop - start == 1:
             if name in self.known:
@@ -177,7 +212,9 @@ class Values:
             if name in ("@ARGV", "ARGV"):
                 return self.argv
             is_shift = self.language.name == "perl" and name == "shift"
-            return self.argv[0] if is_shift and self.argv else UNKNOWN
+            if is_shift and self.argv:
+                return self.argv[0]
+            return UNKNOWN
         if name == "require" and sign == "(" and name_at(found, start + 4)[:1] == "." and found[start + 2].kind == TEXT:
             return self.result(f"{self.text_of(found[start + 2])}{found[start + 4].value}", found, start + 5)
         if sign not in ("(", "[") or self.matching(found, start + 1) != stop - 1:
@@ -190,30 +227,36 @@ class Values:
             return self.value(found, start + 2, stop - 1)
         return self.result(name, found, start + 1)
 
-    def element(self, name: str, index):
-        """What ``name[index]`` stands for."""
+    def element(self, name: str, index: Any) -> Any:
+        """Return the value of ``name[index]``."""
         if not isinstance(index, str) or not index.isdecimal():
             return UNKNOWN
         if name in _ARGUMENTS:
             place = int(index) - _ARGUMENTS[name]
             return "".join(self.argv[place : place + 1]) if place >= 0 else UNKNOWN  # nothing past the last
         items = self.known.get("@" + name[1:] if self.language.name == "perl" else name)
-        return items[int(index)] if isinstance(items, list) and int(index) < len(items) else UNKNOWN
+        if isinstance(items, list) and int(index) < len(items):
+            return items[int(index)]
+        return UNKNOWN
 
-    def result(self, name: str, found: list, at: int):
-        """What a call of `name` gives, its arguments in the parentheses at `at`."""
+    def result(self, name: str, found: list[Any], at: int) -> Any:
+        """Return the result of a call of `name`, with its arguments in the parentheses at `at`."""
         given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
-        texts = [one if isinstance(one, str) else UNKNOWN for one in given]
+        texts = list(map(text_or_unknown, given))
         if name.removeprefix("node:") in _JOIN and texts:
-            return os.path.join(*texts) if name.endswith("resolve") else "/".join(texts).replace("//", "/")
+            if name.endswith("resolve"):
+                return os.path.join(*texts)
+            return "/".join(texts).replace("//", "/")
         if name in _FOLDER:
             return self.effects.folder or UNKNOWN
-        return texts[0] if name in _SAME_PATH and texts else UNKNOWN
+        if name in _SAME_PATH and texts:
+            return texts[0]
+        return UNKNOWN
 
-    def listed(self, found: list, start: int, stop: int) -> list:
+    def listed(self, found: list[Any], start: int, stop: int) -> list[Any]:
         """The elements of a list."""
-        values: list = []
+        values: list[Any] = []
         for bounds in self.split(found, start, stop):
             one = self.value(found, *bounds)
-            values += one if isinstance(one, list) else [one]
+            values += as_list(one)
         return values

@@ -1,7 +1,7 @@
-"""Code of JavaScript, Ruby, Perl, PHP or Lua, cut into texts, names, numbers and signs; comments are gone.
+"""Cuts JavaScript, Ruby, Perl, PHP or Lua into texts, names, numbers and signs, without comments.
 
-No grammar of theirs is kept: what is wanted is which literal texts stand where. A `Language` has a pattern for each
-kind of token. Patterns are over code that anybody wrote, so none of them can match the same characters in two ways.
+There is no grammar: only literal texts and their positions are needed. A `Language` has a pattern for each kind of
+token. The code is untrusted, so no pattern can match the same characters in two ways.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ import time
 
 from swarm_hook_core.shell.inline.effects import TooLong
 from swarm_hook_core.shell.model import UNKNOWN
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
 
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
 MOST = 6000  # tokens that are read: 20 ms
@@ -28,7 +33,7 @@ _BRACES = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 
 
 def quoted(quote: str, inside: str = "") -> str:
-    """A pattern of what stands between two of `quote`, where `inside` begins an expression in braces."""
+    """Return a pattern of a text between two of `quote`; `inside` begins an expression in braces."""
     plain = rf"{quote}(?:[^{quote}\\]|\\[\s\S])*{quote}"
     if not inside:
         return plain
@@ -52,20 +57,29 @@ def delimited(kinds: str, delimiters: str, is_double: bool = False) -> str:
 
 
 class Language:
-    """How a language is written, and which of its calls do what (see ``languages``).
+    """The syntax of a language, and its calls that write (see ``languages``).
 
-    calls        name -> what calling it does
-    names        a pattern of names, dots and the like included; `joins`: the operator that puts texts together
-    patterns     kind of token -> its pattern: ``raw`` texts without escapes, ``plain`` ones with escapes, ``cooked``
-                 ones that expressions may stand in as well, ``shell`` texts, ``words``: lists of them; ``pattern``:
-                 what only matches texts
-    own          the same, of what begins like an operator, so that it only stands where a value may
+    calls        name -> action of a call
+    names        a pattern of names, dots and the like included; `joins`: the operator that concatenates texts
+    patterns     kind of token -> its pattern: ``raw`` texts without escapes, ``plain`` ones with escapes,
+                 ``cooked`` ones that may contain expressions, ``shell`` texts, ``words``: lists of them;
+                 ``pattern``: regular expressions
+    own          the same, for tokens that begin like an operator, so that they only stand at the start of a value
     hole         a pattern of expressions in texts: its group is their ``code``, or a ``name`` (``braced``: in braces)
-    document     a pattern of what opens a here-document; its last group is the word that ends it
-    bare_calls   whether calls need no parentheses; `newline_ends`: whether a statement ends with its line
+    document     a pattern of the opening of a here-document; its last group is the word that ends it
+    bare_calls   True if calls need no parentheses; `newline_ends`: True if a statement ends with its line
     """
 
-    def __init__(self, name: str, calls: dict, names: str, joins: str, comments: str, patterns: dict, **more):
+    def __init__(
+        self,
+        name: str,
+        calls: dict[str, Any],
+        names: str,
+        joins: str,
+        comments: str,
+        patterns: dict[str, Any],
+        **more: Any,
+    ) -> None:
         self.name = name
         self.calls = calls
         self.joins = joins
@@ -81,13 +95,15 @@ class Language:
         if not hasattr(self, "any"):
             signs = r"===|!==|=>|==|!=|<=|>=|\|\||&&|\.\.|\?\?|=~|->|[\s\S]"
             self.any = _compiled({**self._patterns, "number": r"\d[\w.]*", "sign": signs})
-            self.own = _compiled(self._own) if self._own else None
+            self.own = None
+            if self._own:
+                self.own = _compiled(self._own)
             self.hole = re.compile(self._hole)
             self.document = re.compile(self._document)
         return self
 
 
-def _compiled(kinds: dict):
+def _compiled(kinds: dict[str, Any]) -> Any:
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
 
 
@@ -99,21 +115,23 @@ class Token:
 
     __slots__ = ("kind", "value", "shell", "many")
 
-    def __init__(self, kind: str, value, shell: bool = False, many: bool = False):
+    def __init__(self, kind: str, value: list[str] | str, shell: bool = False, many: bool = False) -> None:
         self.kind = kind
         self.value = value
         self.shell = shell
         self.many = many
 
 
-def tokens(code: str, language: Language, until: float) -> list:
+def tokens(code: str, language: Language, until: float) -> list[Any]:
     """The Tokens of `code`. Raises TooLong past `MOST` of them, or when this thread has worked up to time `until`."""
-    found: list = []
+    found: list[Any] = []
     code, at = _without_documents(code, language), 0
     while at < len(code):
         if not len(found) & 63 and (time.thread_time() > until or len(found) > MOST):
             raise TooLong
-        match = language.own.match(code, at) if language.own and _may_start(found, language) else None
+        match = None
+        if language.own and _may_start(found, language):
+            match = language.own.match(code, at)
         match = match or language.any.match(code, at)
         kind, text, at = match.lastgroup, match.group(), match.end()
         if kind in ("name", "number", "sign"):
@@ -136,7 +154,7 @@ def _text(kind: str, text: str, language: Language, until: float) -> Token:
     if kind in ("raw", "words"):
         plain = inside.replace("\\" + quote, quote).replace("\\\\", "\\")
         return Token(TEXT, [plain], many=kind == "words")
-    parts: list = []
+    parts: list[Any] = []
     at = 0
     for hole in language.hole.finditer(inside) if kind != "plain" else ():
         groups = hole.groupdict()
@@ -150,13 +168,16 @@ def _text(kind: str, text: str, language: Language, until: float) -> Token:
     return Token(TEXT, [*parts, _ESCAPE.sub(_escaped, inside[at:])], shell=kind == "shell")
 
 
-def _escaped(match) -> str:
+def _escaped(match: re.Match[str]) -> str:
     code = match.group(1) or match.group(2) or match.group(3)
-    return chr(int(code, 16) % 0x10000) if code else _SIMPLE.get(match.group(4), match.group(4))
+    if code:
+        return chr(int(code, 16) % 0x10000)
+    letter: str = match.group(4)
+    return _SIMPLE.get(letter, letter)
 
 
-def _may_start(found: list, language: Language) -> bool:
-    """Whether a value may start here: what came before was no value."""
+def _may_start(found: list[Any], language: Language) -> bool:
+    """Return True if a value may start here: the token before is no value."""
     if not found or found[-1].kind == SIGN:
         return not found or found[-1].value not in (")", "]", "}")
     last = found[-1]
@@ -166,7 +187,7 @@ def _may_start(found: list, language: Language) -> bool:
 
 
 def _without_documents(code: str, language: Language) -> str:
-    """`code` with a text that nobody knows in place of each here-document."""
+    """Return `code` with an unknown text in place of each here-document."""
     at = 0
     for _ in range(MOST_DOCUMENTS):
         opening = language.document.search(code, at)

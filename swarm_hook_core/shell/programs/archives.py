@@ -1,11 +1,23 @@
-"""Archives: what is packed, and where it is unpacked."""
+"""Archives: the files that are packed, and the files that unpacking writes."""
+
+from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import Stream, is_known
+from swarm_hook_core.change import REMOVE
+from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, BinaryIO
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
+    from swarm_hook_core.shell.options import Options
+
 
 LONGEST_LETTERS = 30  # of tar's old-style options
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
@@ -18,7 +30,7 @@ _TAR_LONG = (
 ).split()
 
 
-def tar(call) -> None:
+def tar(call: Call) -> None:
     words = list(call.words)
     if words and words[0][:1].isalpha() and words[0].isalnum() and len(words[0]) < LONGEST_LETTERS:
         words = _old_style(words)
@@ -31,7 +43,7 @@ def tar(call) -> None:
         file = None  # a tape of another machine
     if has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--concatenate", "--catenate", "--delete"):
         if file and file != "-":
-            call.write(file, REPLACE if has("-c", "--create") else EDIT)
+            call.write(file, edit_or_replace(not has("-c", "--create")))
         elif has("-c", "--create"):
             call.output = Stream(packed=_packed(call, folder, options))
         if has("--remove-files"):
@@ -47,23 +59,33 @@ def tar(call) -> None:
     keeps = has("-k", "--keep-old-files", "--skip-old-files")
     strip = options.value("--strip-components", "--strip") or "0"
     plain = not (has("--transform", "--xform", "-s", "--exclude", "-X", "--exclude-from", "-T", "--files-from", "-P"))
-    piped = call.stdin if file in (None, "-") else None
+    piped = None
+    if file in (None, "-"):
+        piped = call.stdin
     root = seen(call, folder or ".")
-    how = EDIT if keeps else REPLACE
-    if piped and piped.packed and plain and strip == "0" and not options.operands and root:
+    how = edit_or_replace(keeps)
+    packed = piped and piped.packed
+    if packed and plain and strip == "0" and not options.operands and root:
 
-        def arrives(path: str):
-            return False if keeps and os.path.isfile(path) else piped.packed(below(path, root))
+        def arrives(path: str) -> bool | None:
+            if keeps and os.path.isfile(path):
+                return False
+            return packed(below(path, root))
 
         call.tree(folder or ".", arrives, how)
         return
-    source = piped.file if piped else seen(call, file) if file and file != "-" else None
+    if piped:
+        source = piped.file
+    elif file and file != "-":
+        source = seen(call, file)
+    else:
+        source = None
     members = Members(source if plain and strip.isdigit() else None, tar_names, options.operands)
     call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps), how)
 
 
-def _packed(call, folder, options):
-    """Whether the archive that is made holds a path: one of the operands, or what lies under one."""
+def _packed(call: Call, folder: str | None, options: Options) -> Admits:
+    """Return a predicate of paths that the new archive holds: the operands, and the files under them."""
     start = seen(call, folder or ".")
     words = [os.path.normpath(word).lstrip("/") for word in options.operands]
     if (
@@ -74,17 +96,21 @@ def _packed(call, folder, options):
         return cannot_tell
     unsure = options.has("--exclude", "-X", "--exclude-from", "--exclude-vcs", "-P")
 
-    def holds(path: str):
+    def holds(path: str) -> Any:
         if not any(word == "." or path == word or path.startswith(word + "/") for word in words) and path:
             return False
         if not os.path.lexists(os.path.join(start, path)):
-            return None if not os.path.exists(start) else False
-        return None if unsure else True
+            if not os.path.exists(start):
+                return None
+            return False
+        if unsure:
+            return None
+        return True
 
     return holds
 
 
-def _old_style(words):
+def _old_style(words: list[str]) -> list[str]:
     """``xzf a.tgz -C d`` as ``-x -z -f a.tgz -C d``: letters first, then their values in the same order."""
     letters, rest, options = words[0], words[1:], []
     for letter in letters:
@@ -94,29 +120,33 @@ def _old_style(words):
     return options + rest
 
 
-def _in(folder, word: str) -> str:
-    return os.path.join(folder, word) if folder else word
+def _in(folder: str | None, word: str) -> str:
+    if folder:
+        return os.path.join(folder, word)
+    return word
 
 
 class Members:
-    """The names in the archive at absolute `source` (None: not known), read when first asked for.
+    """The names in the archive at absolute `source` (None: unknown), read at the first question.
 
-    `chosen`: members that were asked for; a folder goes with what is in it.
+    `chosen`: members that were asked for; a folder includes its content.
     """
 
-    def __init__(self, source, listing, chosen=()):
+    def __init__(
+        self, source: str | None, listing: Callable[[str], list[str] | None], chosen: Iterable[str] = ()
+    ) -> None:
         self.source = source
         self.listing = listing
         self.chosen = [word.strip("/").removeprefix("./") for word in chosen]
-        self.names = None
+        self.names: list[str] | None = None
         self.read = False
 
-    def known(self):
-        """The set of names and of folders over them, or None where they cannot be had."""
+    def known(self) -> list[str] | None:
+        """Return the set of names and of folders over them, or None if unknown."""
         if not self.read:
             self.read = True
             try:
-                # Of a device there is no end, and a pipe waits for whoever writes into it.
+                # A device has no end, and a pipe waits for its writer.
                 if self.source and os.path.isfile(self.source) and all(map(is_known, self.chosen)):
                     self.names = self.listing(self.source)
             except Exception:  # a broken archive, or one of a kind that the listing does not know
@@ -125,14 +155,16 @@ class Members:
                 self.names = [os.path.normpath(name).lstrip("/") for name in self.names]
         return self.names
 
-    def landing(self, root, strip=0, keeps=False):
-        """The predicate: whether a member comes to lie at a path under absolute `root`."""
-        places: set = set()
+    def landing(self, root: str | None, strip: int = 0, keeps: bool = False) -> Admits:
+        """Return the predicate: a member is unpacked to a path under absolute `root`."""
+        places: set[str] = set()
 
-        def admits(path: str):
+        def admits(path: str) -> bool | None:
             names = self.known()
             if names is None or root is None:
-                return False if keeps and os.path.isfile(path) else None
+                if keeps and os.path.isfile(path):
+                    return False
+                return None
             if keeps and os.path.lexists(path) and not os.path.isdir(path):
                 return False
             if not places:
@@ -141,7 +173,7 @@ class Members:
 
         return admits
 
-    def places(self, names, strip: int):
+    def places(self, names: Iterable[str], strip: int) -> Iterator[str]:
         yield "."
         for name in names:
             if self.chosen and not any(
@@ -164,7 +196,7 @@ def _fits(name: str, pattern: str) -> bool:
 class _InTime:
     """A file for `tarfile` to read from, that raises TimeoutError when the time is up."""
 
-    def __init__(self, file):
+    def __init__(self, file: BinaryIO) -> None:
         import time
 
         self.file = file
@@ -177,10 +209,10 @@ class _InTime:
         return self.file.read(size)
 
 
-def tar_names(path: str):
+def tar_names(path: str) -> list[str] | None:
     import tarfile
 
-    names: list = []
+    names: list[Any] = []
     # The stubs want a whole file object; a stream ("r|") is only read from.
     with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:  # type: ignore[call-overload]
         for member in archive:
@@ -190,7 +222,7 @@ def tar_names(path: str):
     return names
 
 
-def zip_names(path: str):
+def zip_names(path: str) -> list[str] | None:
     import zipfile
 
     with open(path, "rb") as file:
@@ -205,30 +237,34 @@ def zip_names(path: str):
             return archive.namelist()
 
 
-def unzip(call) -> None:
+def unzip(call: Call) -> None:
     words, excluded = list(call.words), False
     operands, folder, letters = [], ".", ""
     while words:
         word = words.pop(0)
         if not word.startswith("-") or len(word) == 1:
-            operands += [] if excluded else [word]
+            if not excluded:
+                operands.append(word)
         elif word[1] == "d" and word[2:]:
             folder = word[2:]
         elif word[-1] == "d":
             letters += word[1:-1]
-            folder = words.pop(0) if words else ""
+            folder = ""
+            if words:
+                folder = words.pop(0)
         elif word[1] == "x":
             excluded = True
         else:
             letters += word[1:]
-            words[:1] = [] if word == "-P" else words[:1]
+            if word == "-P":
+                del words[:1]
     if not operands or any(letter in letters for letter in "lptvzZc"):
         return
     source = seen(call, operands[0])
     if source and not os.path.exists(source):
         source += ".zip"
     keeps = "n" in letters
-    how = EDIT if keeps else REPLACE
+    how = edit_or_replace(keeps)
     if excluded or "j" in letters:
         call.tree(folder, cannot_tell, how)
     else:

@@ -1,8 +1,15 @@
-"""A search program that is asked of one file whether it finds something in it."""
+"""Asks a search program (grep, rg) if it finds something in one file."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+
 
 SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
 
@@ -10,7 +17,7 @@ SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
 class Asked:
     """Runs the search itself, on one file at a time."""
 
-    def __init__(self, call, operands, knows_pattern):
+    def __init__(self, call: Call, operands: list[str], knows_pattern: bool) -> None:
         self.name = call.name
         self.words = list(call.words)
         for word in operands:  # operands stand last, so the last of each is the one
@@ -19,7 +26,7 @@ class Asked:
         self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
         self.left = SECONDS_TO_ASK
 
-    def __call__(self, path: str):
+    def __call__(self, path: str) -> bool | None:
         import time
 
         from swarm_hook_core.spawn import run
@@ -29,12 +36,17 @@ class Asked:
         if not os.path.isfile(path):
             return False
         start = time.monotonic()
-        words = self.words if "--" in self.words else [*self.words, "--"]
+        if "--" in self.words:
+            words = self.words
+        else:
+            words = [*self.words, "--"]
         result = run([self.name, *words, path], self.left)
         self.left -= time.monotonic() - start
-        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+        if result.code is None or result.code > 1:
+            return None
+        return bool(result.stdout.strip())
 
 
 def _names_another_file(word: str) -> bool:
-    """Tell whether an option has patterns read from a file, or a program run on each file."""
+    """Return True if an option reads patterns from a file, or runs a program on each file."""
     return word.partition("=")[0] in ("--pre", "--file") or (word[:2] == "-f" and word != "-")

@@ -1,9 +1,19 @@
-"""awk: ``-i inplace``, and what its programs print into files and hand to the shell."""
+"""awk: ``-i inplace``, and the files and shell commands that its programs print to."""
+
+from __future__ import annotations
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import LONGEST, read
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
 
 _HOW = {">": REPLACE, ">>": EDIT}
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r"}
@@ -15,7 +25,7 @@ _DUMPS = (
 )
 
 
-def awk(call) -> None:
+def awk(call: Call) -> None:
     options = split(call.words, "FvfieElmW", _LONG, optional="odpDL")
     if options.has("--version", "-V", "--help", "-h"):
         return
@@ -42,7 +52,8 @@ def awk(call) -> None:
     for word in operands:
         if _is_assignment(word):
             name, value = word.split("=", 1)
-            suffix = value if name in ("inplace::suffix", "INPLACE_SUFFIX") else suffix
+            if name in ("inplace::suffix", "INPLACE_SUFFIX"):
+                suffix = value
             continue
         call.write(word)
         if suffix:
@@ -54,16 +65,16 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.replace("::", "_").isidentifier()
 
 
-def actions(program: str, values=()) -> list[tuple[str, str]]:
-    """What an awk program does besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
+def actions(program: str, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+    """Return the effects of an awk program besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
-    Either is `UNKNOWN` where it is computed. `values`: variables given on the command line.
+    A computed one is `UNKNOWN`. `values`: variables given on the command line.
     """
     if not any(part in program for part in (">", "|", "system")):
         return []
-    found: list = []
+    found: list[Any] = []
     tokens = _tokens(program[:LONGEST])
-    values = {**dict(values), **_constants(tokens)}
+    values = {**(values or {}), **_constants(tokens)}
     printing, depth = False, 0
     for at, (kind, text) in enumerate(tokens):
         if kind == "name" and text in ("print", "printf"):
@@ -91,17 +102,18 @@ def actions(program: str, values=()) -> list[tuple[str, str]]:
     return [one for one in dict.fromkeys(found) if one not in ((">", "-"), (">>", "-"), ("sh", ""))]
 
 
-def _constants(tokens) -> dict:
+def _constants(tokens: list[tuple[str, str]]) -> dict[str, str]:
     """Variables that are given one string in the program, and nothing else."""
-    given: dict = {}
+    given: dict[str, Any] = {}
     for at, (kind, text) in enumerate(tokens[:-1]):
         if kind == "name" and tokens[at + 1] == ("op", "=") and (at == 0 or tokens[at - 1][1] != "$"):
             value = _value(tokens, at + 2, {})
-            given[text] = value if given.get(text, value) == value else UNKNOWN
+            if given.setdefault(text, value) != value:
+                given[text] = UNKNOWN
     return given
 
 
-def _value(tokens, at: int, values) -> str:
+def _value(tokens: list[tuple[str, str]], at: int, values: Mapping[str, str]) -> str:
     """The text of the strings, and variables of known value, from place `at` on."""
     parts = []
     if tokens[at : at + 1] == [("op", "(")]:
@@ -121,8 +133,8 @@ def _value(tokens, at: int, values) -> str:
 
 
 def _tokens(program: str) -> list[tuple[str, str]]:
-    """``(kind, text)``: string, name, number, op, regex; end for what ends a statement."""
-    tokens: list = []
+    """Return ``(kind, text)`` of each token: string, name, number, op, regex; ``end`` ends a statement."""
+    tokens: list[Any] = []
     at, end = 0, len(program)
     while at < end:
         char = program[at]
@@ -131,7 +143,9 @@ def _tokens(program: str) -> list[tuple[str, str]]:
             tokens.append(("string", text))
         elif char == "#":
             newline = program.find("\n", at)
-            at = end if newline < 0 else newline
+            at = newline
+            if newline < 0:
+                at = end
         elif char == "\\" and program[at + 1 : at + 2] == "\n":
             at += 2
         elif char in ";{}\n":
@@ -154,13 +168,15 @@ def _tokens(program: str) -> list[tuple[str, str]]:
             at += 1
         else:
             two = program[at : at + 2]
-            text = two if two in (">>", "&&", "||", "==", "!=", "<=", ">=", "|&", "++", "--") else char
+            text = char
+            if two in (">>", "&&", "||", "==", "!=", "<=", ">=", "|&", "++", "--"):
+                text = two
             tokens.append(("op", text))
             at += len(text)
     return tokens
 
 
-def _begins_regex(tokens) -> bool:
+def _begins_regex(tokens: list[tuple[str, str]]) -> bool:
     if not tokens:
         return True
     kind, text = tokens[-1]
@@ -187,7 +203,8 @@ def _past_regex(program: str, at: int) -> int:
             at += 1
         elif char == "[":
             in_brackets = True
-            at += 2 if program[at + 1 : at + 2] == "]" else 0
+            if program[at + 1 : at + 2] == "]":
+                at += 2
         elif char == "]":
             in_brackets = False
         elif char == "/" and not in_brackets:

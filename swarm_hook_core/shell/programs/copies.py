@@ -1,10 +1,12 @@
 """cp, mv, ln, install and rsync: a source goes to, or over, a destination."""
 
+from __future__ import annotations
+
 import os
 import sys
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
@@ -18,21 +20,30 @@ from swarm_hook_core.shell.programs.places import (
     targets,
 )
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits, Stream
+    from swarm_hook_core.shell.options import Options
+
+
 _TAKES = ("--target-directory", "--suffix")
 
 
 class _Transfer:
-    """What cp, mv, ln and install are given: `sources`, `dest`, and whether `dest` is a folder that they go `inside`.
+    """The arguments of cp, mv, ln and install: `sources`, `dest`, and `inside`: True if they go into the folder `dest`.
 
-    `inside` is None where the disk tells.
+    `inside` is None if the disk decides.
     """
 
-    def __init__(self, call, short="tS", long=_TAKES):
+    def __init__(self, call: Call, short: str = "tS", long: tuple[str, ...] = _TAKES) -> None:
         self.call = call
         self.options = options = split(call.words, short, long)
         folder = options.value("-t", "--target-directory")
         self.sources, self.dest = options.operands[:-1], (options.operands or [""])[-1]
-        self.inside = True if len(self.sources) > 1 else None
+        self.inside = None
+        if len(self.sources) > 1:
+            self.inside = True
         if folder is not None:
             self.sources, self.dest, self.inside = options.operands, folder, True
         elif options.has("-T", "--no-target-directory"):
@@ -44,32 +55,36 @@ class _Transfer:
         """The sources without the patterns that have matched nothing: there is no such file to be copied."""
 
         def matched(word: str) -> bool:
-            path = seen(self.call, word) if any(sign in word for sign in "*?[") else None
+            path = None
+            if any(sign in word for sign in "*?["):
+                path = seen(self.call, word)
             return path is None or not self.call.walk.files.is_missing(path)
 
         return [word for word in self.sources if matched(word)]
 
     @property
     def spares(self) -> bool:
-        """Whether what exists stays as it is."""
+        """True if existing files stay as they are."""
         return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
 
-    def made(self, source: str):
-        """The Stream of the file `source` where this script has made it; else None."""
-        return self.call.walk.files.contents.get(absolute(self.call.folder, source))
+    def made(self, source: str) -> Stream | None:
+        """Return the Stream of the file `source` if this script has made it; else None."""
+        return self.call.walk.files.contents.get(absolute(self.call.folder, source) or "")
 
-    def put(self, source: str, spared=False, how: str = REPLACE, made=None) -> list[str]:
+    def put(self, source: str, spared: bool = False, how: str = REPLACE, made: Stream | None = None) -> list[str]:
         """Write `source`, a file, to where it goes; the targets that were named. `made`: as `made` has it."""
         call = self.call
         made = made or self.made(source)
         named = put(call, source, self.dest, self.inside, spared, how)
-        for path in [absolute(call.folder, word) for word in named] if made is not None else ():
-            call.walk.effects.copied[path] = made
+        for word in named:
+            path = absolute(call.folder, word)
+            if made is not None and path is not None:
+                call.walk.effects.copied[path] = made
         _back_up(call, self.options, named)
         return named
 
 
-def _back_up(call, options, named) -> None:
+def _back_up(call: Call, options: Options, named: list[str]) -> None:
     kind = options.value("--backup")
     if not options.has("-b", "--backup", "-S", "--suffix") or kind in ("none", "off"):
         return
@@ -80,7 +95,7 @@ def _back_up(call, options, named) -> None:
             call.write(word + ".~1~")
 
 
-def cp(call) -> None:
+def cp(call: Call) -> None:
     given = _Transfer(call)
     options, dest = given.options, given.dest
     deep = options.has("-r", "-R", "-a", "--recursive", "--archive")
@@ -88,12 +103,12 @@ def cp(call) -> None:
         folder = is_folder(call, source)
         if options.has("--parents"):
             under = os.path.join(dest, source.lstrip("/"))
-            call.write(under, EDIT if given.spares else REPLACE)
+            call.write(under, edit_or_replace(given.spares))
             if deep:
                 lay_over(call, source, under, False, given.spares)
             continue
         if deep and is_known(source) and (folder or not exists(call, source)):
-            # BSD's cp takes `folder/` for what is in it.
+            # BSD's cp takes `folder/` for its content.
             bare = given.inside is None and sys.platform == "darwin" and source.endswith("/")
             lay_over(call, source, dest, False if bare else given.inside, given.spares)
             if folder:
@@ -102,10 +117,10 @@ def cp(call) -> None:
         if options.has("-l", "--link", "-s", "--symbolic-link"):
             _linked(call, source, named, options.has("-s", "--symbolic-link"))
         if deep and not is_known(source):
-            call.tree(dest, cannot_tell, EDIT if given.spares else REPLACE)
+            call.tree(dest, cannot_tell, edit_or_replace(given.spares))
 
 
-def mv(call) -> None:
+def mv(call: Call) -> None:
     given = _Transfer(call)
     for source in given.existing():
         goes_to = targets(call, source, given.dest, given.inside)
@@ -115,35 +130,41 @@ def mv(call) -> None:
             call.tree(source, how=REMOVE)
             lay_over(call, source, given.dest, given.inside, given.spares)
             for word in goes_to:
-                call.write(word, EDIT if given.spares else REPLACE)
+                call.write(word, edit_or_replace(given.spares))
         else:
             made = given.made(source)
             call.write(source, REMOVE)
             given.put(source, given.spares, made=made)
 
 
-def ln(call) -> None:
+def ln(call: Call) -> None:
     given = _Transfer(call)
     if len(given.options.operands) == 1 and given.inside is None:
         given.sources, given.dest, given.inside = given.options.operands, ".", True
     elif given.inside is None and given.options.has("-n", "-h", "--no-dereference"):
         path = seen(call, given.dest)
-        given.inside = False if path and os.path.islink(path.rstrip("/")) else None
-    how = REPLACE if given.options.has("-f", "--force") else EDIT  # without it a file that is there stays
+        given.inside = None
+        if path and os.path.islink(path.rstrip("/")):
+            given.inside = False
+    how = edit_or_replace(not given.options.has("-f", "--force"))  # without it an existing file stays
     for source in given.sources:
         _linked(call, source, given.put(source, how=how), given.options.has("-s", "--symbolic"))
 
 
-def _linked(call, source: str, named, symbolic: bool) -> None:
-    """What is written to `named` from here on goes to `source`."""
+def _linked(call: Call, source: str, named: list[str], symbolic: bool) -> None:
+    """Note that later writes to `named` go to `source`."""
     for word in named:
-        path = seen(call, word)
-        target = absolute(os.path.dirname(path) if symbolic else call.folder, source) if path else None
+        path, folder = seen(call, word), call.folder
+        if not path:
+            continue
+        if symbolic:
+            folder = os.path.dirname(path)
+        target = absolute(folder, source)
         if target:
             call.walk.files.links[path] = target
 
 
-def install(call) -> None:
+def install(call: Call) -> None:
     given = _Transfer(call, "gmotSfB", (*_TAKES, "--group", "--mode", "--owner", "--strip-program"))
     if given.options.has("-d", "--directory"):
         for word in given.options.operands:
@@ -166,10 +187,11 @@ _RSYNC_TAKES = (
 ).split()
 
 
-def rsync(call) -> None:
+def rsync(call: Call) -> None:
     options = split(call.words, "efBTM", _RSYNC_TAKES)
-    if options.value("--log-file"):
-        call.write(options.value("--log-file"))
+    log = options.value("--log-file")
+    if log:
+        call.write(log)
     if options.has("-n", "--dry-run", "--list-only", "--help", "--version") or len(options.operands) < 2:
         return
     *sources, dest = options.operands
@@ -180,17 +202,18 @@ def rsync(call) -> None:
                 call.tree(source, how=REMOVE)
     if is_remote(dest):
         return
-    if options.value("--backup-dir"):
-        call.tree(options.value("--backup-dir"), cannot_tell)
+    backups = options.value("--backup-dir")
+    if backups:
+        call.tree(backups, cannot_tell)
     for source in sources:
         _sync(call, options, source, dest, len(sources) > 1)
 
 
-def _sync(call, options, source: str, dest: str, several: bool) -> None:
+def _sync(call: Call, options: Options, source: str, dest: str, several: bool) -> None:
     deletes = any(name.startswith("--del") for name in options.given)
     allowed = _let_through(options)
     spared = options.has("--ignore-existing")
-    how = EDIT if spared else REPLACE
+    how = edit_or_replace(spared)
     deep = options.has("-r", "-a", "-d", "--recursive", "--archive", "--dirs", "--delete")
     contents = source.endswith("/") or os.path.basename(source) in (".", "..")
     if options.has("-R", "--relative"):
@@ -201,10 +224,15 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         call.tree(dest, cannot_tell, how)
         if not is_remote(source) or contents or is_folder(call, dest):
             return
-        put(call, source[source.index(":") + 1 :], dest, True if several else None, how=how)
+        put(call, source[source.index(":") + 1 :], dest, several or None, how=how)
         return
     if is_folder(call, source) or not exists(call, source):
-        inside = False if contents else True if several or is_folder(call, dest) else None
+        if contents:
+            inside = False
+        elif several or is_folder(call, dest):
+            inside = True
+        else:
+            inside = None
         if not deep:
             return
         if deletes:
@@ -217,7 +245,7 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         if contents:
             call.tree(dest, cannot_tell, how)
             return
-    _back_up(call, options, put(call, source, dest, True if several else None, spared))
+    _back_up(call, options, put(call, source, dest, several or None, spared))
 
 
 _OTHER_FILTERS = (
@@ -225,8 +253,8 @@ _OTHER_FILTERS = (
 ).split()
 
 
-def _let_through(options):
-    """What ``--exclude`` leaves, as `allowed` of `places.lay_over`; None where all goes."""
+def _let_through(options: Options) -> Admits | None:
+    """Return the files that ``--exclude`` leaves, as `allowed` of `places.lay_over`; None for all."""
     patterns = options.values("--exclude")
     if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
         return cannot_tell
@@ -249,11 +277,15 @@ def _let_through(options):
     return allowed
 
 
-def _or_removed(root, allowed):
-    """The predicate of a destination that ``--delete`` makes the same as the source: all but what is excluded."""
+def _or_removed(root: str | None, allowed: Admits | None) -> Admits:
+    """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
-    def admits(path: str):
-        rest = path[len(root) :].strip("/") if root and path.startswith(root) else ""
-        return True if allowed is None or not rest else allowed(rest)
+    def admits(path: str) -> bool | None:
+        rest = ""
+        if root and path.startswith(root):
+            rest = path[len(root) :].strip("/")
+        if allowed is None or not rest:
+            return True
+        return allowed(rest)
 
     return admits

@@ -1,8 +1,8 @@
 """Editors that take their commands from the command line or the standard input: ed, ex, vim."""
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import maybe
 
@@ -48,7 +48,10 @@ def vim(call: "Call") -> None:
         else:
             editor.script(call.stdin.text)
     if scripts:
-        call.guess(f"runs {scripts[0]}" if is_known(scripts[0]) else "a computed script")
+        if is_known(scripts[0]):
+            call.guess(f"runs {scripts[0]}")
+        else:
+            call.guess("a computed script")
     if not given and not is_ex and call.name != "view" and not options.has("--headless", "-R"):
         editor.all_may_be_written()
 
@@ -65,7 +68,7 @@ def _after_range(line: str) -> tuple[str, str]:
         elif char in "/?":
             close = at + 1
             while close < len(line) and line[close] != char:
-                close += 2 if line[close] == "\\" else 1
+                close += 1 + (line[close] == "\\")
             at = close + 1
         else:
             break
@@ -88,11 +91,13 @@ class _Editor:
     def __init__(self, call: "Call", files: list[str]) -> None:
         self.call = call
         self.files = list(files)
-        self.current = self.files[0] if self.files else ""
+        self.current = ""
+        if self.files:
+            self.current = self.files[0]
         self.every = False
 
     def script(self, text: str) -> None:
-        """Commands, one a line; what is typed after ``a``, ``i`` and ``c`` is text up to a point."""
+        """Run commands, one a line; text typed after ``a``, ``i`` and ``c`` ends at a line with a point."""
         lines = iter(text.split("\n")[:MOST])
         for line in lines:
             if _after_range(line.strip())[1].rstrip("pln!") in ("a", "i", "c"):
@@ -135,7 +140,7 @@ class _Editor:
         elif name in _WRITES:
             self.written(rest)
         elif name in _WRITES_NAMED:
-            self.call.write(rest.lstrip("> ").strip() or UNKNOWN, EDIT if ">>" in rest else REPLACE)
+            self.call.write(rest.lstrip("> ").strip() or UNKNOWN, edit_or_replace(">>" in rest))
         elif name in ("e", "E", "edit", "f", "n", "next", "b", "buffer") and rest and rest[0] != "!":
             self.current = rest
             self.files.append(rest)
@@ -156,7 +161,7 @@ class _Editor:
         elif rest or self.current:
             file = rest.removeprefix(">>").strip().replace("%", self.current or "%") or self.current
             own = rest.startswith(">>") or file == self.current
-            self.call.write(file, EDIT if own else REPLACE)
+            self.call.write(file, edit_or_replace(own))
 
     def all_may_be_written(self) -> None:
         for file in self.files:
@@ -164,7 +169,7 @@ class _Editor:
 
 
 def _parts(text: str) -> list[str]:
-    """The commands of one line: ``|`` parts them, but not in what ``!``, ``g`` and ``normal`` are given."""
+    """Return the commands of one line, split at ``|``, but not inside the arguments of ``!``, ``g`` and ``normal``."""
     parts, start, at = [], 0, 0
     while at < len(text):
         if text[at] == "\\":

@@ -1,7 +1,9 @@
-"""Reads a row of the `table` and a command, and says through the `Call` what the command writes.
+"""Reads a row of the `table` and a command, and reports the command's writes through the `Call`.
 
 The language of the rows is described at the top of the table.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -9,6 +11,7 @@ from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Input, Stream, absolute, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash
+from swarm_hook_core.shell.programs import Case, fits
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     directly_in,
@@ -23,19 +26,26 @@ from swarm_hook_core.shell.programs.places import (
     seen,
     with_endings,
 )
-from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
 from swarm_hook_core.shell.programs.targets import words_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 _HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
-def follow(call: "Call", row: "Case", functions) -> None:
-    """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
+def follow(call: Call, row: Case, functions: Callable[[str], Callable[..., None]] | None) -> None:
+    """Report the effects of `call` by its `row`; `functions(name)` is the function for a ``do name``."""
     found = Reading(call, row, functions)
-    words = found.own[: found.own.index("--")] if "--" in found.own else found.own
+    if "--" in found.own:
+        words = found.own[: found.own.index("--")]
+    else:
+        words = found.own
     if found.is_quiet or _only_asks(words, row):
         return
     before, ran = call.walk.effects.size, call.walk.effects.runs
@@ -45,15 +55,15 @@ def follow(call: "Call", row: "Case", functions) -> None:
     if found.options.given and "elsewhere" not in found.flags | found.case.flags:
         from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
 
-        runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
+        runs = call.walk.effects.runs != ran  # options after `--` belong to the command it runs
         name_outputs(call, found.own if runs else words, found.declared)
         option = says_that_it_writes(words, found.declared)
         if option and call.walk.effects.size == before and not runs:
             call.guess(f"`{option[:20]}` may write")
 
 
-def _only_asks(words: "list[str]", row: "Case") -> bool:
-    """Whether the program is only asked what it is, or how it is used."""
+def _only_asks(words: list[str], row: Case) -> bool:
+    """Return True if the program is only asked for its version or help."""
     if words == ["version"] and any("version" in case.verbs and case.spec.strip() != "nothing" for case in row.cases):
         return False  # `changeset version` makes one
     if "--help" in words or words[:1] == ["--version"] or words[-1:] == ["--version"]:
@@ -66,22 +76,30 @@ def _only_asks(words: "list[str]", row: "Case") -> bool:
 class Reading:
     """A command, read by its row.
 
-    case      the Case that holds
-    added     Cases whose effects come on top
+    case      the Case that applies
+    added     Cases with additional effects
     declared  spelling -> kind of all the options that the row and the case know
     words     the arguments, by default those of the call
-    options   they, parsed; without the subcommands, and what `skip` passes over
+    options   the words, parsed; without the subcommands, and without the operands that `skip` passes over
     own       the arguments without those of a command that it runs (``ends``)
     used      the subcommands that led there
-    unknown   a subcommand that the row does not have, or an option where it is `strict`; else empty
-    is_quiet  whether it is told to write nothing at all (``unless``)
-    is_spared whether it writes no more than its options name (``only``, ``needs``, an unknown subcommand)
-    replaced  whether an option names what is written in place of all else
+    unknown   a subcommand that the row does not have, or an option if it is `strict`; else empty
+    is_quiet  True if an option says to write nothing at all (``unless``)
+    is_spared True if it writes only the files that its options name (``only``, ``needs``, an unknown subcommand)
+    replaced  True if an option names the output in place of all other effects
     """
 
-    def __init__(self, call: "Call", row: "Case", functions, words: "list[str] | None" = None) -> None:
+    def __init__(
+        self,
+        call: Call,
+        row: Case,
+        functions: Callable[[str], Callable[..., None]] | None,
+        words: list[str] | None = None,
+    ) -> None:
         self.call = call
-        self.words = self.own = call.words if words is None else words
+        if words is None:
+            words = call.words
+        self.words = self.own = words
         self.functions = functions
         self.drops: list[str] = []
         self.declared: dict[str, str] = {}
@@ -105,7 +123,7 @@ class Reading:
         if "strict" in row.flags:
             self.unknown = next((one for one in self.options.given if self._is_strange(one)), "")
 
-    def _take_up(self, case: "Case") -> None:
+    def _take_up(self, case: Case) -> None:
         """The arguments are parsed with the options of `case` as well, and its conditions asked."""
         self._declare(case.parse())
         self.drops += case.words["drop"]
@@ -123,7 +141,7 @@ class Reading:
         if len(operands) < int((words["needs"] or ["0"])[0]):
             self.is_spared = True
 
-    def _declare(self, case: "Case") -> None:
+    def _declare(self, case: Case) -> None:
         for spelling, kind in case.options.items():
             if kind or spelling not in self.declared:
                 self.declared[spelling] = kind
@@ -131,7 +149,7 @@ class Reading:
     def _is_strange(self, name: str) -> bool:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
-    def _parsed(self) -> "Options":
+    def _parsed(self) -> Options:
         options, self.own = self._split(0), self.words
         if "ends" in self.case.flags:
             before = len(self.used) + int((self.case.words["skip"] or ["0"])[0])
@@ -156,8 +174,8 @@ class Reading:
             del options.operands[0]
         return options
 
-    def _split(self, stop_early: int) -> "Options":
-        """The arguments, split into options and operands; so many operands (0: none) end the options."""
+    def _split(self, stop_early: int) -> Options:
+        """Split the arguments into options and operands; this many operands (0: unlimited) end the options."""
         valued = self._valued
         if "onedash" in self.flags:
             switches = [name for name in self.declared if name not in valued]
@@ -167,15 +185,15 @@ class Reading:
         return split(self.words, short, valued, loose, stop_early)
 
     @property
-    def _valued(self) -> "list[str]":
+    def _valued(self) -> list[str]:
         """The declared options that take a value from the next word."""
         return [name for name, kind in self.declared.items() if kind and kind[0] == "="]
 
     def _is_dropped(self, word: str) -> bool:
         return any(fits(word, one) for one in self.drops)
 
-    def _chosen(self, case: "Case") -> "Case | None":
-        """The case below `case` that holds, or None. A subcommand that chose one is used up."""
+    def _chosen(self, case: Case) -> Case | None:
+        """Return the case below `case` that applies, or None. A subcommand that chose one is used up."""
         operands = self.options.operands
         first = (self.words or [""])[0]
         verbs = operands[: 2 if first[:1] == "-" and self.declared.get(first, "")[:1] != "=" else 1]
@@ -202,8 +220,8 @@ class Reading:
             self.unknown, self.is_spared = operands[0], True
         return None
 
-    def _meets(self, conditions: "list[str]") -> bool:
-        """Whether one of these options was given: by its name, with its value, or as a word of its own."""
+    def _meets(self, conditions: list[str]) -> bool:
+        """Return True if one of these options was given: by its name, with its value, or as a word of its own."""
         given, words = self.options.given, self.own
         for one in conditions:
             if one in given or one in words or (one == "<" and self.call.stdin is not None):
@@ -213,7 +231,7 @@ class Reading:
                 return True
         return False
 
-    # What it writes
+    # Its writes
 
     def say(self) -> None:
         """All that it writes, said through the call."""
@@ -225,7 +243,7 @@ class Reading:
                 self.do(case)
 
     def name_declared(self) -> None:
-        """What is named by options that the row declares."""
+        """Report the files named by options that the row declares."""
         for name, kind in self.declared.items():
             if kind not in ("=FILE", "=DIR", "=INSTEAD", "?=FILE", "=CHANGED"):
                 continue
@@ -240,15 +258,17 @@ class Reading:
 
     @property
     def folder(self) -> str:
-        """What its targets are seen from: the value of an option that says so, or empty."""
+        """The folder of its targets: the value of an option for that, or empty."""
         names = [name for name, kind in self.declared.items() if kind[-3:] == "=IN"]
         return self.options.value(*names) or ""
 
     def placed(self, word: str) -> str:
         """`word`, seen from the folder that an option names."""
-        return os.path.join(self.folder, word) if self.folder and word != "-" else word
+        if self.folder and word != "-":
+            return os.path.join(self.folder, word)
+        return word
 
-    def do(self, case: "Case") -> None:
+    def do(self, case: Case) -> None:
         """All effects of `case`."""
         for verb, targets in case.effects:
             if verb == "guess":
@@ -265,7 +285,7 @@ class Reading:
                 stream = self.call.stdin
                 if stream is not None and stream.found is not None and not self.options.operands:
                     self.call.output = Stream(None, stream.found)
-            elif verb == "do":
+            elif verb == "do" and self.functions is not None:
                 self.functions(targets[0])(self.call, self, *targets[1:])
             elif verb == "run":
                 self.run([word for target in targets for word in words_of(self, target)])
@@ -284,10 +304,13 @@ class Reading:
             else:
                 self.targets(verb, targets)
 
-    def run(self, words: "list[str]") -> None:
+    def run(self, words: list[str]) -> None:
         """Run the command `words`, with the variables that stand first in them set for it alone."""
         call, scope = self.call, self.call.walk.scope.fork()
-        scope.folder = absolute(call.folder, self.folder) if self.folder else call.folder
+        if self.folder:
+            scope.folder = absolute(call.folder, self.folder)
+        else:
+            scope.folder = call.folder
         if call.stdin is not None:
             scope.stdin = Input(call.stdin)
         while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
@@ -296,7 +319,7 @@ class Reading:
         if words:
             call.output = call.walk.simple(scope, words)
 
-    def targets(self, verb: str, targets: "list[str]") -> None:
+    def targets(self, verb: str, targets: list[str]) -> None:
         """`verb` for each of `targets`; of those with ``or`` between them the first that there is."""
         had, alternative = True, False
         for target in targets:
@@ -312,16 +335,18 @@ class Reading:
             for word in words:
                 if mark:
                     endings = with_endings(("." + ending,))
-                    admits = endings if verb != "maybe" else _possible(endings)
+                    admits = endings
+                    if verb == "maybe":
+                        admits = _possible(endings)
                     self.call.tree(self.placed(word), admits, _HOW.get(verb, EDIT))
                 else:
                     self.one(verb, self.placed(word), 2 if target[:1] == "{" and target[1:2] != "-" else 1)
 
     def one(self, verb: str, word: str, times: int = 1) -> None:
-        """`verb` for one file or folder.
+        """Do `verb` for one file or folder.
 
-        What takes the place of a file that the same command reads is made of it, and so changes it: a file that is to
-        be replaced is one of them where it stands among the operands so many `times`.
+        A replaced file that the same command reads is made from itself, so this counts as an edit. The command reads it
+        if it stands among the operands this many `times`.
         """
         call = self.call
         if not word or word == "-" or "://" in word or word.endswith(":-"):
@@ -333,8 +358,9 @@ class Reading:
             call.tree(os.path.dirname(word) or ".", cannot_tell, how)
         elif verb in ("write", "replace", "remove"):
             call.write(word, how)
-            if how == REPLACE and call.walk.scope.line:
-                call.walk.files.made_of[seen(call, word)] = call.walk.scope.line
+            path, line = seen(call, word), call.walk.scope.line
+            if how == REPLACE and line and path is not None:
+                call.walk.files.made_of[path] = line
         elif verb == "mark":
             call.write(word, keeps_text=True)
         elif verb in ("tree", "remove-all"):
@@ -351,14 +377,15 @@ class Reading:
         path = seen(self.call, word)
         return len(operands) >= times and sum(seen(self.call, one) == path for one in operands) >= times
 
-    def over(self, operands: "list[str]", endings: "tuple[str, ...]", flat: bool) -> None:
+    def over(self, operands: list[str], endings: tuple[str, ...], flat: bool) -> None:
         """Go over `operands`: files as they are, in folders names with `endings`, patterns as the tool expands them."""
         call = self.call
         for word in operands:
             if word == "-" or word.startswith("!"):
                 continue
             word = word.removesuffix("/...") or "."
-            word = "." if word == "..." else word
+            if word == "...":
+                word = "."
             if is_pattern(word) and not is_file(call, word) and not is_folder(call, word):
                 call.tree(fixed_part(word), matching(word, call.folder or "/") if call.folder else cannot_tell)
             elif not is_folder(call, word):
@@ -368,12 +395,18 @@ class Reading:
             else:
                 call.tree(word, with_endings(endings) if endings else cannot_tell)
 
-    def project_folder(self) -> "str | None":
+    def project_folder(self) -> str | None:
         """The next folder above that has a manifest of Python's package managers."""
-        folder = absolute(self.call.folder, self.folder) if self.folder else self.call.folder
+        if self.folder:
+            folder = absolute(self.call.folder, self.folder)
+        else:
+            folder = self.call.folder
         while folder is not None and not any(os.path.exists(os.path.join(folder, name)) for name in _MANIFESTS):
             above = os.path.dirname(folder)
-            folder = None if above == folder else above
+            if above == folder:
+                folder = None
+            else:
+                folder = above
         return folder
 
     def put(self) -> None:
@@ -382,12 +415,14 @@ class Reading:
         if not sources or "://" in dest or dest == "-" or is_remote(dest):
             return
         for source in sources:
-            name = source[source.index(":") + 1 :] if is_remote(source) else source
-            put(self.call, name or ".", dest, True if len(sources) > 1 else None)
+            name = source
+            if is_remote(source):
+                name = source[source.index(":") + 1 :]
+            put(self.call, name or ".", dest, len(sources) > 1 or None)
 
 
 def _counts(word: str) -> bool:
-    """Whether a number is put into the name for each of many files: ``frame%03d.png``, curl's ``#1``."""
+    """Return True if the name contains a counter for many files: ``frame%03d.png``, curl's ``#1``."""
     for mark in "%#":
         after = word.partition(mark)[2]
         if after[:1].isdigit() or (mark == "%" and after[:1] == "d"):
@@ -395,5 +430,5 @@ def _counts(word: str) -> bool:
     return False
 
 
-def _possible(admits):
+def _possible(admits: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
     return lambda path: None if admits(path) else False

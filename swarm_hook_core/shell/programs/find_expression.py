@@ -1,10 +1,22 @@
-"""What a search finds: the expression of ``find``, asked of one path at a time; the names below a folder, where few."""
+"""The expression of ``find``, tested on one path at a time; and a search's names below a folder, if they are few."""
+
+from __future__ import annotations
 
 import os
 import stat
 import time
 
-from swarm_hook_core.shell.globs import match
+from swarm_hook_core.paths import contains
+from swarm_hook_core.wildcards import compiled, matches
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Admits
+    from swarm_hook_core.shell.walk import Walk
+
 
 MOST_WORDS = 400
 DEEPEST = 40  # parentheses within each other
@@ -32,44 +44,52 @@ _UNITS = {"c": 1, "w": 2, "b": 512, "k": 1024, "M": 1 << 20, "G": 1 << 30}
 
 
 class Action:
-    """Something done with what was found. kind: ``-delete``, ``-exec``...; words: of its command."""
+    """An action on found files. kind: ``-delete``, ``-exec``...; words: of its command."""
 
     __slots__ = ("kind", "words", "number")
 
-    def __init__(self, kind, words, number):
+    def __init__(self, kind: str, words: list[str], number: int) -> None:
         self.kind = kind
         self.words = words
         self.number = number
 
 
 class Expression:
-    """`actions` in order, and `reaches` and `names`, which tell what they are done with."""
+    """`actions` in order; `reaches` and `names` tell their files."""
 
-    def __init__(self, words: list[str], folder, follows: bool):
+    def __init__(self, words: list[str], folder: str | None, follows: bool) -> None:
         self.words = words
         self.at = 0
         self.folder = folder
         self.follows = follows
         self.actions: list[Action] = []
+        self._patterns: dict[str, list[Any]] = {}  # read once, for all files
         self.deepest: int | None = None
         self.shallowest: int | None = None
         self.depth_first = False
         self.broken = len(words) > MOST_WORDS
-        self.root = self._either(0) if words and not self.broken else ("is", "-true", "")
+        if words and not self.broken:
+            self.root = self._either(0)
+        else:
+            self.root = ("is", "-true", "")
         self.broken = self.broken or self.at < len(words)
         if not any(action.kind not in ("-prune", "-quit") for action in self.actions):
             self.root = ("and", self.root, self._act("-print", []))
         self.prunes = any(action.kind == "-prune" for action in self.actions) and not self.depth_first
 
-    def reaches(self, action: "Action", operand: str, root: str):
-        """A predicate of absolute paths at or under `root`, which the command spells `operand` (see ``model.Tree``)."""
+    def reaches(self, action: Action, operand: str, root: str) -> Admits:
+        """Return a predicate of absolute paths at or under `root`, which the command spells `operand` (see
+        ``model.Tree``).
+        """
 
-        def admits(path: str):
+        def admits(path: str) -> bool | None:
             if self.broken:
                 return None
-            if path != root and not path.startswith(root.rstrip("/") + "/"):
+            if not contains(root, path):
                 return False
-            names = [] if path == root else path[len(root.rstrip("/")) + 1 :].split("/")
+            names = []
+            if path != root:
+                names = path[len(root.rstrip("/")) + 1 :].split("/")
             if self.deepest is not None and len(names) > self.deepest:
                 return False
             if self.shallowest is not None and len(names) < self.shallowest:
@@ -78,19 +98,25 @@ class Expression:
             if self.prunes and True in cuts:
                 return False
             hit = self._hits(operand, root, names).get(action.number, False)
-            return None if self.prunes and None in cuts and hit else hit
+            if self.prunes and None in cuts and hit:
+                return None
+            return hit
 
         return admits
 
-    def names(self, action: "Action", operand: str, root: str, walk):
-        """What `action` is done with at and under `root`, as `find` prints it; None where they are too many to list."""
+    def names(self, action: Action, operand: str, root: str, walk: Walk) -> list[str] | None:
+        """Return the files of `action` at and under `root`, as `find` prints them; None if they are too many to
+        list.
+        """
         if self.broken or any(one.kind == "-quit" for one in self.actions):
             return None
 
-        def look(names: list[str]):
+        def look(names: list[str]) -> tuple[bool | None, bool | None]:
             hits, depth = self._hits(operand, root, names), len(names)
             goes_on = self.deepest is None or depth < self.deepest
-            cut = hits.get("-prune", False) if self.prunes else False
+            cut: bool | None = False
+            if self.prunes:
+                cut = hits.get("-prune", False)
             path = os.path.join(root, *names)
             follows = self.follows or not names and operand.endswith("/")
             goes_on = goes_on and cut is not True and os.path.isdir(path) and (follows or not os.path.islink(path))
@@ -99,49 +125,67 @@ class Expression:
 
         return names_below(walk, root, operand, look)
 
-    def _hits(self, operand: str, root: str, names: list[str]) -> dict:
-        """Number of an action, and ``-prune``, -> True or None, for those that come to what `names` lead to."""
-        spelled = "/".join([operand.rstrip("/") or "/", *names]) if names else operand
-        hits: dict = {}
+    def _hits(self, operand: str, root: str, names: list[str]) -> dict[int | str, bool | None]:
+        """Return number of an action, or ``-prune``, -> True or None, for the actions that reach the path of
+        `names`.
+        """
+        spelled = operand
+        if names:
+            spelled = "/".join([operand.rstrip("/") or "/", *names])
+        hits: dict[int | str, bool | None] = {}
         self._ask(self.root, spelled, os.path.join(root, *names), True, hits)
         return hits
 
-    def _ask(self, node, spelled, whole, sure, hits):
-        """Whether `node` holds; `sure`: that it is asked at all."""
+    def _ask(self, node: Any, spelled: str, whole: str, sure: bool, hits: dict[int | str, bool | None]) -> bool | None:
+        """Return True if `node` holds for a path, None if unknown; `sure`: it is certainly evaluated."""
         kind, left, right = node
         if kind == "is":
             return self._holds(left, right, spelled, whole)
         if kind == "act":
-            key = "-prune" if left.kind == "-prune" else left.number
-            hits[key] = True if sure else hits.get(key)
+            key = "-prune"
+            if left.kind != "-prune":
+                key = left.number
+            hits[key] = sure or hits.get(key)
             asks = left.kind in RUNS and left.words[-1:] != ["+"] and left.words[0].rpartition("/")[2] in _ASKS
-            return None if asks else True
+            if asks:
+                return None
+            return True
         first = self._ask(left, spelled, whole, sure, hits)
         if kind == "not":
-            return None if first is None else not first
-        ends = {"and": False, "or": True}.get(kind)  # what makes the rest unasked
+            if first is None:
+                return None
+            return not first
+        ends = {"and": False, "or": True}.get(kind)  # the value that skips the second operand
         if ends is not None and first is ends:
             return ends
         second = self._ask(right, spelled, whole, sure and (ends is None or first is not None), hits)
-        return second if ends is None or first is not None or second is ends else None
+        if ends is None or first is not None or second is ends:
+            return second
+        return None
 
     # Reading
 
     def _peek(self) -> str:
-        return self.words[self.at] if self.at < len(self.words) else ""
+        if self.at < len(self.words):
+            return self.words[self.at]
+        return ""
 
     def _take(self) -> str:
         self.at += 1
-        return self.words[self.at - 1] if self.at <= len(self.words) else ""
+        if self.at <= len(self.words):
+            return self.words[self.at - 1]
+        return ""
 
-    def _either(self, depth):
+    def _either(self, depth: int) -> tuple[Any, ...]:
         left = self._both(depth)
         while self._peek() in ("-o", "-or", ","):
-            kind = "comma" if self._take() == "," else "or"
+            kind = "or"
+            if self._take() == ",":
+                kind = "comma"
             left = (kind, left, self._both(depth))
         return left
 
-    def _both(self, depth):
+    def _both(self, depth: int) -> tuple[Any, ...]:
         left = self._one(depth)
         while self.at < len(self.words) and self._peek() not in ("-o", "-or", ",", ")"):
             if self._peek() in ("-a", "-and"):
@@ -149,7 +193,7 @@ class Expression:
             left = ("and", left, self._one(depth))
         return left
 
-    def _one(self, depth):
+    def _one(self, depth: int) -> tuple[Any, ...]:
         word = self._take()
         if word in ("!", "-not") and depth < DEEPEST:
             return ("not", self._one(depth + 1), None)
@@ -162,7 +206,9 @@ class Expression:
             while self.at < len(self.words) and words[-1:] != [";"] and words[-2:] != ["{}", "+"]:
                 words.append(self._take())
             self.broken = self.broken or not words
-            return self._act(word, words) if words else ("is", "-true", "")
+            if words:
+                return self._act(word, words)
+            return ("is", "-true", "")
         if word in _ACTIONS:
             self.depth_first = self.depth_first or word == "-delete"
             return self._act(word, [self._take() for _ in range(_ACTIONS[word])])
@@ -188,14 +234,14 @@ class Expression:
         else:
             self.shallowest = int(value)
 
-    def _act(self, kind, words):
+    def _act(self, kind: str, words: list[str]) -> tuple[Any, ...]:
         self.actions.append(Action(kind, words, len(self.actions)))
         return ("act", self.actions[-1], None)
 
     # Tests
 
-    def _holds(self, test: str, value: str, spelled: str, whole: str):
-        """True, False, or None where it cannot be told."""
+    def _holds(self, test: str, value: str, spelled: str, whole: str) -> bool | None:
+        """Return True, False, or None if unknown."""
         if "\0" in value:
             return None
         if test in ("-true", "-false"):
@@ -203,21 +249,31 @@ class Expression:
         if test in ("-iname", "-ipath", "-iwholename"):
             test, value, spelled = "-" + test[2:], value.lower(), spelled.lower()
         if test == "-name":
-            return match(spelled.rstrip("/").rpartition("/")[2] or spelled, value)
+            return self._matches(spelled.rstrip("/").rpartition("/")[2] or spelled, value)
         if test in ("-path", "-wholename"):
-            return match(spelled, value)
+            return self._matches(spelled, value)
         try:
             return self._of_file(test, value, whole)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the file is gone, or the value is no number
             return None
 
-    def _of_file(self, test: str, value: str, whole: str):
-        found = os.stat(whole) if self.follows else os.lstat(whole)
+    def _matches(self, text: str, pattern: str) -> bool:
+        if pattern not in self._patterns:
+            self._patterns[pattern] = compiled(pattern)
+        return matches(text, self._patterns[pattern])
+
+    def _of_file(self, test: str, value: str, whole: str) -> bool | None:
+        if self.follows:
+            found = os.stat(whole)
+        else:
+            found = os.lstat(whole)
         if test == "-type":
             return any(_TYPES[letter](found.st_mode) for letter in value.split(",") if letter in _TYPES)
         if test == "-empty":
             is_folder = stat.S_ISDIR(found.st_mode)
-            return not os.listdir(whole) if is_folder else stat.S_ISREG(found.st_mode) and not found.st_size
+            if is_folder:
+                return not os.listdir(whole)
+            return stat.S_ISREG(found.st_mode) and not found.st_size
         if test == "-newer":
             return found.st_mtime_ns > os.stat(os.path.join(self.folder or "/", value)).st_mtime_ns
         if test == "-size":
@@ -235,15 +291,19 @@ def _compared(number: int, value: str) -> bool:
     """``+n``: more; ``-n``: less; ``n``: exactly."""
     if value.startswith("+"):
         return number > int(value[1:])
-    return number < int(value[1:]) if value.startswith("-") else number == int(value)
+    if value.startswith("-"):
+        return number < int(value[1:])
+    return number == int(value)
 
 
-def names_below(walk, root: str, spelled: str, look):
-    """What is found at and under absolute `root`, in no order, spelled as it is below `spelled`.
+def names_below(
+    walk: Walk, root: str, spelled: str, look: Callable[[list[str]], tuple[bool | None, bool | None]]
+) -> list[str] | None:
+    """Return the names found at and under absolute `root`, in no order, spelled as they are below `spelled`.
 
-    ``look(names)``: whether what the folders and the name `names` lead to from `root` is found (None: it cannot be
-    told), and whether what is below it is looked at. None where they are too many, or cannot be told, or where an
-    earlier part of the script may have changed what is there.
+    ``look(names)`` returns two answers about the path that `names` lead to from `root`: True if it is found (None:
+    unknown), and True if the search goes on below it. None if there are too many or unknown ones, or if an earlier part
+    of the script may have changed the folder.
     """
     if not walk.files.is_untouched(root):
         return None
@@ -257,9 +317,13 @@ def names_below(walk, root: str, spelled: str, look):
         walk.end += spent
 
 
-def _names(root: str, spelled: str, look, end: float):
+def _names(
+    root: str, spelled: str, look: Callable[[list[str]], tuple[bool | None, bool | None]], end: float
+) -> list[str] | None:
     found: list[str] = []
-    waiting: list = [(root, [])] if os.path.lexists(root) else []
+    waiting: list[Any] = []
+    if os.path.lexists(root):
+        waiting = [(root, [])]
     looked = 0
     while waiting:
         path, names = waiting.pop()
@@ -275,7 +339,7 @@ def _names(root: str, spelled: str, look, end: float):
             try:
                 with os.scandir(path) as entries:
                     below = [(entry.path, [*names, entry.name]) for entry in entries]
-            except OSError:
+            except OSError:  # the folder is gone or unreadable, as for find itself
                 continue
             if len(below) > MOST_LOOKED_AT:
                 return None

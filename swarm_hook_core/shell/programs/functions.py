@@ -1,28 +1,32 @@
-"""What a row of the table cannot say: the few programs that need a function (``do name``).
+"""The few programs that need a function (``do name``), because a row of the table cannot describe them.
 
-Each gets the call, the reading of its row (its options, and the words that targets stand for), and the words that
-stand behind its name in the row.
+Each function gets the call, the reading of its row (its options, and the words of targets), and the words behind its
+name in the row.
 """
+
+from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import GitCall, absolute, is_known
+from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import Options
+from swarm_hook_core.shell.programs import row_of
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
-from swarm_hook_core.shell.programs.rows import row_at
 from swarm_hook_core.shell.programs.targets import name_of, words_of
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
 
 
-def temporary_file(call: "Call", reading: "Reading") -> None:
-    """mktemp makes a file under a name that was free, and prints it: what is written there harms nobody."""
+def temporary_file(call: Call, reading: Reading) -> None:
+    """mktemp makes a file under a free name, and prints it. Writes to it harm no other session."""
     options = reading.options
-    template = options.operands[-1] if options.operands else ""
+    template = ""
+    if options.operands:
+        template = options.operands[-1]
     folder = options.value("-p", "--tmpdir")
     if options.has("-t", "--tmpdir", "-p") or not template:
         folder = folder or os.environ.get("TMPDIR") or "/tmp"
@@ -34,14 +38,14 @@ def temporary_file(call: "Call", reading: "Reading") -> None:
         call.says(path + "\n")
 
 
-def dd(call: "Call", reading: "Reading") -> None:
-    """Of what ``of=`` names the rest goes, unless ``conv=notrunc`` keeps it."""
+def dd(call: Call, reading: Reading) -> None:
+    """dd cuts the rest of the file that ``of=`` names, unless ``conv=notrunc`` keeps it."""
     keeps = any("notrunc" in value for value in reading.options.values("conv"))
     for word in reading.options.values("of"):
-        call.write(word, EDIT if keeps else REPLACE)
+        call.write(word, edit_or_replace(keeps))
 
 
-def pieces(call: "Call", reading: "Reading") -> None:
+def pieces(call: Call, reading: Reading) -> None:
     """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
     options, cuts = reading.options, call.name.lstrip("g") == "csplit"
     filtered = options.value("--filter")
@@ -49,36 +53,52 @@ def pieces(call: "Call", reading: "Reading") -> None:
         call.script(filtered)
         return
     length = options.value("-n" if cuts else "-a", "--digits", "--suffix-length") or "2"
-    size = int(length) if length.isdigit() and len(length) < 3 else 2
+    size = 2
+    if length.isdigit() and len(length) < 3:
+        size = int(length)
     if cuts:
-        prefix, ending = options.value("-f", "--prefix") or "xx", None if options.has("-b", "--suffix-format") else ""
+        prefix = options.value("-f", "--prefix") or "xx"
+        ending: str | None = ""
+        if options.has("-b", "--suffix-format"):
+            ending = None
         words = options.operands[1:]
         count = 1 + sum(int(word[1:-1]) if word[1:-1].isdigit() else word[:1] not in "{%" for word in words)
         names = [f"{number:0{size}d}" for number in range(min(count, MOST_PIECES))]
     else:
-        prefix = options.operands[1] if len(options.operands) > 1 else "x"
+        prefix = "x"
+        if len(options.operands) > 1:
+            prefix = options.operands[1]
         ending = options.value("--additional-suffix") or ""
-        file = options.operands[0] if options.operands else "-"
-        stream = call.stdin if file == "-" else call.walk.files.text_of(file, call.folder)
+        file = "-"
+        if options.operands:
+            file = options.operands[0]
+        if file == "-":
+            stream = call.stdin
+        else:
+            stream = call.walk.files.text_of(file, call.folder)
         names = _counters(options, _pieces_of(options, stream.text if stream else None), size)
     folder, start = os.path.split(prefix)
     if not is_known(prefix):
         call.guess("a computed path")
         return
-    sure = frozenset(name + (ending or "") for name in names) if ending is not None else ()
+    sure: frozenset[str] = frozenset()
+    if ending is not None:
+        sure = frozenset(name + (ending or "") for name in names)
 
-    def admits(name: str):
+    def admits(name: str) -> bool | None:
         if not name.startswith(start) or (ending and not name.endswith(ending)):
             return False
         if name[len(start) :] in sure:
             return True
         counter = name[len(start) : len(name) - len(ending or "")]
-        return None if counter.isalnum() or ending is None else False
+        if counter.isalnum() or ending is None:
+            return None
+        return False
 
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
 
 
-def _counters(options: "Options", count: int, size: int) -> list[str]:
+def _counters(options: Options, count: int, size: int) -> list[str]:
     """The first `count` counters of split, `size` characters long."""
     if not options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes"):
         names = []
@@ -90,13 +110,17 @@ def _counters(options: "Options", count: int, size: int) -> list[str]:
             names.append(letters)
         return names
     first = options.value("--numeric-suffixes", "--hex-suffixes") or "0"
-    start = int(first) if first.isdigit() else 0
-    base = "x" if options.has("-x", "--hex-suffixes") else "d"
+    start = 0
+    if first.isdigit():
+        start = int(first)
+    base = "d"
+    if options.has("-x", "--hex-suffixes"):
+        base = "x"
     return [f"{number:0{size}{base}}" for number in range(start, start + count)]
 
 
-def _pieces_of(options: "Options", text: "str | None") -> int:
-    """How many files `split` makes of `text`; where that cannot be told, the one that it makes of anything."""
+def _pieces_of(options: Options, text: str | None) -> int:
+    """Return the number of files that `split` makes of `text`; if unknown, one, which it always makes."""
     chunks = options.value("-n", "--number") or ""
     if chunks.isdigit():
         return min(int(chunks), MOST_PIECES)
@@ -108,20 +132,27 @@ def _pieces_of(options: "Options", text: "str | None") -> int:
     whole = len(text.encode("utf-8", "surrogateescape"))
     if size is None:
         size, whole = options.value("-l", "--lines") or "1000", text.count("\n") + (bool(text) and text[-1] != "\n")
-    return min(-(-whole // int(size)), MOST_PIECES) if size.isdigit() and int(size) else 1
+    if size.isdigit() and int(size):
+        return min(-(-whole // int(size)), MOST_PIECES)
+    return 1
 
 
-def compress(call: "Call", reading: "Reading", *endings: str) -> None:
+def compress(call: Call, reading: Reading, *endings: str) -> None:
     """gzip and its kin: the file goes, another with the first of `endings` comes; or the other way round."""
     options, has, name = reading.options, reading.options.has, call.name
     if has("-c", "--stdout", "--to-stdout", "-t", "--test", "-l", "--list", "-h", "-H", "-V"):
         return
     keeps_both, is_brotli = endings[0] in (".zst", ".lz4"), name == "brotli"
     unpacks = has("-d", "--decompress", "--uncompress") or "un" in name[:4]
-    removes = has("--rm") if keeps_both else has("-j", "--rm") if is_brotli else not has("-k", "--keep")
+    if keeps_both:
+        removes = has("--rm")
+    elif is_brotli:
+        removes = has("-j", "--rm")
+    else:
+        removes = not has("-k", "--keep")
     ending = options.value("-S", "--suffix") or endings[0]
     operands, has_place = options.operands, "-o" in reading.declared and has("-o", "--output")
-    how = REPLACE if has("-f", "--force") else EDIT  # without it what is there stays
+    how = edit_or_replace(not has("-f", "--force"))  # without it an existing file stays
     if endings[0] == ".lz4" and len(operands) == 2 and not has("-m"):
         call.write(operands.pop(), how)
         has_place = True
@@ -137,7 +168,10 @@ def compress(call: "Call", reading: "Reading", *endings: str) -> None:
         if removes:
             call.write(word, REMOVE)
         if not has_place:
-            made = _unpacked(word, (ending, *endings)) if unpacks else word + ending
+            if unpacks:
+                made = _unpacked(word, (ending, *endings))
+            else:
+                made = word + ending
             call.write(os.path.join(flat, os.path.basename(made)) if flat else made, how)
 
 
@@ -145,11 +179,13 @@ def _unpacked(word: str, endings: tuple[str, ...]) -> str:
     for one in endings:
         if word.endswith(one):
             return word[: -len(one)] + (".tar" if one.startswith(".t") else "")
-    return word + ".out" if endings[-1] == ".tbz" else word
+    if endings[-1] == ".tbz":
+        return word + ".out"
+    return word
 
 
-def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
-    """A zip, or what is built like one, is unpacked; after the archive come the members asked for."""
+def unpack(call: Call, reading: Reading, *targets: str) -> None:
+    """Unpack a zip, or an archive built like one; after the archive come the chosen members."""
     from swarm_hook_core.shell.programs.archives import Members, zip_names
 
     archive, *chosen = [word for target in targets for word in words_of(reading, target)] or [""]
@@ -157,15 +193,15 @@ def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
     folder = reading.folder or "."
     members = Members(seen(call, archive) if is_zip else None, zip_names, chosen)
     keeps = "-aos" in call.words
-    call.tree(folder, members.landing(seen(call, folder), 0, keeps), EDIT if keeps else REPLACE)
+    call.tree(folder, members.landing(seen(call, folder), 0, keeps), edit_or_replace(keeps))
 
 
-def fetch(call: "Call", reading: "Reading") -> None:
-    """wget: what is there is kept, and the new one goes beside it under the first free number."""
+def fetch(call: Call, reading: Reading) -> None:
+    """wget keeps an existing file, and puts the new one beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
-    how = REPLACE if reading.options.has("-N", "--timestamping") else EDIT
+    how = edit_or_replace(not reading.options.has("-N", "--timestamping"))
     for address in reading.options.operands:
-        last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # what is asked of it is part of the name
+        last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # a query is part of the name
         name = reading.placed(last if name_of(address) else "index.html")
         if not is_known(address):
             call.guess("a computed address", reading.folder or None)
@@ -176,15 +212,15 @@ def fetch(call: "Call", reading: "Reading") -> None:
             call.write(name, how)
 
 
-def upload(call: "Call", reading: "Reading") -> None:
-    """curl puts a file at an address, which may be one of this machine."""
+def upload(call: Call, reading: Reading) -> None:
+    """curl uploads a file to an address, possibly of this machine."""
     for address in reading.options.operands + reading.options.values("--url"):
         if address.startswith("file://"):
             call.write(address[7:], REPLACE)
 
 
-def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
-    """A tool of the project by its name (``yarn prettier --write .``); a script of the manifest where it is none."""
+def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
+    """Run a tool of the project by its name (``yarn prettier --write .``), or else a script of the manifest."""
     words = list(call.words)
     words = words[words.index(reading.used[-1]) + (not with_verb) :]
     if words[:1] in (["-c"], ["--call"]) and len(words) > 1:
@@ -192,30 +228,38 @@ def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
         return
     while words and words[0].startswith("-"):
         words.pop(0)
-    if words and is_known(words[0]) and row_at(words[0]) >= 0:
+    if words and is_known(words[0]) and row_of(words[0]) is not None:
         call.run([words[0], *[word for word in words[1:] if word != "--"]])
     else:
         call.runs_project()
 
 
-def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
+def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
     """The command that comes after ``--``, or at the place `start` of the arguments."""
     words = call.words
-    at = words.index("--") + 1 if "--" in words else int(start or len(words))
+    if "--" in words:
+        at = words.index("--") + 1
+    else:
+        at = int(start or len(words))
     if words[at:]:
         call.run(words[at:], call.stdin)
 
 
-def run_package(call: "Call", reading: "Reading") -> None:
-    """npx, uvx: a command whose name may stand for a package, and a version of it: ``@scope/name@1.2``."""
+def run_package(call: Call, reading: Reading) -> None:
+    """npx, uvx: a command's name may be a package with a version: ``@scope/name@1.2``."""
     name, *words = reading.options.operands or [""]
-    scope, _, rest = name.partition("/") if name.startswith("@") else ("", "", name)
+    scope, rest = "", name
+    if name.startswith("@"):
+        scope, _, rest = name.partition("/")
     plain = rest.partition("@")[0]
     if name:
-        reading.run(["ng" if (scope, plain) == ("@angular", "cli") else plain or name, *words])
+        program = plain or name
+        if (scope, plain) == ("@angular", "cli"):
+            program = "ng"
+        reading.run([program, *words])
 
 
-def run_in_project(call: "Call", reading: "Reading") -> None:
+def run_in_project(call: Call, reading: Reading) -> None:
     """uv run, poetry run: a command, a Python script, or a module."""
     options, words = reading.options, reading.options.operands
     module = options.value("-m", "--module")
@@ -228,7 +272,7 @@ def run_in_project(call: "Call", reading: "Reading") -> None:
     reading.run(words)
 
 
-def locked_run(call: "Call", reading: "Reading") -> None:
+def locked_run(call: Call, reading: Reading) -> None:
     """flock makes its file where it is not there, and runs a command or shell text."""
     file, *rest = reading.options.operands or [""]
     text = reading.options.value("-c", "--command")
@@ -241,15 +285,15 @@ def locked_run(call: "Call", reading: "Reading") -> None:
     reading.run(rest)
 
 
-def put_aside(call: "Call", _reading: "Reading") -> None:
-    """pre-commit, lint-staged: what is not staged is put aside while they run, as they do in a commit hook."""
+def put_aside(call: Call, _reading: Reading) -> None:
+    """pre-commit, lint-staged: unstaged changes are put aside while they run, as in a commit hook."""
     if call.folder is not None:
         found = GitCall(call.folder, ["stash", "push", "--keep-index"], call.by)
         found.aside = call.name
         call.walk.effects.add(found)
 
 
-def mounts(call: "Call", reading: "Reading") -> None:
+def mounts(call: Call, reading: Reading) -> None:
     """The folders of this machine that a container may write to."""
     for value in reading.options.values("-v", "--volume"):
         host, _, inside = value.partition(":")
@@ -262,27 +306,30 @@ def mounts(call: "Call", reading: "Reading") -> None:
             _mounted(call, (sources or [""])[0])
 
 
-def _mounted(call: "Call", host: str) -> None:
+def _mounted(call: Call, host: str) -> None:
     if host and is_known(host):
         call.tree(host, cannot_tell)
     else:
         call.guess("a container with a folder of yours")
 
 
-def copied_out(call: "Call", reading: "Reading", *targets: str) -> None:
-    """What a container engine brings to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
+def copied_out(call: Call, reading: Reading, *targets: str) -> None:
+    """A container engine exports to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
     for word in [word for target in targets for word in words_of(reading, target)]:
-        dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
+        dest = word
+        if "=" in word:
+            dest = word.rpartition("dest=")[2].partition(",")[0]
         if dest != "-" and ":" not in dest and "=" not in dest:
             call.tree(dest, how=REPLACE)
 
 
 _LISP_WRITES = ("write-", "append-to-file", "delete-", "copy-", "rename-", "make-", "find-file", "insert-file")
 _LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project-", "eval", "require")
+_LISP_BRACKETS = str.maketrans("()'\"", "    ")
 
 
-def emacs_batch(call: "Call", reading: "Reading") -> None:
-    """``emacs --batch``: saves or compiles its files; of other Lisp nobody says what it writes."""
+def emacs_batch(call: Call, reading: Reading) -> None:
+    """``emacs --batch`` saves or compiles its files; the writes of other Lisp are unknown."""
     options = reading.options
     files = options.operands + options.values("-visit", "-file", "-insert", "-find-file")
     lisp = " ".join(options.values("-f", "-funcall", "-e", "-eval", "-execute"))
@@ -292,23 +339,23 @@ def emacs_batch(call: "Call", reading: "Reading") -> None:
         files = []
     for file in files:
         call.write(file)
-    words = "".join(char if char not in "()'\"" else " " for char in lisp).split()
+    words = lisp.translate(_LISP_BRACKETS).split()
     if options.has("-l", "-load", "-script", "-x") or any(word.startswith(_LISP_WRITES + _LISP_RUNS) for word in words):
         call.guess("runs Lisp")
 
 
-def own_makefile(call: "Call", reading: "Reading") -> None:
+def own_makefile(call: Call, reading: Reading) -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):
         if word == "-" or absolute(call.folder, word) in call.walk.files.contents:
             call.guess("a makefile of the command's own")
 
 
-def psql(call: "Call", reading: "Reading") -> None:
+def psql(call: Call, reading: Reading) -> None:
     """Outputs of its own, and commands that write files."""
     for name in reading.options.values("-o", "--output", "-L", "--log-file"):
         if not name.startswith("|"):
-            call.write(name, EDIT if name in reading.options.values("-L", "--log-file") else REPLACE)
+            call.write(name, edit_or_replace(name in reading.options.values("-L", "--log-file")))
     for text in reading.options.values("-c", "--command"):
         text = text.lstrip()
         if text.startswith(("\\o", "\\w")) or (text.startswith("\\copy") and " to " in text.lower()):
@@ -322,8 +369,8 @@ _READ_ONLY = (
 )
 
 
-def sqlite(call: "Call", reading: "Reading") -> None:
-    """The database is written where a statement is none that only reads; dot commands write files and run commands."""
+def sqlite(call: Call, reading: Reading) -> None:
+    """Report a write of the database unless all statements only read; dot commands write files and run commands."""
     call.walk.effects.add_deed([call.name, *reading.options.operands], call.folder, call.by)
     if reading.options.has("-readonly"):
         return
@@ -331,9 +378,10 @@ def sqlite(call: "Call", reading: "Reading") -> None:
     sql = reading.options.values("-cmd") + sql
     if not database:
         return
+    is_unknown = False
     if not sql and call.stdin is not None:
-        sql = [call.stdin.text]
-    if None in sql or sum(map(len, sql)) > LONGEST_SQL:
+        is_unknown, sql = call.stdin.text is None, [call.stdin.text or ""]
+    if is_unknown or sum(map(len, sql)) > LONGEST_SQL:
         call.tree(database, cannot_tell)
         return
     file = database.removeprefix("file:").split("?")[0]
@@ -346,7 +394,7 @@ def sqlite(call: "Call", reading: "Reading") -> None:
         if first in (".output", ".once", ".backup", ".save", ".clone", ".excel", ".log"):
             names = [word.strip("\"'") for word in statement.split()[1:] if not word.startswith("-")]
             if names and names[-1] not in ("stdout", "off") and not names[-1].startswith("|"):
-                call.write(names[-1], EDIT if first == ".log" else REPLACE)
+                call.write(names[-1], edit_or_replace(first == ".log"))
         elif first in (".shell", ".system"):
             call.script(statement[len(first) :].strip())
         elif first == ".read":
@@ -368,7 +416,8 @@ def _statements(text: str) -> list[str]:
             continue
         for at, char in enumerate(line):
             if quote:
-                quote = "" if char == quote else quote
+                if char == quote:
+                    quote = ""
             elif char in "'\"`":
                 quote = char
             elif line.startswith("--", at):

@@ -1,12 +1,22 @@
-"""The files that ripgrep and fd pass over: ignore files, hidden names, globs, types of files.
+"""The files that ripgrep and fd skip: ignore files, hidden names, globs, types of files.
 
-`IgnoreRules.admits` answers for one file at a time, as ripgrep 13 and fd 8 do. Rules that are not followed here (a type
-of files without a row, a glob that cannot be read) give None: the file may be searched.
+`IgnoreRules.admits` answers for one file at a time, as ripgrep 13 and fd 8 do. An unsupported rule (a type of files
+without a row, an unreadable glob) gives None: the file may be searched.
 """
+
+from __future__ import annotations
 
 import os
 
-from swarm_hook_core.wildmatch import PatternUnreadable, covers, parsed
+from swarm_hook_core.paths import contains
+from swarm_hook_core.wildcards import PatternUnreadable, match
+from swarm_hook_core.wildmatch import covers, parsed
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
 
 MOST_BYTES = 256 * 1024  # of one ignore file; a longer one is not followed
 MOST_RULES = 2000
@@ -36,7 +46,7 @@ class Rule:
 
     __slots__ = ("segments", "wants", "folders")
 
-    def __init__(self, segments, wants, folders):
+    def __init__(self, segments: list[Any], wants: bool, folders: bool) -> None:
         self.segments = segments
         self.wants = wants
         self.folders = folders
@@ -56,9 +66,21 @@ class IgnoreRules:
     """
 
     def __init__(
-        self, root, folder, files=(".rgignore", ".ignore", ".gitignore"), hidden=False, globs=(), types=(), without=(),
-        home="", config="", follows=False, fold=False, finds_links=False, roots=(),
-    ):  # fmt: skip
+        self,
+        root: str,
+        folder: str | None,
+        files: Sequence[str] = (".rgignore", ".ignore", ".gitignore"),
+        hidden: bool = False,
+        globs: Iterable[str] = (),
+        types: Sequence[str] = (),
+        without: Sequence[str] = (),
+        home: str = "",
+        config: str = "",
+        follows: bool = False,
+        fold: bool = False,
+        finds_links: bool = False,
+        roots: Sequence[str] = (),
+    ) -> None:
         self.root, self.folder, self.files = root, folder, files
         self.hidden, self.follows, self.finds_links = hidden, follows, finds_links
         self.roots = roots or (root,)
@@ -67,12 +89,12 @@ class IgnoreRules:
         self.wants_globs = any(not rule.wants for rule in self.globs)
         self.types, self.without = types, without
         self.home, self.config = home, config
-        self._of: dict = {}  # (folder, name of an ignore file) -> its Rules
-        self._inside: dict = {}  # folder -> top of its repository, empty for none
-        self._everywhere: "list | None" = None  # noqa: UP037 - Python 3.9
+        self._of: dict[tuple[str, str], list[Rule]] = {}  # (folder, name of an ignore file) -> its Rules
+        self._inside: dict[str, str] = {}  # folder -> top of its repository, or empty
+        self._everywhere: list[Rule] | None = None
 
-    def admits(self, path: str):
-        """Tell whether the search comes by the file at `path`, at or under the root; None where that is not known."""
+    def admits(self, path: str) -> bool | None:
+        """Return True if the search reads the file at `path`, at or under the root; None if unknown."""
         if path == self.root:
             return True
         if not path.startswith(self.root.rstrip("/") + "/"):
@@ -85,72 +107,85 @@ class IgnoreRules:
             is_last = number == len(names) - 1
             if not self.follows and not (is_last and self.finds_links) and os.path.islink(place):
                 return False
-            told = self._admits_entry(place, name, not is_last or os.path.isdir(place))
-            if told is False:
+            verdict = self._admits_entry(place, name, not is_last or os.path.isdir(place))
+            if verdict is False:
                 return False
-            answer = None if told is None else answer
-        return answer if self.is_followed else None
+            if verdict is None:
+                answer = None
+        if self.is_followed:
+            return answer
+        return None
 
-    def _admits_entry(self, path: str, name: str, is_folder: bool):
-        """Tell whether one file or folder is gone into, its folders apart."""
+    def _admits_entry(self, path: str, name: str, is_folder: bool) -> bool | None:
+        """Return True if one file or folder is entered, apart from its folders."""
         if self.globs:
-            told = self._matched(self.globs, path, self.folder or "/", is_folder)
-            if told is not None:
-                return told  # a glob says what is searched, where a line of an ignore file says what is not
+            verdict = self._matched(self.globs, path, self.folder or "/", is_folder)
+            if verdict is not None:
+                return verdict  # a glob includes files, an ignore file's line excludes them
             if self.wants_globs and not is_folder:
                 return False
         ignored = self._ignored(path, is_folder)
         if ignored is True:
             return False
-        typed = None if is_folder or not (self.types or self.without) else self._of_type(name)
+        if is_folder or not (self.types or self.without):
+            typed = None
+        else:
+            typed = self._of_type(name)
         if typed is False:
             return False
         if name[0] == "." and not self.hidden and ignored is None:
             return False
-        return None if "unknown" in (typed, ignored) else True
+        if "unknown" in (typed, ignored):
+            return None
+        return True
 
-    def _of_type(self, name: str):
-        """Tell whether a file of this name is of a type that is searched: True, False or ``unknown``."""
+    def _of_type(self, name: str) -> bool | str:
+        """Return True, False or ``unknown`` for a name: is it of a type that is searched?"""
         left_out, chosen = (
             [self._fits(name, one) for one in self.without],
             [self._fits(name, one) for one in self.types],
         )
         if True in left_out or (self.types and set(chosen) == {False}):
             return False
-        return True if set(left_out) <= {False} and (not self.types or True in chosen) else "unknown"
+        if set(left_out) <= {False} and (not self.types or True in chosen):
+            return True
+        return "unknown"
 
-    def _fits(self, name: str, kind: str):
-        from swarm_hook_core.shell.globs import match
+    def _fits(self, name: str, kind: str) -> bool | None:
 
-        return any(match(name, glob) for glob in TYPES[kind].split()) if kind in TYPES else None
+        if kind in TYPES:
+            return any(match(name, glob) for glob in TYPES[kind].split())
+        return None
 
-    def _ignored(self, path: str, is_folder: bool):
-        """Tell whether ignore files leave `path` out (True) or want it (False); None where they say nothing.
+    def _ignored(self, path: str, is_folder: bool) -> bool | str | None:
+        """Return True if ignore files leave `path` out, False if they want it, None if no rule matches.
 
-        ``unknown`` where releases differ.
+        ``unknown`` if releases differ.
         """
         above = os.path.dirname(path)
         for file in self.files:
             folder = above
-            top = self._repository(above) if file == ".gitignore" else "/"
-            while top and (folder == top or folder.startswith(top.rstrip("/") + "/")):
-                told = self._matched_from(folder, self._file(folder, file), path, is_folder)
-                if told is not None:
-                    return told
+            top = "/"
+            if file == ".gitignore":
+                top = self._repository(above)
+            while top and contains(top, folder):
+                verdict = self._matched_from(folder, self._file(folder, file), path, is_folder)
+                if verdict is not None:
+                    return verdict
                 if folder == "/":
                     break
                 folder = os.path.dirname(folder)
             if file == ".gitignore" and top:
                 rules = self._file(os.path.join(top, ".git", "info"), "exclude")
-                told = self._matched_from(top, rules, path, is_folder)
-                if told is None:
-                    told = self._matched(self._global(), path, self.folder or top, is_folder)
-                if told is not None:
-                    return told
+                verdict = self._matched_from(top, rules, path, is_folder)
+                if verdict is None:
+                    verdict = self._matched(self._global(), path, self.folder or top, is_folder)
+                if verdict is not None:
+                    return verdict
         return None
 
     def _repository(self, folder: str) -> str:
-        """Return the top of the repository around `folder`; empty where there is none."""
+        """Return the top of the repository around `folder`, or empty."""
         if folder not in self._inside:
             top = folder
             while not os.path.exists(os.path.join(top, ".git")):
@@ -162,8 +197,8 @@ class IgnoreRules:
             self._inside[folder] = top
         return self._inside[folder]
 
-    def _global(self) -> list:
-        """Return the rules of ``core.excludesFile``, which lies in the home folder unless git's settings move it."""
+    def _global(self) -> list[Rule]:
+        """Return the rules of ``core.excludesFile``; it lies in the home folder unless git's settings move it."""
         if self._everywhere is None:
             file = os.path.join(self.config or os.path.join(self.home, ".config"), "git", "ignore")
             for settings in (os.path.join(self.home, ".gitconfig"), os.path.join(os.path.dirname(file), "config")):
@@ -171,20 +206,22 @@ class IgnoreRules:
                     name, equals, value = line.partition("=")
                     if equals and name.strip().lower() == "excludesfile":
                         file = os.path.join(self.home, value.strip().strip('"').removeprefix("~/"))
-            self._everywhere = self._file(*os.path.split(file)) if self.home else []
+            self._everywhere = []
+            if self.home:
+                self._everywhere = self._file(*os.path.split(file))
         return self._everywhere
 
-    def _file(self, folder: str, name: str) -> list:
+    def _file(self, folder: str, name: str) -> list[Rule]:
         key = (folder, name)
         if key not in self._of:
             text = _text(os.path.join(folder, name))
             if text is None:
                 self.is_followed = False
-            self._of[key] = self._rules((text or "").splitlines()) if text else []
+            self._of[key] = self._rules((text or "").splitlines())
         return self._of[key]
 
-    def _rules(self, lines, fold: bool = False) -> list:
-        found: list = []
+    def _rules(self, lines: Iterable[str], fold: bool = False) -> list[Rule]:
+        found: list[Any] = []
         for line in lines:
             line = line.rstrip("\r\n")
             while line.endswith(" ") and not line.endswith("\\ "):
@@ -196,7 +233,9 @@ class IgnoreRules:
                 continue
             for one in _alternatives(bare):
                 # The slash at its end says that it is a folder, and not where it counts.
-                anchor = "/" if "/" in one and one[0] != "/" and not one.startswith("**/") else ""
+                anchor = ""
+                if "/" in one and one[0] != "/" and not one.startswith("**/"):
+                    anchor = "/"
                 try:
                     found.append(Rule(parsed(anchor + one, fold), wants, bare != text))
                 except PatternUnreadable:
@@ -206,17 +245,21 @@ class IgnoreRules:
                 break
         return found
 
-    def _matched_from(self, folder: str, rules: list, path: str, is_folder: bool):
-        """Return what rules of `folder` say of `path`; ``unknown`` where it lies above the root and releases differ."""
-        told = self._matched(rules, path, folder, is_folder)
+    def _matched_from(self, folder: str, rules: list[Rule], path: str, is_folder: bool) -> bool | str | None:
+        """Return the answer of `folder`'s rules on `path`; ``unknown`` if the folder is above the root and releases
+        differ.
+        """
+        verdict = self._matched(rules, path, folder, is_folder)
         if not rules or not self.folder or not self.root.startswith(folder.rstrip("/") + "/"):
-            return told
+            return verdict
         inside = os.path.relpath(path, self.folder)
         others = {self._matched(rules, os.path.join(root, inside), folder, is_folder) for root in self.roots}
-        return told if self.root == self.folder or others == {told} else "unknown"
+        if self.root == self.folder or others == {verdict}:
+            return verdict
+        return "unknown"
 
-    def _matched(self, rules: list, path: str, base: str, is_folder: bool):
-        """Return True where the last of `rules` that fits `path` leaves it out, False where it wants it, else None."""
+    def _matched(self, rules: list[Rule], path: str, base: str, is_folder: bool) -> bool | None:
+        """Return True if the last of `rules` that matches `path` leaves it out, False if it wants it, else None."""
         inside = base.rstrip("/") + "/"
         if not rules or not path.startswith(inside):
             return None
@@ -227,7 +270,7 @@ class IgnoreRules:
         return None
 
 
-def _alternatives(pattern: str) -> list:
+def _alternatives(pattern: str) -> list[str]:
     """Return the patterns that one with ``{a,b}`` in it stands for."""
     before, brace, rest = pattern.partition("{")
     inside, closing, after = rest.partition("}")
@@ -237,13 +280,15 @@ def _alternatives(pattern: str) -> list:
     return found[:MOST_ALTERNATIVES]
 
 
-def _text(file: str):
-    """Return what is in an ignore file, empty where there is none, None where it cannot be read."""
+def _text(file: str) -> str | None:
+    """Return the text of an ignore file, empty if it does not exist, None if it cannot be read."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as lines:
             text = lines.read(MOST_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # there is no such file, so no rules
         return ""
-    except OSError:
+    except OSError:  # unreadable: its rules are unknown
         return None
-    return text if len(text) <= MOST_BYTES else None
+    if len(text) <= MOST_BYTES:
+        return text
+    return None

@@ -1,7 +1,9 @@
 """Interpreters: code in the command is followed or scanned (``shell.inline``), a script file is a guess.
 
-`SCANNED` has a row for each language that is scanned; what else their command lines can do is in functions.
+`SCANNED` has a row for each scanned language; the other features of their command lines are in functions.
 """
+
+from __future__ import annotations
 
 import time
 
@@ -9,23 +11,40 @@ from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import KeysView
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 OPAQUE = "an opaque script"
 
 
 class CommandLine:
-    """How an interpreter is told what to run.
+    """The options by which an interpreter gets its code.
 
-    language   as ``inline.scanner`` knows it
+    language   its name in ``inline.scanner``
     code       letters of options that take code; `long_code`: long ones
     values     letters of options with another value
-    prints     whether its ``-p`` takes code, too, where no other option does
+    prints     True if its ``-p`` takes code, too, when no other option does
     quiet      options with which no code is run
     project    options with which the project's own code is run
     """
 
     __slots__ = ("language", "code", "values", "prints", "long_code", "quiet", "project")
 
-    def __init__(self, language, code, values="", prints=False, long_code="", quiet="", project=""):
+    def __init__(
+        self,
+        language: str,
+        code: str,
+        values: str = "",
+        prints: bool = False,
+        long_code: str = "",
+        quiet: str = "",
+        project: str = "",
+    ) -> None:
         self.language = language
         self.code = code
         self.values = values
@@ -50,8 +69,8 @@ SCANNED = {
 }
 
 
-def _given(words, line: CommandLine):
-    """An interpreter's arguments: the codes given to its options, what follows, and all options given."""
+def _given(words: list[str], line: CommandLine) -> tuple[list[str], list[str], KeysView[str]]:
+    """Split an interpreter's arguments into the codes given to its options, the rest, and all options given."""
     options = split(words, line.code + line.values, line.long_code, stop_early=True)
     codes, rest = options.values(*(f"-{letter}" for letter in line.code), *line.long_code), options.operands
     if line.prints and options.has("-p") and not codes:
@@ -59,19 +78,19 @@ def _given(words, line: CommandLine):
     return codes, rest, options.given.keys()
 
 
-def _module(call, name: str):
-    """A module of ``shell.inline``. What loading it takes is not held against the script."""
+def _module(call: Call, name: str) -> Any:
+    """Import a module of ``shell.inline``. The time for it is not held against the script."""
     before = time.thread_time()
     module = __import__(f"swarm_hook_core.shell.inline.{name}", fromlist=["*"])
     call.walk.forgive_import(time.thread_time() - before)
     return module
 
 
-def _scan(call, language: str, code: str, argv) -> None:
+def _scan(call: Call, language: str, code: str, argv: list[str]) -> None:
     _module(call, "scanner").scan(call, language, code, argv)
 
 
-def scanned(call) -> None:
+def scanned(call: Call) -> None:
     """``node [option] ... [-e code | file | -] [argument] ...``, and the like."""
     line = SCANNED[call.name.rstrip("0123456789.-") if call.name not in SCANNED else call.name]
     codes, rest, options = _given(call.words, line)
@@ -89,20 +108,24 @@ def scanned(call) -> None:
         _script_or_input(call, ["?"] if line.language == "php" and "-f" in options else rest, line.language)
 
 
-def _edited_in_place(call, operands) -> None:
+def _edited_in_place(call: Call, operands: list[str]) -> None:
     """``ruby -i.bak -pe code file ...``"""
     edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), "")
-    for word in operands if edits else ():
+    if not edits:
+        return
+    for word in operands:
         call.write(word)
         if edits.startswith("-i."):
             call.write(word + edits[2:], REPLACE)
 
 
-def _script_or_input(call, rest, language: str) -> None:
+def _script_or_input(call: Call, rest: list[str], language: str) -> None:
     """A script file, or the code that comes by pipe or here-document."""
     text = None
     if not rest or rest[0] in ("-", "/dev/stdin"):
-        text = None if call.stdin is None else call.stdin.text
+        text = None
+        if call.stdin is not None:
+            text = call.stdin.text
     if text is None:
         call.guess(OPAQUE)
     else:
@@ -110,7 +133,7 @@ def _script_or_input(call, rest, language: str) -> None:
 
 
 def _php_within(page: str) -> str:
-    """The code of a page: what stands between ``<?php`` and ``?>``."""
+    """Return the code of a page: the parts between ``<?php`` and ``?>``."""
     parts = page.split("<?")
     return "\n".join(part.removeprefix("php").removeprefix("=").partition("?>")[0] for part in parts[1:])
 
@@ -118,10 +141,12 @@ def _php_within(page: str) -> str:
 _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types completions help lint outdated".split())
 
 
-def deno(call) -> None:
+def deno(call: Call) -> None:
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
-    rest = words[words.index(command) + 1 :] if command else []
+    rest = []
+    if command:
+        rest = words[words.index(command) + 1 :]
     operands = [word for word in rest if not word.startswith("-")]
     if command == "eval":
         if operands:
@@ -142,9 +167,11 @@ def deno(call) -> None:
 _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run create init publish pm".split())
 
 
-def bun(call) -> None:
+def bun(call: Call) -> None:
     codes, rest, _options = _given(call.words, _BUN)
-    command = rest[0] if rest and not codes else ""
+    command = ""
+    if rest and not codes:
+        command = rest[0]
     if command == "test":
         call.runs_project()
     elif command in _BUN_PACKAGES:
@@ -155,7 +182,7 @@ def bun(call) -> None:
         scanned(call)
 
 
-# Parts of Perl code that may write; most one-liners have none of them, and are not scanned.
+# Parts of Perl code that may write; most one-liners have no such part, and are not scanned.
 _PERL_WRITERS = (
     *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
     *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "do(", "store", "rmtree", "make_path"),
@@ -164,12 +191,14 @@ _PERL_WRITERS = (
 )
 
 
-def perl(call) -> None:
+def perl(call: Call) -> None:
     suffix, codes, operands, checks = _perl_arguments(call.words)
     if checks:
         return
     if not codes and operands[:1] in ([], ["-"]):
-        text = call.stdin.text if call.stdin else None
+        text = None
+        if call.stdin:
+            text = call.stdin.text
         operands = operands[1:]
         if text is None:
             call.guess("a program that cannot be read")
@@ -190,8 +219,8 @@ def perl(call) -> None:
                 call.write(backup(word, suffix), REPLACE)
 
 
-def _perl_arguments(words):
-    """``(suffix of -i or None, codes, operands, whether nothing runs)``."""
+def _perl_arguments(words: list[str]) -> tuple[str | None, list[str], list[str], bool]:
+    """Return ``(suffix of -i or None, codes, operands, True if nothing runs)``."""
     suffix, codes, checks, at = None, [], False, 0
     while at < len(words) and words[at] not in ("-", "--") and words[at].startswith("-"):
         word = words[at]
@@ -212,16 +241,18 @@ def _perl_arguments(words):
             if letter in "imMxdDCV":
                 break
             if letter in "0l":  # the number of a character
-                digits = "xabcdefABCDEF0123456789" if word[2:3] == "x" else "0123456789"
+                digits = "0123456789"
+                if word[2:3] == "x":
+                    digits = "xabcdefABCDEF0123456789"
                 while place < len(word) and word[place] in digits:
                     place += 1
     return suffix, codes, list(words[at + (words[at : at + 1] == ["--"]) :]), checks
 
 
-def python(call) -> None:
+def python(call: Call) -> None:
     _module(call, "python_command").python(call)
 
 
-def opaque(call) -> None:
+def opaque(call: Call) -> None:
     if not any(word in ("--version", "-version", "--help") for word in call.words[:1]):
         call.guess(OPAQUE)

@@ -1,4 +1,6 @@
-"""Programs that print names or text which another command may then use."""
+"""Programs that print names or text for another command."""
+
+from __future__ import annotations
 
 import os
 
@@ -8,27 +10,37 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_head
 from swarm_hook_core.shell.word_reader import ansi
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.model import Admits
+
+
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts
 LONGEST_TEXT = 64 * 1024  # characters
 LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
-def silent(call: "Call") -> None:
+def silent(call: Call) -> None:
     call.says("")
 
 
-def echo(call: "Call") -> None:
+def echo(call: Call) -> None:
     words, end, escapes = call.words, "\n", False
     while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
-        end = "" if "n" in words[0] else end
+        if "n" in words[0]:
+            end = ""
         escapes = "e" in words[0] or escapes
         words = words[1:]
     text = " ".join(words)
-    call.says((ansi(text) if escapes else text) + end)
+    if escapes:
+        text = ansi(text)
+    call.says(text + end)
 
 
-def printf(call: "Call") -> None:
+def printf(call: Call) -> None:
     words, name = call.words, None
     if words[:1] == ["-v"] and len(words) > 1:
         name, words = words[1], words[2:]
@@ -40,11 +52,13 @@ def printf(call: "Call") -> None:
     if name is None:
         call.says(text)
     else:
-        call.walk.scope.variables[name] = UNKNOWN if text is None else text
+        if text is None:
+            text = UNKNOWN
+        call.walk.scope.variables[name] = text
 
 
-def _formatted(form: str, arguments: list[str]):
-    """What printf prints, NUL as a newline; None where it is too long."""
+def _formatted(form: str, arguments: list[str]) -> str | None:
+    """Return the output of printf, with NUL as a newline; None if it is too long."""
     form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
     out: list[str] = []
     left = list(arguments)
@@ -53,7 +67,8 @@ def _formatted(form: str, arguments: list[str]):
         while at < len(form):
             if form[at] != "%":
                 close = form.find("%", at)
-                close = len(form) if close < 0 else close
+                if close < 0:
+                    close = len(form)
                 out.append(form[at:close])
                 at = close
                 continue
@@ -65,41 +80,57 @@ def _formatted(form: str, arguments: list[str]):
                 out.append("%")
             elif letter == "(":
                 out.append(UNKNOWN)
-                close = form.find("T", close) if "T" in form[close:] else len(form)
+                if "T" in form[close:]:
+                    close = form.find("T", close)
+                else:
+                    close = len(form)
             elif letter:
                 used = True
-                word = left.pop(0) if left else ""
+                word = ""
+                if left:
+                    word = left.pop(0)
                 out.append(_converted(form[at + 1 : close], letter, word))
             at = close + 1
         if not left or not used:
             text = "".join(out)
-            return text if len(text) <= LONGEST_TEXT else None
+            if len(text) <= LONGEST_TEXT:
+                return text
+            return None
     return None
 
 
 def _converted(flags: str, letter: str, word: str) -> str:
     if letter in "sbqc":
-        text = ansi(word) if letter == "b" else word[:1] if letter == "c" and is_known(word) else word
-        return text if not flags or not flags.lstrip("-").isdecimal() or not is_known(text) else _padded(text, flags)
+        if letter == "b":
+            text = ansi(word)
+        elif letter == "c" and is_known(word):
+            text = word[:1]
+        else:
+            text = word
+        if not flags or not flags.lstrip("-").isdecimal() or not is_known(text):
+            return text
+        return _padded(text, flags)
     if letter in "di" and is_known(word) and len(flags) < LONGEST_FLAGS:  # a width of millions is not made
         try:
             return ("%" + flags + "d") % int(word or "0")
-        except (ValueError, TypeError):
+        except (ValueError, TypeError):  # no number, or no valid format
             return UNKNOWN
     return UNKNOWN
 
 
 def _padded(text: str, flags: str) -> str:
     width = min(int(flags.lstrip("-") or "0"), 1000)
-    return text.ljust(width) if flags.startswith("-") else text.rjust(width)
+    if flags.startswith("-"):
+        return text.ljust(width)
+    return text.rjust(width)
 
 
-def pwd(call: "Call") -> None:
+def pwd(call: Call) -> None:
     if call.folder is not None:
         call.says(call.folder + "\n")
 
 
-def ls(call: "Call") -> None:
+def ls(call: Call) -> None:
     options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
     operands = options.operands
     if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
@@ -109,15 +140,16 @@ def ls(call: "Call") -> None:
         return
     if not all(map(is_known, operands)) or call.folder is None:
         return
-    folders = [path for path in (absolute(call.folder, word) for word in operands or ["."]) if os.path.isdir(path)]
-    where = folders[0] if folders else call.folder
+    places = (absolute(call.folder, word) for word in operands or ["."])
+    folders = [path for path in places if path is not None and os.path.isdir(path)]
+    where = next(iter(folders), call.folder)
     names = operands or ["."]
     if folders and not options.has("-d"):
         if len(operands) > 1:
             return
         try:
             names = sorted(name for name in os.listdir(where) if name[0] != "." or options.has("-a", "-A"))
-        except OSError:
+        except OSError:  # the folder is unreadable, so its names are unknown
             return
     if len(names) > MOST_NAMES:
         call.says(None, Found(where, lambda path: os.path.dirname(path) == where))
@@ -125,7 +157,7 @@ def ls(call: "Call") -> None:
         call.says("".join(name + "\n" for name in names))
 
 
-def cat(call: "Call") -> None:
+def cat(call: Call) -> None:
     options = split(call.words)
     call.shows(options.operands)
     streams = [
@@ -134,15 +166,17 @@ def cat(call: "Call") -> None:
     if len(streams) == 1 and not options.given:
         call.output = streams[0]
         return
-    unread = [stream for stream in streams if stream is None or stream.text is None]
-    if unread:
-        call.output = unread[0] if len(streams) == 1 else None
-    elif sum(len(stream.text) for stream in streams) <= 4 * LONGEST_TEXT:
-        call.says("".join(stream.text for stream in streams))
+    texts = [stream.text for stream in streams if stream is not None and stream.text is not None]
+    if len(texts) < len(streams):
+        call.output = None
+        if len(streams) == 1:
+            call.output = streams[0]
+    elif sum(map(len, texts)) <= 4 * LONGEST_TEXT:
+        call.says("".join(texts))
 
 
-def head(call: "Call") -> None:
-    """head and tail: some of what comes in."""
+def head(call: Call) -> None:
+    """head and tail: some of the lines of the input."""
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
     stream = call.stdin
@@ -150,13 +184,17 @@ def head(call: "Call") -> None:
     if spans is not None:
         call.shows(files, spans)
     if options.operands:
-        stream = call.walk.files.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
+        stream = None
+        if len(options.operands) == 1:
+            stream = call.walk.files.text_of(options.operands[0], call.folder)
     if stream is None or options.has("-c", "--bytes"):
         return
     if stream.text is None:
         if stream.found is not None:
             founds = stream.found
-            whole = _all_of(founds[0], options.value("-n", "--lines") or "10") if len(founds) == 1 else None
+            whole = None
+            if len(founds) == 1:
+                whole = _all_of(founds[0], options.value("-n", "--lines") or "10")
             call.says(None, [Found(one.root, _perhaps(one.admits), whole) for one in founds])
         return
     count = options.value("-n", "--lines") or "10"
@@ -165,29 +203,42 @@ def head(call: "Call") -> None:
         return
     number = int(count.lstrip("+-"))
     if call.name in ("tail", "gtail"):
-        kept = lines[max(number - 1, 0) :] if count.startswith("+") else lines[-number:] if number else []
+        if count.startswith("+"):
+            kept = lines[max(number - 1, 0) :]
+        elif number:
+            kept = lines[-number:]
+        else:
+            kept = []
     else:
-        kept = lines[: -number or None] if count.startswith("-") else lines[:number]
+        if count.startswith("-"):
+            kept = lines[: -number or None]
+        else:
+            kept = lines[:number]
     call.says("".join(kept))
 
 
-def _all_of(found, count: str):
-    """The names in `found` where they are no more than `count`, as ``Found.names``: which come first, nobody knows."""
-    if found.names is None or not count.isdecimal():
+def _all_of(found: Found, count: str) -> Callable[[], list[str] | None] | None:
+    """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is
+    unknown.
+    """
+    list_names = found.names
+    if list_names is None or not count.isdecimal():
         return None
 
-    def names():
-        held = found.names()
-        return held if held is not None and len(held) <= int(count) else None
+    def names() -> list[str] | None:
+        every = list_names()
+        if every is not None and len(every) <= int(count):
+            return every
+        return None
 
     return names
 
 
-def _perhaps(admits):
+def _perhaps(admits: Admits) -> Admits:
     return lambda path: False if admits(path) is False else None
 
 
-def basename(call: "Call") -> None:
+def basename(call: Call) -> None:
     options = split(call.words, "s", ("--suffix",))
     operands, end = options.operands, options.value("-s", "--suffix") or ""
     if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
@@ -195,23 +246,27 @@ def basename(call: "Call") -> None:
 
     def last(text: str) -> str:
         name = text.rstrip("/").rpartition("/")[2]
-        return name[: -len(end)] if end and name.endswith(end) and name != end else name
+        if end and name.endswith(end) and name != end:
+            return name[: -len(end)]
+        return name
 
     call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
 
 
-def dirname(call: "Call") -> None:
+def dirname(call: Call) -> None:
     def above(text: str) -> str:
         return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
 
     call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
 
 
-def _of_name(call: "Call", word: str, change) -> str:
-    return call.walk.renamed(word, change, "", "") if call.walk.has_found(word) else change(word)
+def _of_name(call: Call, word: str, change: Callable[[str], str]) -> str:
+    if call.walk.has_found(word):
+        return call.walk.renamed(word, change, "", "")
+    return change(word)
 
 
-def realpath(call: "Call") -> None:
+def realpath(call: Call) -> None:
     """realpath, readlink."""
     options = split(call.words, "", ("--relative-to", "--relative-base"))
     if options.has("--relative-to", "--relative-base"):
@@ -221,27 +276,36 @@ def realpath(call: "Call") -> None:
     for word in options.operands:
         path = absolute(call.folder, word)
         if path is None:
-            lines.append(word if call.walk.has_found(word) else UNKNOWN)
+            if not call.walk.has_found(word):
+                word = UNKNOWN
+            lines.append(word)
         elif follows:
-            lines.append(path if options.has("-s", "--no-symlinks") else os.path.realpath(path))
+            if not options.has("-s", "--no-symlinks"):
+                path = os.path.realpath(path)
+            lines.append(path)
         else:
             try:
                 lines.append(os.readlink(path))
-            except OSError:
+            except OSError:  # not a link: readlink prints nothing
                 continue
     call.says("".join(line + "\n" for line in lines))
 
 
-def seq(call: "Call") -> None:
+def seq(call: Call) -> None:
     words, separator, wide = list(call.words), "\n", False
     while words[:1] in (["-w"], ["-s"]):
         wide = wide or words[0] == "-w"
-        if words.pop(0) == "-s":
-            separator = words.pop(0) if words else separator
+        if words.pop(0) == "-s" and words:
+            separator = words.pop(0)
     if not 1 <= len(words) <= 3 or not all(word.lstrip("-").isdecimal() and len(word) < 10 for word in words):
         return
     first, step, last = {1: [1, 1], 2: [int(words[0]), 1]}.get(len(words), list(map(int, words[:2]))) + [int(words[-1])]
-    counted = range(first, last + (1 if step > 0 else -1), step) if step else range(MOST_NUMBERS + 1)
+    if step:
+        counted = range(first, last + (1 if step > 0 else -1), step)
+    else:
+        counted = range(MOST_NUMBERS + 1)
     if len(counted) <= MOST_NUMBERS:
-        width = max((len(str(number)) for number in counted), default=0) if wide else 0
+        width = 0
+        if wide:
+            width = max((len(str(number)) for number in counted), default=0)
         call.says(separator.join(str(number).zfill(width) for number in counted) + "\n" * bool(counted))

@@ -1,10 +1,21 @@
 """patch and apply_patch; and the files that a diff is about, as GNU patch and as ``git apply`` take it."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import absolute, is_known, text_of
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known, text_of
 from swarm_hook_core.shell.options import split
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
 MOST_TARGETS = 300  # files that `targets` names
@@ -16,7 +27,7 @@ _LONG = (
 ).split()
 
 
-def patch(call) -> None:
+def patch(call: Call) -> None:
     options = split(call.words, "pioDdFBYzrgVx", _LONG)
     if options.has("--dry-run", "-C", "--check", "-v", "--version", "--help"):
         return
@@ -25,16 +36,21 @@ def patch(call) -> None:
     if inside:
         folder = absolute(folder, inside)
     operands = options.operands
-    written = options.value("-o", "--output") or (operands[0] if operands else None)
+    written = options.value("-o", "--output") or next(iter(operands), None)
     if written is not None:
         if written != "-":
-            _write(call, folder, written, EDIT if written in operands else REPLACE)
+            _write(call, folder, written, edit_or_replace(written in operands))
         if operands and not options.value("-o", "--output"):
             _back_up(call, folder, options, written)
         return
     source = options.value("-i", "--input")
-    stream = call.walk.files.text_of(source, folder) if source and source != "-" else call.stdin
-    text = stream.text if stream else None
+    if source and source != "-":
+        stream = call.walk.files.text_of(source, folder)
+    else:
+        stream = call.stdin
+    text = None
+    if stream:
+        text = stream.text
     if text is None:
         call.guess("a diff that cannot be read yet", inside)
         return
@@ -47,11 +63,13 @@ def patch(call) -> None:
         _back_up(call, folder, options, name)
 
 
-def _write(call, folder, name: str, how: str = EDIT) -> None:
-    call.write(name if folder == call.folder or folder is None else os.path.join(folder, name), how)
+def _write(call: Call, folder: str | None, name: str, how: str = EDIT) -> None:
+    if folder not in (call.folder, None):
+        name = os.path.join(folder, name)
+    call.write(name, how)
 
 
-def _back_up(call, folder, options, name: str) -> None:
+def _back_up(call: Call, folder: str | None, options: Options, name: str) -> None:
     suffix, prefix = options.value("-z", "--suffix"), options.value("-B", "--prefix")
     if prefix:
         _write(call, folder, prefix + name, REPLACE)
@@ -59,18 +77,23 @@ def _back_up(call, folder, options, name: str) -> None:
         _write(call, folder, name + (suffix or ".orig"), REPLACE)
 
 
-def apply_patch(call) -> None:
+def apply_patch(call: Call) -> None:
     """Codex's apply_patch: the patch is its argument or, without one, its standard input."""
     from swarm_hook_core.patch import PatchUnreadable, patch_changes
 
     texts = [word for word in call.words if ENVELOPE in word]
     if not texts:
-        text = None if any(not is_known(word) for word in call.words) else text_of(call.stdin)
-        texts = [] if text is None else [text]
+        text = None
+        if not any(not is_known(word) for word in call.words):
+            text = text_of(call.stdin)
+        texts = []
+        if text is not None:
+            texts = [text]
     unread = not texts
     for text in texts:
         # `echo` and `printf` of some shells make line ends of these.
-        text = text.replace("\\n", "\n") if ENVELOPE + "\\n" in text else text
+        if ENVELOPE + "\\n" in text:
+            text = text.replace("\\n", "\n")
         try:
             changes = patch_changes(text)
         except PatchUnreadable:
@@ -82,28 +105,35 @@ def apply_patch(call) -> None:
         call.guess("a patch that cannot be read yet")
 
 
-def codex(call) -> None:
+def codex(call: Call) -> None:
     if call.words[:1] == ["--codex-run-as-apply-patch"]:
         apply_patch(call)
     else:
         call.guess("codex is not known")
 
 
-def files_in(text: str, strip=None, directory: str = "", prefix: str = "", reverse: bool = False):
-    """Yield each file of `text` once, as git takes it: (path, whether that is relative to the work tree's top, how).
+def files_in(
+    text: str, strip: int | None = None, directory: str = "", prefix: str = "", reverse: bool = False
+) -> Iterator[tuple[str, bool, str]]:
+    """Yield each file of `text` once, as git takes it: (path, True if relative to the work tree's top, how).
 
-    `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only what is as the text says.
-    Names of ``diff --git`` are relative to the top, those of plain diffs to where the patch is applied. `strip`:
-    leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder where the patch
-    is applied, relative to the top, which a plain diff's names may begin with.
+    `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only a file that is as the text
+    says. Names of ``diff --git`` are relative to the top, those of plain diffs to the folder of the command. `strip`:
+    leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder of the command,
+    relative to the top, with which a plain diff's names may begin.
     """
-    seen: set = set()
+    seen: set[tuple[str, bool]] = set()
     for kind, of_git, names in _headers(text[:LONGEST]):
         names = [name for name in names[:2] if name != "/dev/null"]
         if kind == "files" and strip is None and not of_git:
             strip = _guessed(names, prefix)
-        taken_off = 0 if kind in _MOVES else 1 if strip is None else strip
-        how = REMOVE if kind == ("to" if reverse else "from") else EDIT
+        if kind in _MOVES:
+            taken_off = 0
+        elif strip is None:
+            taken_off = 1
+        else:
+            taken_off = strip
+        how = _how(kind, reverse)
         for name in names:
             parts = name.split("/")
             if len(parts) > taken_off:
@@ -113,22 +143,28 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = "", rever
                     yield (*found, how)
 
 
-def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
-    """The names of the files that `text` changes, makes or removes, as GNU patch takes it, and what becomes of each.
+def targets(text: str, folder: str | None, strip: int | None, reverse: bool = False) -> dict[str, str]:
+    """Return the names of the files that `text` changes, makes or removes, as GNU patch takes it, with the fate of
+    each.
 
-    `folder`: absolute, where patch looks which of the names in a header exists (None: not known). `strip`: how many
-    leading folders go; None as where -p is not given: all of them.
+    `folder`: absolute; patch looks there for the existing name of a header (None: unknown). `strip`: number of leading
+    folders that go; None, as without -p: all of them.
     """
-    found: dict = {}
+    found: dict[str, Any] = {}
     for kind, _of_git, names in _headers(text[:LONGEST]):
         if kind in _MOVES:
             # git writes these without a/ and b/; patch strips them as though they had it.
             name = _stripped("b/" + names[0], strip)
-            how = REMOVE if kind == ("to" if reverse else "from") else EDIT
-            found[name] = EDIT if name in found else how  # what is renamed to itself stays
+            how = _how(kind, reverse)
+            if name in found:
+                how = EDIT  # a file renamed to itself stays
+            found[name] = how
         elif kind == "files":
             old, new, index = names
-            ordered = (new, old, index) if reverse else (old, new, index)
+            if reverse:
+                ordered = (new, old, index)
+            else:
+                ordered = (old, new, index)
             found.setdefault(_chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder), EDIT)
         if len(found) >= MOST_TARGETS:
             break
@@ -136,11 +172,18 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
     return found
 
 
-def _headers(text: str):
-    """``(kind, whether git made it, names)`` of what comes before each change.
+def _how(kind: str, reverse: bool) -> str:
+    """Return REMOVE for the name that a renaming takes away, else EDIT."""
+    if (kind, reverse) in (("from", False), ("to", True)):
+        return REMOVE
+    return EDIT
 
-    ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the one of a
-    ``diff --git`` line; ``from``, ``to``: one that something is renamed from, or renamed or copied to.
+
+def _headers(text: str) -> Iterator[tuple[str, bool, list[str]]]:
+    """Yield ``(kind, True if git made it, names)`` of the header before each change.
+
+    ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the name of a ``diff
+    --git`` line; ``from``, ``to``: the source of a renaming, or the target of a renaming or copy.
     """
     of_git, before, mark, index = False, "", "", ""
     removed = added = 0
@@ -175,7 +218,9 @@ def _name(text: str) -> str:
         return unquoted(text.partition("\t")[0].rstrip())
     name, _tab, _time = text.partition("\t")
     first, _blank, rest = name.partition(" ")
-    return first if rest[:4].isdigit() and rest[4:5] == "-" else name.rstrip()
+    if rest[:4].isdigit() and rest[4:5] == "-":
+        return first
+    return name.rstrip()
 
 
 def unquoted(name: str) -> str:
@@ -198,20 +243,23 @@ def unquoted(name: str) -> str:
     return os.fsdecode(bytes(out))
 
 
-def _sizes(line: str):
+def _sizes(line: str) -> tuple[int, int]:
     """(old, new) number of lines of the hunk that ``@@ -1,2 +3,4 @@`` begins."""
-    sizes = []
-    for part in line.split(" ")[1:3]:
+    sizes = [0, 0]
+    for place, part in enumerate(line.split(" ")[1:3]):
         number = part.partition(",")[2] or "1"
-        sizes.append(int(number) if number.isdigit() else 0)
-    return (*sizes, 0, 0)[:2]
+        if number.isdigit():
+            sizes[place] = int(number)
+    return sizes[0], sizes[1]
 
 
-def _same_names(rest: str) -> list:
+def _same_names(rest: str) -> list[str]:
     """The name in ``a/x b/x``, where both are one file; renames say theirs on lines of their own."""
     if rest.startswith('"'):
         first = rest[: rest.find('" ', 1) + 1]
-        return [unquoted(first)] if first else []
+        if first:
+            return [unquoted(first)]
+        return []
     half = len(rest) // 2
     left, right = rest[:half], rest[half + 1 :]
     if rest[half : half + 1] == " " and left.partition("/")[2] == right.partition("/")[2]:
@@ -219,9 +267,9 @@ def _same_names(rest: str) -> list:
     return []
 
 
-def _guessed(names, prefix: str):
-    """How many parts git takes off the names of a plain diff where nobody says it, or None for the usual one."""
-    guesses: set = set()
+def _guessed(names: list[str], prefix: str) -> int | None:
+    """Return the number of parts that git takes off the names of a plain diff without -p, or None for the usual one."""
+    guesses: set[int | None] = set()
     for name in names:
         start = prefix + "/"
         if "/" not in name:
@@ -232,23 +280,33 @@ def _guessed(names, prefix: str):
             guesses.add(start.count("/") + 1)
         else:
             guesses.add(None)
-    return guesses.pop() if len(guesses) == 1 else None
+    if len(guesses) == 1:
+        return guesses.pop()
+    return None
 
 
-def _stripped(name: str, strip) -> str:
+def _stripped(name: str, strip: int | None) -> str:
     parts = [part for part in name.split("/") if part]
     if strip is None:
-        return parts[-1] if parts else ""
+        if parts:
+            return parts[-1]
+        return ""
     if strip == 0:
         return name
-    absolute_one = ["/"] + parts if name.startswith("/") else parts
+    absolute_one = parts
+    if name.startswith("/"):
+        absolute_one = ["/"] + parts
     return "/".join(absolute_one[strip:])
 
 
-def _chosen(names, folder) -> str:
+def _chosen(names: list[str], folder: str | None) -> str:
     """Of the names in one header: the existing one with the fewest folders, then the shortest; else the new one."""
     names = [name for name in names if name]
     there = [name for name in names if folder is not None and os.path.lexists(os.path.join(folder, name))]
     if there:
         return min(there, key=lambda name: (name.count("/"), len(os.path.basename(name)), len(name)))
-    return names[1] if len(names) > 1 else names[0] if names else ""
+    if len(names) > 1:
+        return names[1]
+    if names:
+        return names[0]
+    return ""

@@ -1,23 +1,32 @@
-"""Where files land: beside, under or over what is there already.
+"""The places where files land: beside, under or over existing ones.
 
 Words go in and come out as a `Call` has them, marks and all; predicates are those of ``model.Tree``.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import EDIT, REPLACE
-from swarm_hook_core.shell.globs import admits
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.paths import contains
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
 
 
 def cannot_tell(_path: str) -> None:
-    """The predicate of a tree of which nothing is certain."""
+    """The predicate of a tree without a certain write."""
     return
 
 
-def maybe(call, word: str) -> None:
-    """`word` may be written: an editor has it open, a script that nobody can read is given it."""
+def maybe(call: Call, word: str) -> None:
+    """Report that `word` may be written: an editor has it open, or an unreadable script gets it."""
     if word and word != "-":
         call.tree(word, cannot_tell)
 
@@ -27,36 +36,41 @@ def base(word: str) -> str:
     return os.path.basename(word.rstrip("/")) or word
 
 
-def seen(call, word: str):
-    """The absolute path of `word`, or None where it has marks or the folder is not known."""
-    return absolute(call.folder, word) if word else None
+def seen(call: Call, word: str) -> str | None:
+    """Return the absolute path of `word`, or None if it has marks or the folder is unknown."""
+    if word:
+        return absolute(call.folder, word)
+    return None
 
 
-def is_folder(call, word: str) -> bool:
-    """Whether `word` names a folder that is on the disk."""
+def is_folder(call: Call, word: str) -> bool:
+    """Return True if `word` names a folder on the disk."""
     path = seen(call, word)
     return path is not None and os.path.isdir(path)
 
 
-def is_file(call, word: str) -> bool:
-    """Whether `word` names something on the disk that is no folder."""
+def is_file(call: Call, word: str) -> bool:
+    """Return True if `word` names something on the disk that is no folder."""
     path = seen(call, word)
     return path is not None and os.path.lexists(path) and not os.path.isdir(path)
 
 
 def is_remote(word: str) -> bool:
-    """Whether programs that copy take `word` for a file of another machine: ``host:path``, ``rsync://...``."""
+    """Return True if copying programs take `word` for a file of another machine: ``host:path``, ``rsync://...``."""
     colon = word.find(":")
     return colon > 0 and "/" not in word[:colon]
 
 
-def targets(call, source: str, dest: str, inside=None) -> "list[str]":
-    """What a program that puts `source` at or into `dest` would write, as words.
+def targets(call: Call, source: str, dest: str, inside: bool | None = None) -> list[str]:
+    """Return the words that a program would write if it puts `source` at or into `dest`.
 
-    `inside`: True where `dest` is a folder that it goes into, False where `dest` is the name it gets, None where
-    the disk tells. A `dest` that does not exist may be made by the same command line: then both are given.
+    `inside`: True if `dest` is a folder that it goes into, False if `dest` is the new name, None if the disk decides. A
+    `dest` that does not exist may be made by the same command line: then both words are returned.
     """
-    within = dest.rstrip("/") + "/" + base(source) if dest else base(source)
+    if dest:
+        within = dest.rstrip("/") + "/" + base(source)
+    else:
+        within = base(source)
     if base(source) in (".", ".."):
         within = dest
     if inside is None:
@@ -65,13 +79,22 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
         elif is_file(call, dest) or not is_known(dest):
             inside = False
         else:
-            return [dest, within] if within != dest else [dest]
-    return [within if inside else dest]
+            if within != dest:
+                return [dest, within]
+            return [dest]
+    if inside:
+        return [within]
+    return [dest]
 
 
-def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPLACE) -> "list[str]":
-    """Write `source`, a file, at or into `dest`; `spared`: what exists is left alone. The targets that were named."""
-    how = EDIT if spared else how
+def put(
+    call: Call, source: str, dest: str, inside: bool | None = None, spared: bool = False, how: str = REPLACE
+) -> list[str]:
+    """Write the file `source` at or into `dest`, and return the named targets; `spared`: existing files are left
+    alone.
+    """
+    if spared:
+        how = EDIT
     if call.found(dest) is not None:
         call.write(dest, how)
         return []
@@ -83,23 +106,28 @@ def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPL
     files, origin = call.walk.files, seen(call, source)
     for word in named:
         place = seen(call, word)
-        call.write(word, EDIT if files.is_made_of(origin, place) else how)
+        if files.is_made_of(origin, place):
+            call.write(word, EDIT)
+        else:
+            call.write(word, how)
         if origin and place:
             files.made_of[place] = [(call.folder, ["", source])]
     return named
 
 
-def exists(call, word: str) -> bool:
-    """Whether `word` names anything on the disk."""
+def exists(call: Call, word: str) -> bool:
+    """Return True if `word` names anything on the disk."""
     path = seen(call, word)
     return path is not None and os.path.lexists(path)
 
 
-def _beside(call, source: str, dest: str):
-    """Whether a file directly in `dest` gets its content from one of those that `source`, a word with marks, is."""
+def _beside(call: Call, source: str, dest: str) -> Admits:
+    """Return a predicate: a file directly in `dest` gets its content from one of the files of `source`, a word with
+    marks.
+    """
     root, found = seen(call, dest), call.found(source)
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         if path == root:
             return True
         if os.path.dirname(path) != root:
@@ -109,18 +137,27 @@ def _beside(call, source: str, dest: str):
         name = os.path.basename(path)
         near = [one.admits(os.path.join(one.root, name)) for one in found]
         near += [one.admits(one.root) for one in found if os.path.basename(one.root) == name]
-        return True if any(near) else None
+        if any(near):
+            return True
+        return None
 
     return admits
 
 
-def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=None) -> "list[str]":
-    """Lay the folder `source` over what is at, or in, `dest`: only what has a counterpart is written.
+def lay_over(
+    call: Call,
+    source: str,
+    dest: str,
+    inside: bool | None = None,
+    spared: bool = False,
+    allowed: Admits | None = None,
+) -> list[str]:
+    """Lay the folder `source` over the folder at, or in, `dest`: only files with a counterpart are written.
 
-    `spared`: what exists is left alone. `allowed(rest)`: whether the path `rest` within the folder takes part: True,
-    False or None. Returns the targets that were named.
+    `spared`: existing files are left alone. `allowed(rest)`: True, False or None for the path `rest` within the folder:
+    is it copied? Returns the named targets.
     """
-    how = EDIT if spared else REPLACE
+    how = edit_or_replace(spared)
     if call.found(dest) is not None or not is_known(source):
         call.tree(dest, cannot_tell, how)
         return []
@@ -131,72 +168,93 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
     return named
 
 
-def made_before(call):
-    """``made(path)``: whether the same command line has written the file at absolute `path` up to here, as `admits`."""
+def made_before(call: Call) -> Admits:
+    """Return ``made(path)``, like `admits`: an earlier part of the command line has written the file at absolute
+    `path`.
+    """
     effects = call.walk.effects
     writes, trees = len(effects.writes), len(effects.trees)
-    known: set = set()
+    known: set[str] = set()
 
-    def made(path: str):
+    def made(path: str) -> bool | None:
         if writes and not known:
-            known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
+            known.update(absolute(write.folder, write.path) or "" for write in effects.writes[:writes])
         if path in known:
             return True
         answer: bool | None = False
         for tree in effects.trees[:trees]:
-            if path == tree.root or path.startswith(tree.root.rstrip("/") + "/"):
-                # What that tree found on the disk, not what was made before it: else circles would cost too much.
+            if contains(tree.root, path):
+                # Ask that tree about the disk only: with files made before it, circles would cost too much.
                 one = getattr(tree.admits, "on_disk", tree.admits)(path)
                 if one:
                     return True
-                answer = None if one is None else answer
+                if one is None:
+                    answer = None
         return answer
 
     return made
 
 
 class Counterpart:
-    """The predicate: whether `source`, an absolute folder (None: not known), has what a path is under `root`.
+    """The predicate: `source`, an absolute folder (None: unknown), has a file for the path under `root`.
 
-    `spared`: what exists is left alone; `allowed` as in `lay_over`. `made` tells what the command line itself put into
-    `source` before, see `made_before`.
+    `spared`: existing files are left alone; `allowed` as in `lay_over`. `made` knows the files that the command line
+    itself put into `source` before, see `made_before`.
     """
 
-    def __init__(self, source, root, spared=False, allowed=None, made=None):
+    def __init__(
+        self,
+        source: str | None,
+        root: str | None,
+        spared: bool = False,
+        allowed: Admits | None = None,
+        made: Admits | None = None,
+    ) -> None:
         self.source = source
         self.root = root
         self.spared = spared
         self.allowed = allowed
         self.made = made
 
-    def __call__(self, path: str):
+    def __call__(self, path: str) -> bool | None:
         return self.answer(path, self.made)
 
-    def on_disk(self, path: str):
+    def on_disk(self, path: str) -> bool | None:
         """The same, going by the disk alone."""
         return self.answer(path, None)
 
-    def arrives(self):
+    def arrives(self) -> Iterator[str]:
         """The paths that the files below `source` get."""
         return arrivals(self.source, self.root)
 
-    def answer(self, path: str, made):
+    def answer(self, path: str, made: Admits | None) -> bool | None:
         if self.source is None or self.root is None:
             return None
         rest = below(path, self.root)
         if self.spared and os.path.lexists(path) and not os.path.isdir(path):
             return False
-        beginning = os.path.join(self.source, rest) if rest else self.source
+        if rest:
+            beginning = os.path.join(self.source, rest)
+        else:
+            beginning = self.source
         if not os.path.lexists(beginning):
-            there = made(beginning) if made is not None else False
+            there: bool | None = False
+            if made is not None:
+                there = made(beginning)
             if not there:
-                return there if os.path.isdir(self.source) else None
-        return True if self.allowed is None or not rest else self.allowed(rest)
+                if os.path.isdir(self.source):
+                    return there
+                return None
+        if self.allowed is None or not rest:
+            return True
+        return self.allowed(rest)
 
 
-def arrivals(source, root):
-    """The paths that the files below `source` get when that folder is laid over `root`, both absolute or None."""
-    waiting = [source] if source and root else []
+def arrivals(source: str | None, root: str | None) -> Iterator[str]:
+    """Yield the new paths of the files below `source` when it is laid over `root`, both absolute or None."""
+    if not source or not root:
+        return
+    waiting = [source]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
@@ -204,48 +262,63 @@ def arrivals(source, root):
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     yield root + entry.path[len(source.rstrip("/")) :]
-        except OSError:
+        except OSError:  # the folder is gone or unreadable: no file arrives from it
             continue
 
 
 def below(path: str, root: str) -> str:
-    """What comes after `root` in `path`, both absolute and `path` at or under it; empty for `root` itself."""
-    return path[len(root.rstrip("/")) + 1 :] if path != root else ""
+    """Return the part of `path` after `root`, both absolute; empty for `root` itself."""
+    if path != root:
+        return path[len(root.rstrip("/")) + 1 :]
+    return ""
 
 
-def directly_in(root, admits_name):
+def directly_in(root: str | None, admits_name: Admits) -> Admits:
     """The predicate: ``admits_name(name)`` of files right in the absolute folder `root`; others are not."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         folder, name = os.path.split(path)
-        return admits_name(name) if folder == root else False
+        if folder == root:
+            return admits_name(name)
+        return False
 
     return admits
 
 
-def with_endings(endings, unsure_in=("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target")):
-    """The predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools pass by."""
+def with_endings(
+    endings: Iterable[str],
+    unsure_in: Sequence[str] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
+) -> Admits:
+    """Return the predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools skip."""
     endings = tuple(endings)
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         if not path.endswith(endings):
             return False
         parts = path.split("/")
-        return None if any(folder in parts for folder in unsure_in) else True
+        if any(folder in parts for folder in unsure_in):
+            return None
+        return True
 
     return admits
 
 
-def matching(pattern: str, folder: str):
-    """The predicate of a pattern that the program expands itself: ``**``, ``*``, ``?``, ``[a]``, ``{a,b}``.
+def matching(pattern: str, folder: str) -> Admits:
+    """Return the predicate of a pattern that the program expands itself: ``**``, ``*``, ``?``, ``[a]``, ``{a,b}``.
 
-    `folder`: what a relative pattern is seen from, absolute.
+    `folder`: the absolute folder of a relative pattern.
     """
+    from swarm_hook_core.shell.globs import admits
+
     choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
 
-    def matches(path: str):
+    def matches(path: str) -> bool | None:
         answers = [choice(path) for choice in choices]
-        return True if True in answers else None if None in answers else False
+        if True in answers:
+            return True
+        if None in answers:
+            return None
+        return False
 
     return matches
 
@@ -258,5 +331,5 @@ def fixed_part(pattern: str) -> str:
 
 
 def is_pattern(word: str) -> bool:
-    """Whether `word` has wildcards in it."""
+    """Return True if `word` has wildcards."""
     return any(char in word for char in "*?[{") and is_known(word)

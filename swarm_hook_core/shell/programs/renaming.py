@@ -1,11 +1,22 @@
 """The name that ``rename`` gives to a file: perl's with ``s/a/b/``, util-linux's with two words."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import seen
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.options import Options
+
 
 LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
@@ -15,11 +26,11 @@ _STEP = (
     r"s(?:\{((?:\\.|[^\\}])*)\}\{((?:\\.|[^\\}])*)\}"
     r"|([^\w\s\\\0])((?:\\.|(?!\3)[^\\\0])*)\3((?:\\.|(?!\3)[^\\\0])*)\3)([a-z]*)\s*(?:;\s*|$)"
 )
-_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # of perl's patterns, what `re` has not, or takes too long for
+_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # perl's patterns that `re` lacks, or takes too long for
 
 
 def is_perl(code: str) -> bool:
-    """Whether `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
+    """Return True if `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
     name = next((one for one in ("tr", "s", "y") if code.startswith(one)), "")
     mark = code[len(name) : len(name) + 1]
     return bool(name and mark and not mark.isalnum() and not mark.isspace() and mark not in "_.,-") or (
@@ -27,11 +38,11 @@ def is_perl(code: str) -> bool:
     )
 
 
-def in_words(words, options):
+def in_words(words: Sequence[str], options: Options) -> Callable[[str], str | None]:
     """A function of a name, as util-linux takes ``rename from to``: the first in the last part, or as `options` say."""
     taken, given = (*words, "", "")[:2]
 
-    def new_name(word: str):
+    def new_name(word: str) -> str | None:
         if "\0" in taken + given or not taken:
             return None
         folder, name = ("", word) if "/" in taken else os.path.split(word)
@@ -42,15 +53,17 @@ def in_words(words, options):
     return new_name
 
 
-def in_perl(codes, options):
-    """A function of a name: what it becomes by perl's `codes`; None where that cannot be told."""
+def in_perl(codes: Iterable[str], options: Options) -> Callable[[str], str | None]:
+    """Return a function from a name to its new name by perl's `codes`, or to None if unknown."""
     steps = [step for code in codes for step in _steps(code)]
 
-    def new_name(word: str):
+    def new_name(word: str) -> str | None:
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
-            changed = step(name) if step is not None and len(word) <= LONGEST_NAME else None
+            changed = None
+            if step is not None and len(word) <= LONGEST_NAME:
+                changed = step(name)
             if changed is None:
                 return None
             name = changed
@@ -59,11 +72,11 @@ def in_perl(codes, options):
     return new_name
 
 
-def _steps(code: str) -> list:
-    """Functions of a name, one for each ``s/a/b/`` in `code`; None for what is not understood."""
+def _steps(code: str) -> list[Callable[[str], str | None] | None]:
+    """Return functions of a name, one for each ``s/a/b/`` in `code`; None for an unsupported step."""
     import re
 
-    steps: list = []
+    steps: list[Any] = []
     code = code.strip().rstrip(";")
     step, at = re.compile(_STEP), 0
     while at < len(code) <= LONGEST_CODE:
@@ -77,10 +90,12 @@ def _steps(code: str) -> list:
             pattern, instead = pattern.replace("\\" + mark, mark), instead.replace("\\" + mark, mark)
         steps.append(_substitution(pattern, instead, flags))
         at = found.end()
-    return steps if steps and at == len(code) else [None]
+    if steps and at == len(code):
+        return steps
+    return [None]
 
 
-def _substitution(pattern: str, replacement: str, flags: str):
+def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str], str | None] | None:
     import re
 
     made = _replacement(replacement)
@@ -91,26 +106,36 @@ def _substitution(pattern: str, replacement: str, flags: str):
     repeats = sum(pattern.count(one) for one in "*+{")
     try:
         wanted = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError):  # not a pattern for Python
         return None
 
-    def step(name: str):
+    def step(name: str) -> str | None:
         try:
             tries = len(name) ** repeats
-            return wanted.sub(made, name, count=0 if "g" in flags else 1) if tries <= MOST_TRIES else None
-        except (re.error, IndexError):
+            if tries <= MOST_TRIES:
+                return wanted.sub(made, name, count=int("g" not in flags))
+            return None
+        except (re.error, IndexError):  # the replacement names a missing group
             return None
 
     return step
 
 
-def _replacement(text: str):
-    """`text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` as `re` takes them; None where perl would do more with it."""
+def _replacement(text: str) -> str | None:
+    """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` for `re`; None if perl would do more with it."""
     out, at = [], 0
     while at < len(text):
         letter, following = text[at], text[at + 1 : at + 2]
-        close = text.find("}", at) if following == "{" else at + 1
-        group = "0" if following == "&" else text[at + 2 : close] if following == "{" else following
+        if following == "{":
+            close = text.find("}", at)
+        else:
+            close = at + 1
+        if following == "&":
+            group = "0"
+        elif following == "{":
+            group = text[at + 2 : close]
+        else:
+            group = following
         if letter == "$" and group.isdigit() or letter == "\\" and following.isdigit():
             out.append(f"\\g<{group}>")
             at = close + 1
@@ -118,12 +143,12 @@ def _replacement(text: str):
             return None
         else:
             at += letter == "\\"
-            out.append("\\\\" if text[at : at + 1] == "\\" else text[at : at + 1])
+            out.append(text[at : at + 1].replace("\\", "\\\\"))
             at += 1
     return "".join(out)
 
 
-def rename(call) -> None:
+def rename(call: Call) -> None:
     """Two programs have this name: perl's (``rename 's/a/b/' files``) and util-linux's (``rename a b files``)."""
     options = split(call.words, "e", ("--expr", "--expression"))
     if options.has("-n", "--nono", "--no-act", "--just-print", "--dry-run", "-V", "--version", "-h", "--help"):
@@ -140,7 +165,9 @@ def rename(call) -> None:
         path = seen(call, word)
         if path is not None and call.walk.files.is_missing(path):
             continue
-        new = new_name(word) if is_known(word) else None
+        new = None
+        if is_known(word):
+            new = new_name(word)
         if new == word:
             continue
         call.write(word, REMOVE)

@@ -1,8 +1,10 @@
-"""rg, ag and ack: the files that they list, by their ignore rules and by what is in each locked file.
+"""rg, ag and ack: the files that they list, by their ignore rules and by the text of each locked file.
 
-A plain pattern is looked for in the file here; what Python's expressions cannot say is asked of the program itself,
-where it is installed.
+A plain pattern is searched here; for one that Python's expressions cannot express, the program itself is run, if it is
+installed.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -10,11 +12,20 @@ from swarm_hook_core.shell.model import Found, absolute, is_known
 from swarm_hook_core.shell.programs.asked import Asked
 from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
+    from swarm_hook_core.shell.options import Options
+
+
 MOST_BYTES = 1024 * 1024  # of a file that is read
 LONGEST_LINE = 4000  # characters that an expression is tried on
 LONGEST_PATTERN = 300
 
-# Options that say what is printed, or how, and change nothing of which files it is.
+# Options of the output's form, which do not change the set of files.
 _PLAIN = frozenset(
     "-l -n -N -H -I -c -o -q -0 -a -p -A -B -C -j -M -r --files --files-with-matches --files-without-match --null"
     " --line-number --no-line-number --with-filename --no-filename --heading --no-heading --color --colors --column"
@@ -32,17 +43,17 @@ _READ = frozenset(
     " --perl-regexp --skip-vcs-ignores -E --extended-regexp -R --recurse -G --file-search-regex --ignore-dir".split()
 )
 
-_LIST_NAMES = {"ag": ("-g",), "ack": ("-g", "-f")}  # options with which nothing is looked for in the files
+_LIST_NAMES = {"ag": ("-g",), "ack": ("-g", "-f")}  # options to list names without searching the files
 
 
-def lists(call, options) -> bool:
-    """Tell whether it prints names of files and nothing else."""
+def lists(call: Call, options: Options) -> bool:
+    """Return True if it prints names of files and nothing else."""
     names = ("-l", "--files", "--files-with-matches", "--files-without-match", "--files-without-matches")
     return options.has(*names) or (call.name != "rg" and options.has("-L", *_LIST_NAMES[call.name]))
 
 
-def found(call, options, operands, pattern):
-    """Return the Founds of what is listed; None where the places are not known."""
+def found(call: Call, options: Options, operands: list[str], pattern: str | None) -> list[Found] | None:
+    """Return the Founds of the listed files; None if the places are unknown."""
     search = _Search(call, options, operands, pattern)
     founds = []
     for word in operands or ["."]:
@@ -57,30 +68,34 @@ def found(call, options, operands, pattern):
     return founds
 
 
-def _all(tests):
-    """Return a function of a path: True where all `tests` say so, False where one denies it, else None."""
+def _all(tests: Sequence[Admits]) -> Admits:
+    """Return a function of a path: True if all `tests` say so, False if one denies it, else None."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool | None:
         answer: bool | None = True
         for test in tests:
-            told = test(path)
-            if told is False:
+            verdict = test(path)
+            if verdict is False:
                 return False
-            answer = None if told is None else answer
+            if verdict is None:
+                answer = None
         return answer
 
     return admits
 
 
 class _Search:
-    """One search: `place` says which files it comes by, `content` in which of them it finds something."""
+    """One search: `place` selects the files that it visits, `content` those in which it finds something."""
 
-    def __init__(self, call, options, operands, pattern):
+    def __init__(self, call: Call, options: Options, operands: list[str], pattern: str | None) -> None:
         self.call, self.options = call, options
         self.roots = [path for path in (absolute(call.folder, word) for word in operands) if path]
         self.is_rg = call.name == "rg"
         has = options.has
-        self.patterns = [pattern] if pattern is not None else options.values("-e", "--regexp")
+        if pattern is not None:
+            self.patterns = [pattern]
+        else:
+            self.patterns = options.values("-e", "--regexp")
         self.by_name = has("--files") or not self.is_rg and has(*_LIST_NAMES[call.name])
         known = all(map(is_known, [*options.values(*options.given), *self.patterns]))
         self.can = known and not set(options.given) - _PLAIN - _READ
@@ -89,67 +104,85 @@ class _Search:
         self.can = self.can and not (has("-f") and call.name != "ack")  # patterns that stand in a file
         self.without = has("--files-without-match", "--files-without-matches") or not self.is_rg and has("-L")
         self.inverts = has("-v", "--invert-match")
-        self.tests = None  # of one line; made when the first file is asked about
+        self.tests: list[Callable[[str], bool | None] | None] | None = (
+            None  # of one line; made when the first file is asked about
+        )
         self.ask = Asked(call, operands, known)
 
     # Places
 
-    def place(self, root: str):
-        """Return a function of a path: whether the search under `root` comes by it."""
+    def place(self, root: str) -> Admits:
+        """Return a function of a path: the search under `root` visits it."""
         has, values, call = self.options.has, self.options.values, self.call
         unrestricted = len(self.options.given.get("-u", ())) + len(self.options.given.get("--unrestricted", ()))
-        files = [".rgignore", ".ignore", ".gitignore"] if self.is_rg else [".agignore", ".ignore", ".gitignore"]
+        if self.is_rg:
+            files = [".rgignore", ".ignore", ".gitignore"]
+        else:
+            files = [".agignore", ".ignore", ".gitignore"]
         if call.name == "ack" or unrestricted or has("--no-ignore"):
             files = []
         if has("--no-ignore-vcs", "--skip-vcs-ignores"):
             files = [one for one in files if one != ".gitignore"]
         if has("--no-ignore-dot"):
             files = [one for one in files if one == ".gitignore"]
+        globs: list[str] = []
+        if self.is_rg:
+            globs = [*values("-g", "--glob"), *values("--iglob")]
         rules = IgnoreRules(
-            root, call.folder, files,
+            root,
+            call.folder,
+            files,
             hidden=has("--hidden", "-.") or unrestricted > self.is_rg or call.name == "ack",
-            globs=[*values("-g", "--glob"), *values("--iglob")] if self.is_rg else (),
-            fold=has("--iglob", "--glob-case-insensitive"), types=values("-t", "--type"),
-            without=values("-T", "--type-not"), home=self._variable("HOME"), config=self._variable("XDG_CONFIG_HOME"),
-            follows=has("--follow") or (self.is_rg and has("-L")), roots=self.roots,
-        )  # fmt: skip
+            globs=globs,
+            fold=has("--iglob", "--glob-case-insensitive"),
+            types=values("-t", "--type"),
+            without=values("-T", "--type-not"),
+            home=call.walk.scope.known_text("HOME"),
+            config=call.walk.scope.known_text("XDG_CONFIG_HOME"),
+            follows=has("--follow") or (self.is_rg and has("-L")),
+            roots=self.roots,
+        )
         ways = ("--no-ignore-parent", "--no-ignore-global", "--no-ignore-exclude", "--no-hidden")
         unsure = call.name == "ack" or has(*ways)
         deepest = self.options.value("-d", "--max-depth") or ""
 
-        def admits(path: str):
+        def admits(path: str) -> bool | None:
             if deepest and path != root:
                 if not deepest.isdecimal():
                     return None
                 if path[len(root.rstrip("/")) + 1 :].count("/") >= int(deepest):
                     return False
-            told = rules.admits(path)
-            return None if told and (unsure or not self.can) else told
+            verdict = rules.admits(path)
+            if verdict and (unsure or not self.can):
+                return None
+            return verdict
 
         return admits
 
-    def _variable(self, name: str) -> str:
-        value = self.call.walk.scope.variable(name)
-        return value if isinstance(value, str) and is_known(value) else ""
-
     # Contents
 
-    def content(self, path: str):
-        """Tell whether the file at `path` is listed, wherever it lies; None where that cannot be told."""
+    def content(self, path: str) -> bool | None:
+        """Return True if the file at `path` is listed, wherever it lies; None if unknown."""
         if not os.path.isfile(path):
             return False
         if self.by_name:
             if not self.patterns:
                 return True
-            return self._line_holds(os.path.relpath(path, self.call.folder or "/")) if self.can else None
-        told = self._read(path) if self.can else None
-        return self.ask(path) if told is None else told
+            if self.can:
+                return self._line_holds(os.path.relpath(path, self.call.folder or "/"))
+            return None
+        verdict = None
+        if self.can:
+            verdict = self._read(path)
+        if verdict is None:
+            return self.ask(path)
+        return verdict
 
-    def _read(self, path: str):
+    def _read(self, path: str) -> bool | None:
         try:
             with open(path, "rb") as file:
                 data = file.read(MOST_BYTES + 1)
-        except OSError:
+        except OSError:  # unreadable: the search's answer is unknown
             return None
         if len(data) > MOST_BYTES or b"\0" in data:
             return None
@@ -158,25 +191,27 @@ class _Search:
             lines.pop()
         answers = None
         for line in lines:
-            told = self._line_holds(line)
-            if told is None:
+            verdict = self._line_holds(line)
+            if verdict is None:
                 return None
-            if told != self.inverts:
+            if verdict != self.inverts:
                 answers = True
                 break
         return bool(answers) != self.without
 
-    def _line_holds(self, line: str):
-        """Tell whether one line fits a pattern; None where nobody here can."""
+    def _line_holds(self, line: str) -> bool | None:
+        """Return True if one line matches a pattern; None if unknown."""
         if self.tests is None:
             self.tests = self._made_tests()
         for test in self.tests:
-            told = test(line) if test is not None else None
-            if told is not False:
-                return told
+            verdict = None
+            if test is not None:
+                verdict = test(line)
+            if verdict is not False:
+                return verdict
         return False
 
-    def _made_tests(self) -> list:
+    def _made_tests(self) -> list[Callable[[str], bool | None] | None]:
         has = self.options.has
         return [
             _line_test(
@@ -187,7 +222,7 @@ class _Search:
         ]  # fmt: skip
 
     def _ignores_case(self) -> bool:
-        """Tell whether letters of either case fit; ag looks at the pattern for that unless it is told otherwise."""
+        """Return True if letter case does not count; by default ag decides by the pattern."""
         has = self.options.has
         if has("-i", "--ignore-case"):
             return True
@@ -195,17 +230,21 @@ class _Search:
         return smart and not any(letter.isupper() for one in self.patterns for letter in one)
 
 
-# What Rust's expressions spell in another way than Python's, and repetitions that could take for ever.
+# Syntax of Rust's expressions that differs from Python's, and repetitions that could take for ever.
 _FOREIGN = ("\\<", "\\>", "\\p", "\\P", "\\x{", "\\z", "\\K", "\\Q", "\\b{", "(?R", "(?x")
 _FOREIGN_CLASSES = ("[[", "&&", "~~", "--")
 _SLOW = ("+)*", "*)*", "+)+", "*)+", "})*", "})+", "*){", "+){")
 _MAGIC = frozenset("\\*[].+?(){}|^$")
 
 
-def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool):
-    """Return a function of a line: whether `pattern` fits it; None for a pattern that is not followed."""
+def _line_test(
+    pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool
+) -> Callable[[str], bool | None] | None:
+    """Return a function of a line: `pattern` matches it; None for an unsupported pattern."""
     if not by_word and not whole and (literally or not _MAGIC.intersection(pattern)):
-        wanted = pattern.lower() if folds else pattern
+        wanted = pattern
+        if folds:
+            wanted = pattern.lower()
         return lambda line: wanted in (line.lower() if folds else line)
     foreign = (*_FOREIGN, *_SLOW, *(_FOREIGN_CLASSES if "[" in pattern else ()))
     if len(pattern) > LONGEST_PATTERN or (not literally and any(mark in pattern for mark in foreign)):
@@ -213,10 +252,14 @@ def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole:
     import re
 
     text = f"(?:{re.escape(pattern) if literally else pattern})"
-    text = rf"(?<!\w)(?:{text})(?!\w)" if by_word else text
+    if by_word:
+        text = rf"(?<!\w)(?:{text})(?!\w)"
     try:
         found = re.compile(text, re.IGNORECASE if folds else 0)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError):  # not a pattern for Python
         return None
-    test = found.fullmatch if whole else found.search
+    if whole:
+        test = found.fullmatch
+    else:
+        test = found.search
     return lambda line: bool(test(line)) if len(line) <= LONGEST_LINE else None

@@ -1,10 +1,22 @@
-"""Programs that search files: which ones have it (`-l`) is asked of the locked files alone, one by one."""
+"""Programs that search files. A listing search (`-l`) is run on the locked files alone, one by one."""
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.asked import Asked
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Admits
+    from swarm_hook_core.shell.options import Options
+
 
 _GREP_TAKES = (
     "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
@@ -18,7 +30,7 @@ _RG_TAKES = (
 ).split()
 
 
-def grep(call) -> None:
+def grep(call: Call) -> None:
     rg = call.name in ("rg", "ag", "ack")
     takes = {"rg": "efmABCgtTdDjMrE", "ag": "ABCGmpW", "ack": "ABCm"}.get(call.name, "efmABCdD")
     options = split(call.words, takes, _RG_TAKES if rg else _GREP_TAKES)
@@ -30,7 +42,9 @@ def grep(call) -> None:
     if rg and call.name != "rg" and options.has("-g"):
         pattern, operands = (operands or [""])[0], operands[1:]  # a pattern of names
     elif not options.has("-e", "-f", "--regexp", "--file") and not by_name:
-        pattern = operands.pop(0) if operands else ""
+        pattern = ""
+        if operands:
+            pattern = operands.pop(0)
     if rg:
         lists = ripgrep.lists(call, options)
     else:
@@ -50,7 +64,7 @@ def grep(call) -> None:
         return
     if not all(map(is_known, [*options.values(*options.given), pattern or ""])):
         pattern = UNKNOWN
-    founds: list = []
+    founds: list[Any] = []
     matched = Asked(call, operands, pattern is None or is_known(pattern))
     for word in operands or ["."]:
         inner = call.found(word)
@@ -64,16 +78,16 @@ def grep(call) -> None:
     call.says(None, founds)
 
 
-def _reached(root: str, recursive: bool, options):
-    """Whether the search for files under `root` comes by a path."""
+def _reached(root: str, recursive: bool, options: Options) -> Admits:
+    """Return a predicate: the search for files under `root` visits a path."""
 
-    def admits(path: str):
+    def admits(path: str) -> bool:
         if path == root:
             return True
         if not recursive or not path.startswith(root.rstrip("/") + "/"):
             return False
         names = path[len(root.rstrip("/")) + 1 :].split("/")
-        from swarm_hook_core.shell.globs import match
+        from swarm_hook_core.wildcards import match
 
         without = options.values("--exclude-dir")
         return not any(match(name, one.rstrip("/")) for name in names[:-1] for one in without)
@@ -81,13 +95,17 @@ def _reached(root: str, recursive: bool, options):
     return admits
 
 
-def _both(one, other):
-    def admits(path: str):
+def _both(one: Admits, other: Admits) -> Admits:
+    def admits(path: str) -> bool | None:
         first = one(path)
         if first is False:
             return False
         second = other(path)
-        return False if second is False else None if first is None or second is None else True
+        if second is False:
+            return False
+        if first is None or second is None:
+            return None
+        return True
 
     return admits
 
@@ -95,50 +113,65 @@ def _both(one, other):
 _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}
 
 
-def _filter(call, options, pattern) -> None:
-    """grep of what comes in: names or lines, those that match."""
+def _filter(call: Call, options: Options, pattern: str | None) -> None:
+    """grep of its input: the names or lines that match."""
     if set(options.given) - _FILTERS:
         return
     if options.has("-q") or not call.walk.scope.heard:
         call.says("" if options.has("-q") else None)
         return
-    patterns = options.values("-e") if pattern is None else [pattern]
+    if pattern is None:
+        patterns = options.values("-e")
+    else:
+        patterns = [pattern]
     extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
     literally = call.name == "fgrep" or options.has("-F")
     keeps = _line_test(patterns, extended, literally, options)
-    if call.stdin.text is not None:
-        lines = call.stdin.text.splitlines()
+    stream = call.stdin
+    if stream is None:
+        return
+    if stream.text is not None:
+        lines = stream.text.splitlines()
         answers = [keeps(line) for line in lines]
         if None not in answers:
             call.says("".join(line + "\n" for line, answer in zip(lines, answers) if answer))
-    elif call.stdin.found is not None:
+    elif stream.found is not None:
         folder = call.folder
 
-        def named(path: str):
-            inside = path if folder is None else os.path.relpath(path, folder)
+        def named(path: str) -> bool | None:
+            inside = path
+            if folder is not None:
+                inside = os.path.relpath(path, folder)
             forms = {path, inside, "./" + inside.lstrip("/")}
             answers = {keeps(form) for form in forms}
-            return answers.pop() if len(answers) == 1 else None
+            if len(answers) == 1:
+                return answers.pop()
+            return None
 
-        founds = call.stdin.found
-        call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
+        founds = [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in stream.found]
+        call.says(None, founds)
 
 
-def _kept_names(found, keeps):
+def _kept_names(found: Found, keeps: Admits) -> Callable[[], list[str] | None] | None:
     """The names of `found` that are kept, as ``Found.names``."""
-    if found.names is None:
+    list_names = found.names
+    if list_names is None:
         return None
 
-    def names():
-        held = found.names()
-        answers = None if held is None else [keeps(name) for name in held]
-        return None if answers is None or None in answers else [one for one, kept in zip(held, answers) if kept]
+    def names() -> list[str] | None:
+        every = list_names()
+        if every is None:
+            return None
+        answers = [keeps(name) for name in every]
+        if None in answers:
+            return None
+        return [one for one, kept in zip(every, answers) if kept]
 
     return names
 
 
-def _line_test(patterns, extended, literally, options):
-    """A function of a line: whether grep keeps it; None where that cannot be told."""
+def _line_test(patterns: list[str], extended: bool, literally: bool, options: Options) -> Admits:
+    """Return a function of a line: grep keeps it; None if unknown."""
     inverts = options.has("-v", "--invert-match")
     plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
         literally or not any(mark in one.replace("\\.", "") for one in patterns for mark in "\\*[].+?(){}|")
@@ -146,7 +179,7 @@ def _line_test(patterns, extended, literally, options):
     if literally and plain:
         return lambda line: any(one in line for one in patterns) != inverts if is_known(line) else None
 
-    def keeps(line: str):
+    def keeps(line: str) -> bool | None:
         if not is_known(line) or not all(map(is_known, patterns)):
             return None
         if plain:
@@ -159,10 +192,13 @@ def _line_test(patterns, extended, literally, options):
             )
             if len(wanted) > 200 or any(mark in wanted for mark in ("+)*", "*)*", "+)+", "*)+")):
                 return None
-            flags = re.IGNORECASE if options.has("-i", "--ignore-case") else 0
-            wanted = rf"\b(?:{wanted})\b" if options.has("-w") else wanted
+            flags = 0
+            if options.has("-i", "--ignore-case"):
+                flags = re.IGNORECASE
+            if options.has("-w"):
+                wanted = rf"\b(?:{wanted})\b"
             found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
-        except (re.error, OverflowError, RecursionError):
+        except (re.error, OverflowError, RecursionError):  # not a pattern for Python
             return None
         return bool(found) != inverts
 
@@ -170,12 +206,18 @@ def _line_test(patterns, extended, literally, options):
 
 
 def _plain_match(line: str, pattern: str) -> bool:
-    """Whether a pattern of letters, with ``^`` before or ``$`` behind, is in `line`: ``re`` takes 10 ms to be there."""
+    """Return True if `line` matches a pattern of letters, with ``^`` before or ``$`` behind, without the slow
+    ``re``.
+    """
     first, last = pattern.startswith("^"), pattern.endswith("$")
     text = pattern[first : len(pattern) - last].replace("\\.", ".")
     if first:
-        return line == text if last else line.startswith(text)
-    return line.endswith(text) if last else text in line
+        if last:
+            return line == text
+        return line.startswith(text)
+    if last:
+        return line.endswith(text)
+    return text in line
 
 
 def _extended(basic: str) -> str:
@@ -185,9 +227,13 @@ def _extended(basic: str) -> str:
         letter = basic[at]
         if letter == "\\" and at + 1 < len(basic):
             following = basic[at + 1]
-            out.append(following if following in "(){}|+?" else "\\" + following)
+            if following not in "(){}|+?":
+                out.append("\\")
+            out.append(following)
             at += 2
             continue
-        out.append("\\" + letter if letter in "(){}|+?" else letter)
+        if letter in "(){}|+?":
+            out.append("\\")
+        out.append(letter)
         at += 1
     return "".join(out)

@@ -1,5 +1,7 @@
 """sed: files edited in place, and the ``w`` commands of its scripts."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.change import REPLACE
@@ -7,10 +9,17 @@ from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_sed
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
 
-def sed(call) -> None:
+def sed(call: Call) -> None:
     options = split(call.words, "efl", ("--expression", "--file", "--line-length"), optional="iI")
     if options.has("--help", "--version"):
         return
@@ -42,28 +51,36 @@ def sed(call) -> None:
 def backup(word: str, suffix: str) -> str:
     """The name that sed and perl keep the earlier content of `word` under."""
     folder, name = os.path.split(word)
-    name = suffix.replace("*", name) if "*" in suffix else name + suffix
-    return name if "/" in name else os.path.join(folder, name)
+    if "*" in suffix:
+        name = suffix.replace("*", name)
+    else:
+        name = name + suffix
+    if "/" in name:
+        return name
+    return os.path.join(folder, name)
 
 
-def read(call, name: str) -> str:
+def read(call: Call, name: str) -> str:
     """The text of a script file, as far as it is known by then; empty where it cannot be had."""
-    stream = call.stdin if name in ("-", "/dev/stdin") else call.walk.files.text_of(name, call.folder)
+    if name in ("-", "/dev/stdin"):
+        stream = call.stdin
+    else:
+        stream = call.walk.files.text_of(name, call.folder)
     return (stream and stream.text) or ""
 
 
-def _next_word(words) -> list:
+def _next_word(words: list[str]) -> list[Any]:
     """The word behind a lone ``-i``: GNU attaches the suffix, BSD takes the next word."""
     return next(([after] for word, after in zip(words, words[1:]) if word[:1] == "-" and word[-1] in "iI"), [])
 
 
 def _is_suffix(word: str) -> bool:
-    # What kind of sed it is, nobody says: macOS may have GNU's. A script does not look like `.bak`.
+    # The kind of sed is unknown: macOS may have GNU's. A script does not look like `.bak`.
     return word in ("", "~") or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum())
 
 
 def commands(script: str) -> list[tuple[str, str]]:
-    """What a sed script does besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
+    """Return a sed script's effects besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
     if not any(letter in script for letter in "wWe"):
         return []
     reader = _Script(script[:LONGEST])
@@ -75,10 +92,10 @@ def commands(script: str) -> list[tuple[str, str]]:
 class _Script:
     """A sed script being read. One that is not understood ends the reading."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: list = []
+        self.found: list[Any] = []
 
     def step(self) -> bool:
         """One command. False at the end."""
@@ -106,7 +123,10 @@ class _Script:
         if command in "{}":
             return True
         if command in "#:btTvrR":
-            self.line() if command in "#rR" else self.word()
+            if command in "#rR":
+                self.line()
+            else:
+                self.word()
         elif command in "wW":
             self.file("w")
         elif command == "e":
@@ -135,7 +155,8 @@ class _Script:
 
     def line(self) -> str:
         end = self.text.find("\n", self.at)
-        end = len(self.text) if end < 0 else end
+        if end < 0:
+            end = len(self.text)
         line, self.at = self.text[self.at : end], end + 1
         return line
 
@@ -178,7 +199,7 @@ class _Script:
         self.delimited(delimiter)
         while self.at < len(self.text):  # brackets mean nothing in the replacement
             char = self.text[self.at]
-            self.at += 2 if char == "\\" else 1
+            self.at += 1 + (char == "\\")
             if char == delimiter:
                 break
         while self.here() and self.here() in "gpiImMe0123456789 \t":

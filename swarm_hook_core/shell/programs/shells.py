@@ -1,12 +1,19 @@
 """Shells: a script or a command that they are given."""
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.model import absolute, is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+
 
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 
 
 def is_shell_script(text: str, name: str) -> bool:
-    """Whether `text`, of file `name`, is for a shell: by its first line, else by its name."""
+    """Return True if `text`, of file `name`, is for a shell: by its first line, else by its name."""
     first = text.partition("\n")[0]
     if first.startswith("#!"):
         words = first[2:].replace("/usr/bin/env -S", "").split()
@@ -14,7 +21,7 @@ def is_shell_script(text: str, name: str) -> bool:
     return name.endswith((".sh", ".bash", ".zsh"))
 
 
-def shell(call) -> None:
+def shell(call: Call) -> None:
     """bash, sh and the like: ``-c text``, a script file, or a script on standard input."""
     words, command, reads_only, from_input = list(call.words), False, False, False
     while words and words[0][:1] in ("-", "+") and len(words[0]) > 1:
@@ -49,7 +56,7 @@ def shell(call) -> None:
         call.guess("a script that is not known")
 
 
-def _script_file(call, words) -> None:
+def _script_file(call: Call, words: list[str]) -> None:
     whole = absolute(call.folder, words[0])
     if whole is not None and call.walk.files.is_missing(whole):
         return

@@ -1,11 +1,11 @@
-"""Our own command: what it is asked is kept for ``protected``, and what it runs is read."""
+"""Swarm's own command: its request is kept for ``protected``, and the command that it runs is read."""
 
 import os
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
 
-# Where a command has these for itself, what it changes lies elsewhere.
+# A command that sets one of these has its state elsewhere.
 _PLACES = ("HOME", "SWARM_CONFIG_DIR", "SWARM_STATE_DIR", "SWARM_DB_PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 

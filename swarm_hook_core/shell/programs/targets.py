@@ -1,26 +1,36 @@
-"""What the targets of a row stand for: names made of the operands and options of a command.
+"""The targets of a row: names made of the operands and options of a command.
 
 `reading` is the ``engine.Reading`` of the command.
 """
+
+from __future__ import annotations
 
 import os
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import seen
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.programs.engine import Reading
 
-def words_of(reading, target: str) -> "list[str]":
+
+def words_of(reading: Reading, target: str) -> list[str]:
     """The words that a target of the table stands for."""
     before, opened, rest = target.partition("{")
     if not opened:
         return [target]
     field, _, after = rest.partition("}")
-    ends = words_of(reading, after) if after else [""]
+    if after:
+        ends = words_of(reading, after)
+    else:
+        ends = [""]
     return [before + word + end for word in _field(reading, field) for end in ends]
 
 
-def _field(reading, text: str) -> "list[str]":
-    """What ``{text}`` stands for."""
+def _field(reading: Reading, text: str) -> list[str]:
+    """Return the words of ``{text}``."""
     if text == "url":
         return _addresses(reading)
     if text == "rest":
@@ -47,7 +57,7 @@ def _field(reading, text: str) -> "list[str]":
     return words
 
 
-def _changed(call, word: str, change: str) -> str:
+def _changed(call: Call, word: str, change: str) -> str:
     """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` ``=`` behind these."""
     if change in (":", "="):
         return word.rpartition(change)[2]
@@ -57,10 +67,12 @@ def _changed(call, word: str, change: str) -> str:
         if word.rstrip("/").rpartition("/")[2] in ("", ".", ".."):
             word = seen(call, word) or word
         word = os.path.basename(word.rstrip("/"))
-    return os.path.splitext(word)[0] if change[-1:] == "." else word
+    if change[-1:] == ".":
+        return os.path.splitext(word)[0]
+    return word
 
 
-def _addresses(reading) -> "list[str]":
+def _addresses(reading: Reading) -> list[str]:
     """The file names that the operands, addresses, end in."""
     names = []
     for address in reading.options.operands + reading.options.values("--url"):
@@ -73,6 +85,8 @@ def _addresses(reading) -> "list[str]":
 
 
 def name_of(address: str) -> str:
-    """The last name of an address, without what is asked of it; empty where it has none."""
+    """Return the last name of an address, without its query; empty if it has no name."""
     rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
-    return os.path.basename(rest) if "/" in rest else ""
+    if "/" in rest:
+        return os.path.basename(rest)
+    return ""

@@ -1,20 +1,29 @@
-"""What options say of a program where its row does not: the common meaning of their names.
+"""Options that the program's row does not declare: the common meaning of their names.
 
-``-o x``, ``--out*``, ``--output*``, ``--*-dir`` and their like name what is written, in a program that is known as
-in one that is not; ``--write``, ``--fix`` and the like say that it writes what they do not name.
+``-o x``, ``--out*``, ``--output*``, ``--*-dir`` and their like name an output, for a known program and an unknown one;
+``--write``, ``--fix`` and the like announce a write without its name.
 """
+
+from __future__ import annotations
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import cannot_tell, exists, is_folder
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 _OUTPUTS = ("output", "out-", "outfile", "outdir", "outpath", "outfolder")
-# What `--output-...` says of an output beside its place.
+# `--output-...` options that describe an output and do not name it
 _MANNERS = (
     "format", "type", "encoding", "delimiter", "separator", "mode", "level", "style", "width", "fields", "template",
     "limit", "indent", "error", "errors", "charset", "version", "lines", "sync", "size", "prefix", "suffix", "columns",
 )  # fmt: skip
 _FOLDERS = ("-dir", "-directory", "-folder")
-# What `--...-dir` only reads, or runs in.
+# `--...-dir` options of folders that are only read, or run in
 _READ_FOLDERS = frozenset(
     "add asset assets base cache cert certs change chart config conf current docs exclude exec git home"
     " ignore image in include includes input java key lib library module modules package packages plugin plugins"
@@ -25,12 +34,13 @@ _WRITES = frozenset("write fix autofix inplace in-place overwrite save compile".
 _WRITES_FIRST = ("write-", "fix-", "save-", "in-place-")
 
 
-def name_outputs(call, words=None, declared=()) -> None:
-    """Name what the options of `call` (or `words`, the last of its arguments) say that it writes.
+def name_outputs(call: Call, words: list[str] | None = None, declared: dict[str, str] | tuple[Any, ...] = ()) -> None:
+    """Report the outputs that the options of `call` name (or of `words`, the last of its arguments).
 
-    `declared`: the options that its row speaks of.
+    `declared`: the options that its row declares.
     """
-    words = call.words if words is None else words
+    if words is None:
+        words = call.words
     for place, word in enumerate(words):
         if len(word) < 2 or word[0] != "-" or not is_known(word[:2]):
             continue
@@ -39,26 +49,32 @@ def name_outputs(call, words=None, declared=()) -> None:
             continue
         kind = _kind(name)
         if not kind and word.startswith("-o") and "-o" not in declared:
-            kind, value, equals = "file", value if name == "-o" else word[2:], name != "-o" or equals
+            kind = "file"
+            if name != "-o":
+                value, equals = word[2:], "="
         if not kind:
             continue
         if not equals:
-            value = words[place + 1] if place + 1 < len(words) else ""
+            value = ""
+            if place + 1 < len(words):
+                value = words[place + 1]
         if value and value[0] != "-":
             _written(call, kind, value)
 
 
-def says_that_it_writes(words, declared) -> str:
-    """The first option of `words` whose name says that the program writes, or empty. `declared` ones do not count."""
+def says_that_it_writes(words: list[str], declared: dict[str, str]) -> str:
+    """Return the first option of `words` with a name that announces a write, or empty. `declared` ones do not count."""
     for word in words:
-        bare = word[2:].partition("=")[0] if word[:2] == "--" else ""
+        bare = ""
+        if word[:2] == "--":
+            bare = word[2:].partition("=")[0]
         known = not bare or "--" + bare in declared or "dry" in bare
         if not known and (bare in _WRITES or bare.startswith(_WRITES_FIRST)):
             return "--" + bare
     return ""
 
 
-def _written(call, kind: str, word: str) -> None:
+def _written(call: Call, kind: str, word: str) -> None:
     if kind == "file" and not is_folder(call, word):
         call.write(word)
         if exists(call, word) or not is_known(word):
@@ -67,7 +83,7 @@ def _written(call, kind: str, word: str) -> None:
 
 
 def _kind(name: str) -> str:
-    """``file`` or ``folder`` for an option (``--name``) whose argument is written, else empty."""
+    """Return ``file`` or ``folder`` for an option (``--name``) whose argument is written, else empty."""
     bare = name.lstrip("-")
     if len(bare) < 3:
         return ""
@@ -77,7 +93,11 @@ def _kind(name: str) -> str:
     if bare == "out" or bare.startswith(_OUTPUTS) or bare.endswith(("-out", "-output", "-outfile", "-output-file")):
         if bare.endswith(_MANNERS):
             return ""
-        return "folder" if bare.endswith(("dir", "directory", "folder")) else "file"
+        if bare.endswith(("dir", "directory", "folder")):
+            return "folder"
+        return "file"
     if name[:2] == "--" and bare.endswith(_FOLDERS) and bare.rpartition("-")[0] not in _READ_FOLDERS:
         return "folder"
-    return "file" if name in ("--log-file", "--logfile") else ""
+    if name in ("--log-file", "--logfile"):
+        return "file"
+    return ""

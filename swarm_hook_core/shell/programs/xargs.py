@@ -1,31 +1,42 @@
 """xargs and parallel: commands that are run with words from elsewhere."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.word_reader import ENDS_WORD
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+    from swarm_hook_core.shell.model import Stream
+
+
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 
 
-def some_of(call, names: list) -> list:
+def some_of(call: Call, names: list[Any]) -> list[Any]:
     """`names`; those beyond `MOST_RUNS` as one word that stands for them all."""
     if len(names) <= MOST_RUNS or not all(isinstance(one, str) and is_known(one) for one in names):
         return names[: 2 * MOST_RUNS]
     return [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
 
 
-def run_each(call, items: list, words_for) -> None:
-    """Run what `words_for(item)` gives for each."""
-    printed: list = []
+def run_each(call: Call, items: list[Any], words_for: Callable[[Any], list[str]]) -> None:
+    """Run the words of `words_for(item)` for each item."""
+    printed: list[Any] = []
     for one in some_of(call, items):
         call.run(words_for(one))
         printed.append(call.output)
     call.output = joined(printed)
 
 
-def placed(word: str, name: str, quoted=str) -> str:
+def placed(word: str, name: str, quoted: Callable[[str], str] = str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
     parts = {
@@ -40,11 +51,14 @@ def placed(word: str, name: str, quoted=str) -> str:
     return word.replace("{}", quoted(name))
 
 
-def xargs(call) -> None:
+def xargs(call: Call) -> None:
     takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
     options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
     source = options.value("-a", "--arg-file")
-    stream = call.walk.files.text_of(source, call.folder) if source else call.stdin
+    if source:
+        stream = call.walk.files.text_of(source, call.folder)
+    else:
+        stream = call.stdin
     place = options.value("-I", "-J", "-i", "--replace") or ("{}" if options.has("-i", "--replace") else None)
     by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
     words = options.operands or ["echo"]
@@ -62,35 +76,45 @@ def xargs(call) -> None:
         call.run([*words, *names])
 
 
-def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
+def _names(call: Call, stream: Stream | None, by_line: bool, delimiter: str | None = None) -> list[str]:
     """The words that come in: known ones, or a mark."""
     if stream is None or (stream.text is None and stream.found is None):
         return [UNKNOWN]
-    if text_of(stream) is None:
-        return [call.walk.mark(stream.found if by_line else [_whole(call, one) for one in stream.found])]
+    text = text_of(stream)
+    if text is None:
+        founds = stream.found or []
+        if not by_line:
+            founds = [_whole(call, one) for one in founds]
+        return [call.walk.mark(founds)]
     if delimiter and delimiter not in ("\\n", "\n", "\\0"):
-        names = stream.text.rstrip("\n").split(delimiter)
+        names = text.rstrip("\n").split(delimiter)
     elif by_line:
-        names = stream.text.split("\n")
+        names = text.split("\n")
     else:
-        names, breaks_off = _as_xargs(stream.text)
+        names, breaks_off = _as_xargs(text)
         if breaks_off and stream.found is not None:  # some of them were used before, in the order of the disk
-            return [call.walk.some_of([*names, *stream.text.split()])]
+            return [call.walk.some_of([*names, *text.split()])]
     return [name for name in names if name]
 
 
-def _whole(call, found):
-    """Of `found`, what xargs takes for one word: names without blanks, quotes and backslashes."""
+def _whole(call: Call, found: Found) -> Found:
+    """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
-    def admits(path: str):
-        name = path[len(call.folder) :] if call.folder and path.startswith(call.folder) else path
-        return False if any(mark in name for mark in " \t\n'\"\\") else found.admits(path)
+    def admits(path: str) -> bool | None:
+        name = path
+        if call.folder and path.startswith(call.folder):
+            name = path[len(call.folder) :]
+        if any(mark in name for mark in " \t\n'\"\\"):
+            return False
+        return found.admits(path)
 
     return Found(found.root, admits)
 
 
-def _as_xargs(text: str):
-    """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
+def _as_xargs(text: str) -> tuple[list[str], bool]:
+    """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops
+    it).
+    """
     if not any(sign in text for sign in "'\"\\"):
         return text.replace("\t", " ").replace("\n", " ").split(" "), False
     names: list[str] = []
@@ -98,7 +122,8 @@ def _as_xargs(text: str):
     while at < len(text):
         letter = text[at]
         if letter in " \t\n":
-            names += [] if word is None else [word]
+            if word is not None:
+                names.append(word)
             word = None
         elif letter in "'\"":
             close = text.find(letter, at + 1)
@@ -110,7 +135,9 @@ def _as_xargs(text: str):
             at += letter == "\\"
             word = (word or "") + text[at : at + 1]
         at += 1
-    return names if word is None else [*names, word], False
+    if word is not None:
+        names.append(word)
+    return names, False
 
 
 _PARALLEL_TAKES = (
@@ -119,20 +146,22 @@ _PARALLEL_TAKES = (
 ).split()
 
 
-def parallel(call) -> None:
+def parallel(call: Call) -> None:
     options = split(call.words, "jPIanNdCSL", _PARALLEL_TAKES, stop_early=True)
     words, link = options.operands, options.value("-I") or "{}"
     at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
     if at >= 0:
         words, names = words[:at], words[at + 1 :]
-        names = [UNKNOWN] if any(word.startswith(":::") for word in names) else names
+        if any(word.startswith(":::") for word in names):
+            names = [UNKNOWN]
     else:
         source = options.value("-a", "--arg-file")
         names = _names(call, call.walk.files.text_of(source, call.folder) if source else call.stdin, by_line=True)
     if words and not any("{" in word for word in words):
         words = [*words, link]
-    if options.value("--joblog"):
-        call.write(options.value("--joblog"))
+    log = options.value("--joblog")
+    if log:
+        call.write(log)
     text = " ".join(words or ["{}"]).replace(link, "{}")
     for name in some_of(call, names):
         if words:
@@ -147,7 +176,7 @@ def _quoted(name: str) -> str:
     return "'" + name.replace("'", "'\\''") + "'"
 
 
-def entr(call) -> None:
+def entr(call: Call) -> None:
     """Runs its command when files change."""
     words = split(call.words, "", (), stop_early=True).operands
     if words:

@@ -1,3 +1,3 @@
-"""The verbs, those of one family in one module; ``swarm_mcp/cli/verbs.py`` says which is where."""
+"""The verbs, one module for each family; ``swarm_mcp/cli/verbs.py`` maps verbs to modules."""
 
 from __future__ import annotations

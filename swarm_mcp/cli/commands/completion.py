@@ -1,11 +1,14 @@
-"""Completion for shells: what may stand next on a command line, and the scripts that ask for it."""
+"""Completion for shells: candidates for the next word, and the scripts that ask for them."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
+from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli.arguments import (
     FILES,
     FOLDERS,
@@ -20,28 +23,32 @@ from swarm_mcp.cli.arguments import (
     choice,
     verb,
 )
-from swarm_mcp.cli.output import one_line, say_text
+from swarm_mcp.cli.output import say_text
 from swarm_mcp.cli.verbs import ALIASES, VERBS, summary_of, verb_named
-from swarm_mcp.domain.session import Session
+from swarm_mcp.cli.words import clause
+from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import onlooker_identity
+from swarm_mcp.store import Store
 
-# Names come from other sessions: what a shell would not take for one plain word is never offered.
+# Labels and keys come from other sessions: only plain words of a shell are offered.
 PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
-# What is left to the shell to fill in, as the scripts know it.
+# Candidates that the shell finds itself, by the names that the scripts know.
 BY_THE_SHELL = {FILES: ":files", FOLDERS: ":folders"}
 BUSY_SECONDS = 0.2
-MOST = 200  # candidates; more help nobody
-MOST_READ = 1000  # rows of the store among which they are looked for
+MOST = 200  # candidates; nobody reads more
+MOST_READ = 1000  # rows of the store that are searched
 
 
 class Candidate(NamedTuple):
-    """One possible word, and what it is."""
+    """One candidate with its description."""
 
     word: str
     about: str = ""
 
 
 class _Before(NamedTuple):
-    """What stands before the cursor: words, the option that still wants its value, and whether only words follow."""
+    """The words before the cursor, the option that still needs its value, and `only_words` after a ``--``."""
 
     words: list[str]
     open_option: Option | None
@@ -49,7 +56,7 @@ class _Before(NamedTuple):
 
 
 def candidates(words: list[str]) -> list[Candidate]:
-    """What may stand for the last of `words`, which follow the command's name; it may be begun already."""
+    """Return candidates for the last of `words`, which may be half typed. `words` follow the command's name."""
     *before, current = words or [""]
     if not before and current.startswith("-"):
         found = [Candidate("--help"), Candidate("--version")]
@@ -57,12 +64,14 @@ def candidates(words: list[str]) -> list[Candidate]:
         found = [Candidate(verb, summary_of(verb)) for verb in VERBS]
     else:
         verb = ALIASES.get(before[0], before[0])
-        found = _after(verb_named(verb).usages, before[1:], current) if verb in VERBS else []
+        found = []
+        if verb in VERBS:
+            found = _after(verb_named(verb).usages, before[1:], current)
     return [one for one in found if one.word in BY_THE_SHELL.values() or _offered(one.word, current)][:MOST]
 
 
 def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[Candidate]:
-    """What may follow a verb and the words behind it."""
+    """Return candidates for the word after a verb and the words in `before`."""
     every = {name: option for usage in usages for option in usage.options for name in (option.name, option.also)}
     placed = _read(before, every)
     shown = [usage for usage in usages if not usage.hidden]
@@ -72,11 +81,10 @@ def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[C
         return _from(placed.open_option.source, (), scope)
     name, equals, _ = current.partition("=")
     if equals and name in every and every[name].value and not placed.only_words:
-        # The shells put the flag before files and folders themselves.
-        return [
-            one if one.word in BY_THE_SHELL.values() else Candidate(f"{name}={one.word}", one.about)
-            for one in _from(every[name].source, (), scope)
-        ]
+        values = _from(every[name].source, (), scope)
+        if every[name].source in BY_THE_SHELL:
+            return values  # the shells put the flag before files and folders themselves
+        return [Candidate(f"{name}={one.word}", one.about) for one in values]
     given = {word.partition("=")[0] for word in before}
     options = {option.name: option for usage in matching for option in usage.options if not option.hidden}
     flags = [Candidate(one.name, one.about) for one in options.values() if one.repeatable or one.name not in given]
@@ -85,7 +93,9 @@ def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[C
         return flags
     next_words = [word for usage in matching if (word := usage.word_after(len(placed.words)))]
     found = dict.fromkeys(one for word in next_words for one in _from(word.source, word.statuses, scope))
-    return list(found) if next_words or placed.only_words else flags
+    if next_words or placed.only_words:
+        return list(found)
+    return flags
 
 
 def _read(before: list[str], options: dict[str, Option]) -> _Before:
@@ -120,12 +130,6 @@ def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candida
         return [Candidate(word) for word in source]
     if source in BY_THE_SHELL:
         return [Candidate(BY_THE_SHELL[source])]
-    from swarm_mcp.acting_session import onlooker_identity
-    from swarm_mcp.domain.session import onlooker
-    from swarm_mcp.folders import current_scope
-    from swarm_mcp.store import Store
-    from swarm_mcp.visibility import veiled
-
     place = current_scope(scope)
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         viewer = onlooker_identity(store)
@@ -139,7 +143,7 @@ def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candida
                 for _, task in islice(store.tasks.walk(me, status, by_age=not statuses), MOST_READ)
             ]
             return [Candidate(row.id, f"[{row.status}] {row.title}") for row in rows]
-        keys = store.kv.walk(place, "", f"identity:{viewer}" if viewer else None)
+        keys = store.kv.walk(place, "", clause("identity:{}", viewer) or None)
         return [Candidate(row.key) for _, row in islice(keys, MOST_READ)]
 
 
@@ -147,9 +151,10 @@ def _instances(rows: list[Session]) -> list[Candidate]:
     """Ids, short where that is enough, and the words of labels that only one session has."""
     found = []
     for row in rows:
-        brief = row.id[:8]
-        alone = sum(other.id.startswith(brief) for other in rows) == 1
-        found.append(Candidate(brief if alone else row.id, row.label or ""))
+        word = row.id[:8]
+        if sum(other.id.startswith(word) for other in rows) > 1:
+            word = row.id
+        found.append(Candidate(word, row.label or ""))
     labels = [row.label or "" for row in rows]
     for label in labels:
         unique = [word for word in label.split() if ":" in word and sum(word in other for other in labels) == 1]
@@ -161,8 +166,8 @@ def _offered(word: str, current: str) -> bool:
     return word.startswith(current) and PLAIN.fullmatch(word) is not None
 
 
-# Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets
-# lines of a candidate, a tab and what it is; `:files` and `:folders` leave it to the shell.
+# Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets one
+# candidate a line, with a tab and its description; `:files` and `:folders` leave the rest to the shell.
 BASH = r"""
 _swarm_mcp() {
     local words=() rest=$COMP_LINE word at current begun line candidate
@@ -261,13 +266,8 @@ def completion(args: Arguments) -> int:
 
 
 def _words(words: list[str]) -> int:
-    """Candidates, one a line. Somebody is typing: whatever goes wrong, there is just nothing to offer."""
-    try:
-        from swarm_mcp.cli.commands.completion import candidates
-
+    """Print candidates, one a line. Errors print nothing."""
+    with suppress(Exception):  # an error message would break the line that is being typed
         for candidate in candidates(words):
-            about = one_line(candidate.about)[:100]
-            say_text(f"{candidate.word}\t{about}" if about else candidate.word)
-    except Exception:
-        return 0
+            say_text(candidate.word + clause("\t{}", one_line(candidate.about)[:100]))
     return 0

@@ -1,4 +1,4 @@
-"""Whether everything works here, shown and proved, and putting the store in order."""
+"""Checking the installation, demonstrating a denial, and cleaning up the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
-from swarm_mcp.cli.output import flush, say, say_marked, show
+from swarm_mcp.cli.output import answer, flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.demo import play
 from swarm_mcp.doctor import copies, enforcement, own_checks
@@ -30,17 +30,19 @@ OURSELVES = "swarm-mcp"
     group=SETUP,
 )
 def doctor(args: Arguments) -> int:
-    """doctor: is everything in order, and are locks really enforced?
+    """doctor: check the installation, and prove that locks are enforced
 
-    Looks at this installation and its store, then at each agent client it finds: is the plugin there, enabled, trusted
-    and current, and does the very hook that the client would run deny a write to a locked file? Whatever needs mending
-    is named with the command that mends it. Exit 1 when a check fails. It runs on Python alone, so that it can also
-    find broken libraries.
+    Checks this installation and its store, then each agent client on PATH: is the plugin there, enabled, trusted and
+    current, and does the very hook that the client would run deny a write to a locked file? Each problem is printed
+    with the command that repairs it. Exit 1 if a check fails. doctor runs on Python alone, so that it also finds broken
+    libraries.
 
     example: swarm-mcp doctor
     """
     scope = current_scope(args.value("--scope"))
-    clients = [] if args.given("--no-clients") else chosen("all")
+    clients = []
+    if not args.given("--no-clients"):
+        clients = chosen("all")
     if not args.json:
         say(f"swarm-mcp doctor, scope {scope}")
         say()
@@ -72,10 +74,13 @@ def doctor(args: Arguments) -> int:
             for f in found
         ]
         show({"ok": not failed, "failed": len(failed), "scope": scope, "checks": checks})
-        return 1 if failed else 0
-    say()
-    say(f"{len(failed)} of {len(found)} checks failed." if failed else "Nothing failed.")
-    return 1 if failed else 0
+    elif failed:
+        say()
+        say(f"{len(failed)} of {len(found)} checks failed.")
+    else:
+        say()
+        say("Nothing failed.")
+    return int(bool(failed))
 
 
 def _say_finding(args: Arguments, finding: Finding) -> None:
@@ -104,7 +109,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
         named = server_name.finding(client, folder)
         if named:
             tell(named)
-        steps.begin("writing to a locked file, which its hooks must deny")
+        steps.begin("trying a write to a locked file; its hooks must deny it")
         prove = partial(enforcement.prove, client, look.installed)
         for finding in own_checks.looked(f"{client.name} enforcement", prove):
             tell(finding)
@@ -120,7 +125,7 @@ def demo(args: Arguments) -> int:
     """demo: watch one session's lock deny another's write
 
     Plays two sessions through the plugin's real hooks, with a store of their own. Nothing of yours is read or changed.
-    Exit 1 when anything goes otherwise than it must.
+    Exit 1 if a step ends in another way than it should.
 
     example: swarm-mcp demo
     """
@@ -134,20 +139,18 @@ def demo(args: Arguments) -> int:
                 _say_scene(line)
 
         fine = play(tell, progress.note)
-    if args.json:
-        show({"ok": fine, "scene": lines})
-        return 0 if fine else 1
-    say()
     ending = "That is all it does. Put it into your clients with: swarm-mcp install"
-    say(ending if fine else "This is not as it must be.")
-    return 0 if fine else 1
+    if not fine:
+        ending = "This is not as it must be."
+    answer(args, {"ok": fine, "scene": lines}, "", ending)
+    return int(not fine)
 
 
 def _say_scene(text: str) -> None:
-    """Print some lines of the demo, what went well and what did not in colour."""
+    """Print lines of the demo, successes and failures in colour."""
     for line in text.split("\n"):
         word = line.strip().partition(" ")[0]
-        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, "")) if word else say(line)
+        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, ""))
     flush()
 
 
@@ -166,25 +169,30 @@ COUNTERS = {  # as in JSON -> as in text
 
 
 @verb(
-    Usage(SCOPE, Option("--dry-run", "say what would be removed, and remove nothing"), JSON),
+    Usage(SCOPE, Option("--dry-run", "print the numbers, and remove nothing"), JSON),
     group=SETUP,
 )
 def cleanup(args: Arguments) -> int:
-    """cleanup: remove what nobody needs any more
+    """cleanup: remove expired sessions, messages, tasks and events
 
-    That is: sessions whose client is gone, messages older than an hour, finished tasks and events older than a day, and
+    Removes sessions whose client is gone, messages older than an hour, finished tasks and events older than a day, and
     values of sessions that are gone. Without --scope (or SWARM_MCP_SCOPE) in all scopes.
 
     example: swarm-mcp cleanup --dry-run
     """
     chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
-    scope = clean(chosen) if chosen else None
+    scope = None
+    if chosen:
+        scope = clean(chosen)
     with Store() as store:
         report = store.cleanup.clean(scope, args.given("--dry-run"))
     if args.json:
         show(report)
         return 0
-    say(f"{'would clean' if args.given('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
+    done = "cleaned"
+    if args.given("--dry-run"):
+        done = "would clean"
+    say(f"{done} {scope or 'all scopes'}")
     for name, words in COUNTERS.items():
         say(f"  {words}: {report[name]}")
     return 0

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from swarm_hook_core.own_release import launcher
-from swarm_mcp import projects
 from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import answer
+from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.fetched_release import leave_launcher
 from swarm_mcp.folders import clean
+from swarm_mcp.guard import projects
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.fetched_release import leave_launcher
 from swarm_mcp.runtimes.mcp_file import add_server
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
@@ -50,11 +51,14 @@ def bundle(args: Arguments) -> int:
         changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
-    if args.json:
-        show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
-    else:
-        say(f"{target}: {'written' if changed else 'already current'}")
-    return 0
+    state = "already current"
+    if changed:
+        state = "written"
+    return answer(
+        args,
+        {"directory": str(target), "changed": changed, "files": read_record(target)["files"]},
+        f"{target}: {state}",
+    )
 
 
 @verb(
@@ -64,9 +68,9 @@ def bundle(args: Arguments) -> int:
 def fetched(args: Arguments) -> int:
     """fetched: have plugins without a command run this copy (uv starts this)
 
-    Where there is no swarm-mcp, a plugin that was installed from a repository alone has uv fetch the release with its
-    own number, and uv then runs this. It leaves a launcher of this copy in the state folder, for the plugin's hooks and
-    its MCP server. With SWARM_UVX=off none of that happens.
+    On a machine without swarm-mcp, a plugin that was installed from a repository has uv fetch the release with the
+    plugin's own number, and uv runs this command. It leaves a launcher of this copy in the state folder, for the
+    plugin's hooks and its MCP server. SWARM_UVX=off prevents all of it.
 
     example: swarm-mcp fetched
     """
@@ -74,8 +78,7 @@ def fetched(args: Arguments) -> int:
         path = leave_launcher()
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or launcher()}: {error.strerror}") from None
-    show({"launcher": path}) if args.json else say(path)
-    return 0
+    return answer(args, {"launcher": path}, path)
 
 
 @verb(
@@ -110,16 +113,17 @@ def init(args: Arguments) -> int:
     projects.note(str(folder))
     for step in steps:
         if step["action"] == "skipped":
-            step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"
-    if args.json:
-        show({"directory": str(folder), "steps": steps})
-        return 0
-    say(f"Setting up {folder} for swarm")
-    for step in steps:
-        say(f"  {step['action']} {step['path']}{' (' + step['note'] + ')' if 'note' in step else ''}")
-    say()
-    say("Done. Restart the agent client there; it may ask whether to trust the server.")
-    return 0
+            step["note"] = "already there"
+            if step["path"] != str(server):
+                step["note"] += "; --force renews it"
+    return answer(
+        args,
+        {"directory": str(folder), "steps": steps},
+        f"Setting up {folder} for swarm",
+        *(f"  {step['action']} {step['path']}" + clause(" ({})", step.get("note")) for step in steps),
+        "",
+        "Done. Restart the agent client there; it may ask if you trust the server.",
+    )
 
 
 def _copy_skill(name: str, target: Path, force: bool) -> str:
@@ -128,7 +132,7 @@ def _copy_skill(name: str, target: Path, force: bool) -> str:
     if there and not force:
         return "skipped"
     if target.is_symlink() or (there and not target.is_dir()):
-        # Writing through somebody's link would change another project's files.
+        # Writing through a user's link would change another project's files.
         raise SwarmError(f"{target} is a link or a file; remove it first")
     source = plugin_source() / "skills" / name
     changed = False
@@ -138,4 +142,8 @@ def _copy_skill(name: str, target: Path, force: bool) -> str:
             if not copy.is_file() or copy.read_bytes() != content:
                 write_whole(copy, content, through_link=False)
                 changed = True
-    return "skipped" if there and not changed else "updated" if there else "wrote"
+    if not there:
+        return "wrote"
+    if changed:
+        return "updated"
+    return "skipped"

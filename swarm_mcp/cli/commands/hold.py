@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 
 from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.hold_command import LOST, Hold
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, process_holder, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
@@ -15,19 +18,13 @@ from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.store import Store
 
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
-
-
 COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
-
-
 HOLDING = (
     Option("--wait SECONDS", "how long to wait in line for them (default: 0)"),
-    Option(
-        "--ttl SECONDS", "a lease, which is renewed: the locks lapse once this process has been stopped for so long"
-    ),
-    Option("--grace SECONDS", "time between TERM and KILL for a command whose locks are lost (default: 5)"),
+    Option("--ttl SECONDS", "a lease that hold renews: the locks lapse if this process is stopped for that long"),
+    Option("--grace SECONDS", "time between TERM and KILL after a lock is lost (default: 5)"),
     Option("--shared", "keep the files still for reading, as in `swarm-mcp lock`"),
-    Option("--note TEXT", "why; shown to whoever is denied"),
+    Option("--note TEXT", "the reason; shown to denied sessions"),
     Option("--expect SECONDS", "when you expect to be done, so that others can plan"),
     *ACTING,
 )
@@ -38,7 +35,7 @@ HOLDING = (
         Word("FILE", "the path to hold", repeated=True),
         COMMAND,
         Option("--pattern", "each FILE is a pattern, as in `swarm-mcp lock`"),
-        Option("--path", "each FILE is a path, whatever it looks like"),
+        Option("--path", "each FILE is a path, even with * or ? in it"),
         Option("--exclusive", "refuse also if this session holds one of the files already"),
         Option("--logical", "in every work tree and clone of the repository, as in `swarm-mcp lock`"),
         Option("--task ID", "the task this is for", source=TASKS),
@@ -54,15 +51,15 @@ HOLDING = (
 def hold(args: Arguments) -> int:
     """hold: run a command while holding locks
 
-    Takes the locks, all of them or none, runs the command, passes signals on to it, and releases the locks when it
-    ends, however it ends. They belong to this process alone: even other commands and agents of the same session are
-    kept out. The command itself may write what is held. If one of the locks is lost meanwhile (it lapsed, or was taken
-    by force or handed on), the command is ended with its whole process group; what it has started in a session of its
-    own (setsid) goes on, without the locks. Outside any session it makes one of its own.
+    Takes the locks, all or none, runs the command, passes signals on to it, and releases the locks when the command
+    ends, however it ends. The locks belong to this process alone: other commands and agents of the same session are
+    kept out as well. The command itself may write the locked files. If a lock is lost meanwhile (lapsed, stolen or
+    transferred), the command is ended with its whole process group; processes in a session of their own (setsid) go on
+    without the locks. Outside of any session hold registers one of its own.
 
     Exit: the command's own code, or 128 and the number of the signal that ended it; 75 the locks could not be had in
     time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is no such
-    command; 1 anything else.
+    command; 1 any other error.
 
     example: swarm-mcp hold migrations --wait 300 --note "renumbering" -- make migrate
     """
@@ -70,7 +67,8 @@ def hold(args: Arguments) -> int:
     files, argv = args.words[:-behind], args.words[-behind:]
     missing = _unrunnable(argv[0])
     if missing:
-        complain(f"hold failed: {argv[0]}: {os.strerror(2 if missing == NOT_FOUND else 13)}")
+        reason = {NOT_FOUND: errno.ENOENT, CANNOT_RUN: errno.EACCES}[missing]
+        complain(f"hold failed: {argv[0]}: {os.strerror(reason)}")
         return missing
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -97,15 +95,15 @@ def hold(args: Arguments) -> int:
 
 
 def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], grace: float) -> int:
-    from swarm_mcp.hold_command import LOST, Hold
-
     hold = Hold(store, instance, rows, grace)
     flush()
     try:
         code = hold.run(argv)
     except OSError as error:
         complain(f"hold failed: {argv[0]}: {error.strerror or error}")
-        code = NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN
+        code = CANNOT_RUN
+        if isinstance(error, FileNotFoundError):
+            code = NOT_FOUND
     finally:
         hold.release()
     if hold.lost:
@@ -116,11 +114,11 @@ def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], gra
 
 def _unrunnable(program: str) -> int:
     """Why `program` cannot be run, as an exit code; 0 where it can."""
-    import shutil
-
     if shutil.which(program):
         return 0
-    return CANNOT_RUN if os.path.dirname(program) and os.path.exists(program) else NOT_FOUND
+    if os.path.dirname(program) and os.path.exists(program):
+        return CANNOT_RUN
+    return NOT_FOUND
 
 
 def _interrupted(number: int, _frame: object) -> None:

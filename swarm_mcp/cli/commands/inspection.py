@@ -5,24 +5,26 @@ from __future__ import annotations
 from heapq import merge
 from itertools import islice
 
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import ROWS_BYTES, fitted, printed
+from swarm_mcp.answers.paging import place_of
+from swarm_mcp.answers.size import ROWS_BYTES, fitted, printed
+from swarm_mcp.answers.views import public_instance, short
+from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, presence, say, show, state_of
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
 from swarm_mcp.folders import current_scope
-from swarm_mcp.paging import place_of
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import public_instance, short
-from swarm_mcp.visibility import veiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 MESSAGES = 20
 MOST, ALL = 1000, 10**9  # rows of a kind that are read; more than this an answer never has room for
@@ -52,10 +54,12 @@ def inspect(args: Arguments) -> int:
     example: swarm-mcp inspect --json
     """
     scope = current_scope(args.value("--scope"))
-    limit = args.number("--limit", -1) if args.given("--limit") else MOST
+    limit = args.number("--limit", MOST)
+    if limit < 0:
+        limit = ALL
     with Store(read_only=True) as store:
         viewer = viewer_identity(store, args)
-        shown = _found(store, scope, viewer, limit if limit >= 0 else ALL)
+        shown = _found(store, scope, viewer, limit)
         if not args.given("--limit"):
             shown = fitted(shown, ROWS_BYTES, printed)
         if not args.json:
@@ -68,15 +72,15 @@ def inspect(args: Arguments) -> int:
     return 0
 
 
-def _found(store: Store, scope: str, viewer: str, limit: int) -> dict:
+def _found(store: Store, scope: str, viewer: str, limit: int) -> dict[str, Any]:
     """Rows of each kind, at most `limit`, as JSON has them, and how many there are besides."""
-    me, values = onlooker(viewer, scope), f"identity:{viewer}" if viewer else None
+    me, values = onlooker(viewer, scope), clause("identity:{}", viewer) or None
     sessions = veiled([row for _, row in islice(store.instances.walk(scope), limit)], viewer)
     messages = [row for _, row in islice(store.messages.walk(scope, viewer=viewer), min(limit, MESSAGES))]
     tasks = list(islice(_by_age(store, me), limit))
     locks = [row for _, row in islice(store.locks.walk(scope, viewer), limit)]
     keys = [row for _, row in islice(store.kv.walk(scope, "", values), limit)]
-    found: dict = {
+    found: dict[str, Any] = {
         "scope": scope,
         "instances": [{**public_instance(row), "state": row.state, "last_seen": row.last_seen} for row in sessions],
         "messages": messages[::-1],
@@ -84,13 +88,15 @@ def _found(store: Store, scope: str, viewer: str, limit: int) -> dict:
         "locks": [{name: row[name] for name in OF_LOCK if name in row} for row in counted(store, locks)],
         "kv": keys,
     }
-    totals = {
+    totals: dict[str, Callable[[], int]] = {
         "instances": lambda: store.instances.count(scope), "tasks": lambda: store.tasks.count(me),
         "locks": lambda: store.locks.counts(scope)["live"], "kv": lambda: store.kv.count(scope, values),
     }  # fmt: skip
     left = {kind: total() - limit for kind, total in totals.items() if len(found[kind]) >= limit}
     left = {kind: number for kind, number in left.items() if number > 0}
-    return {**found, **({"not_shown": left} if left else {})}
+    if left:
+        found["not_shown"] = left
+    return found
 
 
 def _by_age(store: Store, viewer: Session) -> Iterator[Task]:
@@ -102,28 +108,35 @@ def _by_age(store: Store, viewer: Session) -> Iterator[Task]:
             yield task
 
 
-def _age(row: tuple[str, Task]) -> tuple:
-    """What tells which of two tasks is older, also where another program has stored no time."""
+def _age(row: tuple[str, Task]) -> tuple[bool, object, int]:
+    """A key to sort tasks by age, also without a valid time from another program."""
     at, number = place_of(row[0], (object, int)) or (0, 0)
     return isinstance(at, str), at, number
 
 
-def _print(shown: dict, reader: Reader) -> None:
+def _print(shown: dict[str, Any], reader: Reader) -> None:
     say(f"scope: {shown['scope']}")
 
     def section(
-        kind: str, headers: tuple[str, ...], cells: list[tuple], line: str = "", lines: list[str] | None = None
-    ):
-        left = shown.get("not_shown", {}).get(kind, 0)
-        number = f"{len(cells)} of {len(cells) + left}" if left else str(len(cells))
-        title = f"recent messages ({number}, newest last)" if kind == "messages" else f"{kind} ({number})"
+        kind: str,
+        headers: tuple[str, ...],
+        cells: list[tuple[Any, ...]],
+        line: str = "",
+        lines: list[str] | None = None,
+    ) -> None:
+        number = str(len(cells))
+        if kind in shown.get("not_shown", ()):
+            number += f" of {len(cells) + shown['not_shown'][kind]}"
+        title = f"{kind} ({number}):"
+        if kind == "messages":
+            title = f"recent messages ({number}, newest last):"
         say()
-        say(f"{title}:")
+        say(title)
         listing(headers, cells, lines or [line.format(*row) for row in cells])
 
     rows = [Session(row) for row in shown["instances"]]
     now = reader.now
-    cells: list[tuple] = [
+    cells: list[tuple[Any, ...]] = [
         (reader.session(row), short(row.id), state_of(row, now), reader.when(row.last_seen or row.heartbeat))
         for row in rows
     ]
@@ -144,6 +157,8 @@ def _print(shown: dict, reader: Reader) -> None:
     section("messages", ("id", "when", "from", "to", "message"), cells, "  #{}  {}  {} → {}  {}")
 
 
-def _ends(message: dict, reader: Reader) -> tuple[str, str]:
-    recipient = message["recipient"]
-    return reader.called(message["sender"]), reader.called(recipient) if recipient else "all"
+def _ends(message: dict[str, Any], reader: Reader) -> tuple[str, str]:
+    recipient = "all"
+    if message["recipient"]:
+        recipient = reader.called(message["recipient"])
+    return reader.called(message["sender"]), recipient

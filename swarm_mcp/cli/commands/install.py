@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core import settings
 from swarm_hook_core.state import config_dir, config_path, state_dir, store_path
-from swarm_mcp import projects, state_folder
 from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
 from swarm_mcp.cli.output import complain, line_width, say, show
 from swarm_mcp.cli.progress import Progress
-from swarm_mcp.doctor import enforcement
+from swarm_mcp.cli.words import clause
+from swarm_mcp.doctor import enforcement, kernel
 from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
+from swarm_mcp.guard import projects
+from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.person import require_person
-from swarm_mcp.protection_watch import remember, tell_lowered
-from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name
+from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name, state_folder, user_settings
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
-from swarm_mcp.server.handshake_cache import forget_records
-from swarm_mcp.server.priming import prime_all
+from swarm_mcp.server.old_records import forget_records
+from swarm_mcp.sessions.person import require_person
 from swarm_mcp.store import Store
 
 CLIENT = Option(
@@ -39,7 +39,7 @@ CLIENT = Option(
     source=(*NAMES, "all"),
 )
 
-ANSWERS = "first answers of the clients' MCP servers"
+_ON = {True: "on", False: "off"}
 
 
 @verb(
@@ -47,18 +47,18 @@ ANSWERS = "first answers of the clients' MCP servers"
         CLIENT,
         Option(
             "--transport HOW",
-            f"how these clients ask before a write: by a command of its own ({COMMAND}, the default), or by a tool of"
-            f" the session's MCP server ({MCP_TOOL}: some 10 ms less for each write, 5 s more where that server hangs;"
-            " the command stands in while it is not running). A later `install` keeps what was chosen",
+            f"the check before a write: a command of its own ({COMMAND}, the default), or a tool of the session's MCP"
+            f" server ({MCP_TOOL}: some 10 ms less for each write, 5 s more if that server hangs; the command stands in"
+            " while it is not running). A later `install` keeps the choice",
             source=(COMMAND, MCP_TOOL),
         ),
         Option(
             "--kernel",
-            "have the kernel keep locked files read-only while a command runs that nobody can read: Linux; Claude Code,"
-            " and tested releases of Codex. A setting for all your sessions, which stays",
+            "let the kernel keep locked files read-only during commands that cannot be analysed: Linux; Claude Code,"
+            " and tested releases of Codex. A lasting setting for all your sessions",
         ),
-        Option("--no-kernel", "take that setting back"),
-        Option("--dry-run", "say what would be done"),
+        Option("--no-kernel", "remove that setting"),
+        Option("--dry-run", "print the steps, and do nothing"),
         Option("--no-skills", "changes nothing: the skills are part of the plugin", also="--no-skill"),
         JSON,
     ),
@@ -95,22 +95,17 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
-    kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
-    versions = {client.name: client.version() for client in clients}  # before the folder changes, which some run
+    of_kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
+    # before the folder changes: some clients run from it
+    versions = {client.name: client.version() for client in clients}
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
         servers = server_name.other_names(clients, folder)
         changed = write_bundle(folder, local=True, transports=transports, servers=servers)
-        progress.end("written" if changed else "already current", place)
-        progress.begin("preparing", ANSWERS)
-        with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
-            prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
-            results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
-            failures = prepared.result()
-        progress.end("prepared", ANSWERS)
+        progress.end(("already current", "written")[changed], place)
+        results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
     for result in results:
-        result["steps"] += failures[result["client"]] if result["ok"] else []
         result["transport"] = transports.get(result["client"], COMMAND)
     earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
@@ -118,7 +113,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         show(
             {
                 "dry_run": False, "marketplace": str(folder), "changed": changed, "results": results,
-                "absent": [client.name for client in _absent(args)], "upgrade": about, "kernel": kernel,
+                "absent": [client.name for client in _absent(args)], "upgrade": about, "kernel": of_kernel,
             }
         )  # fmt: skip
     else:
@@ -126,37 +121,38 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         for line in upgrade_notes.lines(titles, line_width()):
             say(line)
         _say_absent(args)
-        if kernel:
-            say(f"kernel: {kernel['message']}")
+        if of_kernel:
+            say(f"kernel: {of_kernel['message']}")
         say("Check with: swarm-mcp doctor")
-    return 0 if all(result["ok"] for result in results) else 1
+    return int(not all(result["ok"] for result in results))
 
 
-def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict | None:
-    """Switch on or off what the kernel holds for `clients`, where that is asked for, and return what came of it."""
+def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict[str, Any] | None:
+    """Switch the kernel's locks on or off for `clients` if a flag asks for it, and return the result as JSON has it."""
     if not args.given("--kernel") and not args.given("--no-kernel"):
         return None
-    from swarm_mcp import user_settings
-    from swarm_mcp.doctor import kernel
-
     wanted = args.given("--kernel")
     if not wanted and settings.in_file(kernel.NAME, "").value:
         effect = "takes the kernel's hold on locked files away from all sessions"
         require_person("swarm-mcp install --no-kernel", effect, config_dir())
-    told: dict = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
-    if not wanted and told["changed"]:
+    result: dict[str, Any] = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
+    if not wanted and result["changed"]:
         tell_lowered(kernel.NAME, "the kernel no longer holds locked files (`swarm-mcp install --no-kernel`)", False)
-    message = f"{'on' if wanted else 'off'} in {config_path()}, for sessions started from now on"
+    message = f"{_ON[wanted]} in {config_path()}, for sessions started from now on"
     overrider = kernel.overridden(wanted)
-    if overrider:
-        message += f" (otherwise here, {'by ' if overrider.startswith('SWARM') else ''}{overrider})"
+    if overrider.startswith("SWARM"):
+        overrider = f"by {overrider}"
+    message += clause(" (otherwise here, {})", overrider)
     if wanted:
         found = kernel.ability()
         message += f"; it {found.said()}"
-        held, others = ([], []) if found.why else kernel.whose(clients)
+        held: list[str] = []
+        others: list[str] = []
+        if not found.why:
+            held, others = kernel.whose(clients)
         message += kernel.said_of(held, others)
-        told.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
-    return {**told, "message": message}
+        result.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
+    return {**result, "message": message}
 
 
 def _absent(args: Arguments) -> list[Runtime]:
@@ -181,40 +177,48 @@ def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     renamed = server_name.said(client, folder)
     if renamed:
         steps.add(renamed)
-    steps.begin("writing to a locked file, which its hooks must deny")
+    steps.begin("trying a write to a locked file; its hooks must deny it")
     proof = enforcement.prove(client, installed)
     if proof.status != "ok":
         raise ClientFailed(proof.message)
     steps.add(proof.message)
 
 
-def _ending(result: dict) -> str:
-    return "done; sessions started from now on take part" if result["ok"] else f"FAILED: {result['error']}"
+def _ending(result: dict[str, Any]) -> str:
+    if not result["ok"]:
+        return f"FAILED: {result['error']}"
+    return "done; sessions started from now on take part"
 
 
-def _transports(args, clients, folder) -> dict[str, str]:
-    """How each client's check is to ask: as told now, else as it does already."""
-    wanted = known(args.value("--transport")) if args.given("--transport") else ""
+def _transports(args: Arguments, clients: list[Runtime], folder: Path) -> dict[str, str]:
+    """The transport of each client's check: from the flag, else the present one."""
+    wanted = ""
+    if args.given("--transport"):
+        wanted = known(args.value("--transport"))
     kept = transports_of(read_record(folder))
     able = [client.name for client in clients if client.check_tool]
     for client in clients:
         if wanted == MCP_TOOL and client.name not in able:
             complain(f"swarm-mcp install: {client.title} has no transport {wanted}; its check is a command")
-    return {**kept, **(dict.fromkeys(able, wanted) if wanted else {})}
+    if wanted:
+        kept = {**kept, **dict.fromkeys(able, wanted)}
+    return kept
 
 
-def _dry_run(args, clients, folder, transports) -> int:
+def _dry_run(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+    wanted = None
+    if args.given("--kernel") or args.given("--no-kernel"):
+        wanted = args.given("--kernel")
     if args.json:
         results = [
             {"client": client.name, "program": client.program(), "transport": transports.get(client.name, COMMAND)}
             for client in clients
         ]
         absent = [client.name for client in _absent(args)]
-        kernel = True if args.given("--kernel") else False if args.given("--no-kernel") else None
-        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent, "kernel": kernel})
+        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent, "kernel": wanted})
     else:
-        if args.given("--kernel") or args.given("--no-kernel"):
-            say(f"would set `kernel` {'on' if args.given('--kernel') else 'off'} in {config_path()}")
+        if wanted is not None:
+            say(f"would set `kernel` {_ON[wanted]} in {config_path()}")
         say(f"would write the marketplace folder {folder}")
         for client in clients:
             how = transports.get(client.name, COMMAND)
@@ -226,8 +230,8 @@ def _dry_run(args, clients, folder, transports) -> int:
 @verb(
     Usage(
         CLIENT,
-        Option("--projects", "also take the guard's git hooks and what `init` has put there out of all projects"),
-        Option("--dry-run", "say what would be done"),
+        Option("--projects", "also remove the guard's git hooks and the files of `init` from all projects"),
+        Option("--dry-run", "print the steps, and do nothing"),
         JSON,
     ),
     group=SETUP,
@@ -235,36 +239,44 @@ def _dry_run(args, clients, folder, transports) -> int:
 def uninstall(args: Arguments) -> int:
     """uninstall: take the plugin out of the clients, and remove swarm's own files
 
-    Once no client has the plugin any more, its folder goes too, and what swarm keeps for itself in the state folder.
-    What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
-    records of workers, config.json. So is what projects have: git hooks of `swarm-mcp guard`, and files of `swarm-mcp
-    init`; --projects takes that out of all of them, as long as this command is there to do it. While workers run, the
-    state folder is left alone. It is a person's to do: refused (exit 1) from an agent's shell.
+    After the last client its plugin folder is removed too, with swarm's own files in the state folder. Your data stays,
+    and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`, records of workers,
+    config.json. Files in projects stay as well: git hooks of `swarm-mcp guard`, and files of `swarm-mcp init`;
+    --projects removes them from all projects, and needs this command to do it. While workers run, the state folder is
+    left alone. Only a person may uninstall: refused (exit 1) from an agent's shell.
 
     example: swarm-mcp uninstall
     """
     wanted = args.value("--client") or args.value("--host")
-    everyone = [runtime(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
-    clients = [found for found in everyone if found.program()]
-    unreachable = [found for found in everyone if not found.program() and found.traces()]
-    folder = marketplace_folder()
     everything = wanted in ("", "all")
+    candidates = [runtime(name) for name in NAMES]
+    if not everything:
+        candidates = chosen(wanted)
+    clients = [found for found in candidates if found.program()]
+    unreachable = [found for found in candidates if not found.program() and found.traces()]
+    folder = marketplace_folder()
     if not clients and not everything:
         raise SwarmError(f"the command of {wanted} was not found on PATH")
     if args.given("--dry-run") and args.json:
         names = [found.name for found in clients]
-        show({"dry_run": True, "clients": names, "marketplace": str(folder) if everything else None})
+        answer: dict[str, Any] = {"dry_run": True, "clients": names, "marketplace": None}
+        if everything:
+            answer["marketplace"] = str(folder)
+        show(answer)
         return 0
     if args.given("--dry-run"):
         for found in clients:
             say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
-            for one in projects.left() if args.given("--projects") else ():
+        if everything and args.given("--projects"):
+            for one in projects.left():
                 say(f"would take out of {one.folder}: {one.what}")
         return 0
-    deed = "swarm-mcp uninstall" + ("" if everything else f" --client {wanted}")
-    require_person(deed, "ends the protection of all sessions of those clients")
+    command = "swarm-mcp uninstall"
+    if not everything:
+        command += f" --client {wanted}"
+    require_person(command, "ends the protection of all sessions of those clients")
     try:
         return _uninstall(args, clients, unreachable, everything)
     except KeyboardInterrupt:
@@ -289,55 +301,60 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
         state_folder.remove_ours()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
-    stuck = projects.take_out() if args.given("--projects") else []
-    in_projects = projects.left() if everything else []
-    left = _left() if everything else {}
+    stuck: list[str] = []
+    if args.given("--projects"):
+        stuck = projects.take_out()
+    in_projects, left = [], {}
+    if everything:
+        in_projects, left = projects.left(), _left()
     fine = fine and not stuck
     if args.json:
         there = [one._asdict() for one in in_projects]
         show({"results": results, "marketplace_removed": removed, "left": list(left), "projects": there,
               "failed": stuck})  # fmt: skip
-        return 0 if fine else 1
+        return int(not fine)
     failed = [runtime(result["client"]).title for result in results if not result["ok"]]
     if removed:
         say(f"removed {folder}")
     elif everything and failed and read_record(folder):
-        how = "starts" if len(failed) == 1 else "start"
+        start = "start" + "s" * (len(failed) == 1)
         say(
-            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {how} them. Mend what is said"
+            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {start} them. Repair the errors"
             " above, and type `swarm-mcp uninstall` again"
         )
     elif not results:
-        say("no agent client was found on PATH, and none has the plugin")
+        say("no agent client was found on PATH, and no client has the plugin")
     if working:
         say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
     for path, what in left.items():
-        say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
+        say(f"left, for you to keep or to remove: {path}" + clause(" ({})", what))
     for one in in_projects:
-        say(f"left in {one.folder}: {one.what}; to take it out: {one.mend}")
+        say(f"left in {one.folder}: {one.what}; to remove it: {one.mend}")
     for why in stuck:
         complain(f"swarm-mcp uninstall: could not be taken out of {why}")
-    return 0 if fine else 1
+    return int(not fine)
 
 
-def _farewell(result: dict) -> str:
+def _farewell(result: dict[str, Any]) -> str:
     if not result["ok"]:
         return f"FAILED: {result['error']}"
-    return "done" if result["steps"] else "nothing was installed"
+    if not result["steps"]:
+        return "nothing was installed"
+    return "done"
 
 
 def _workers_run() -> bool:
-    """Whether workers of any checkout are running; their supervisors need the state folder."""
+    """Return True if workers of any checkout are running; their supervisors need the state folder."""
     if not os.path.exists(store_path()):
         return False
     try:
         with Store(read_only=True) as store:
             return bool(store.runs.live())
     except SwarmError:
-        return False  # a broken store keeps nobody from uninstalling
+        return False  # a broken store must not prevent uninstalling
 
 
 def _left() -> dict[str, str]:
-    """What stays behind, by its paths, each with a few words on what it is."""
+    """The paths that stay behind, each with a few words about it."""
     about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
     return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}

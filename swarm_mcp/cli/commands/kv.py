@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, KEYS, TOGETHER, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import listing, refused, say, say_text, show
-from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.cli.output import answer, listing, refused, say_text, show
+from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import acting_session, viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
 
@@ -43,14 +44,14 @@ def kv(args: Arguments) -> int:
 
     example: swarm-mcp kv set plan/latest "split the importer first"
     """
-    actions = {"list": _list, "get": _get, "set": _set, "append": _append, "del": _delete}
+    actions = {"": _list, "list": _list, "get": _get, "set": _set, "append": _append, "del": _delete}
     try:
-        return actions[args.words[0] if args.words else "list"](args)
+        return actions["".join(args.words[:1])](args)
     except Refused as refusal:
         return refused(args, "kv", refusal.answer, f"{refusal}: {args.words[1]}")
 
 
-def _list(args) -> int:
+def _list(args: Arguments) -> int:
     scope, prefix = current_scope(args.value("--scope")), args.value("--prefix")
     with Store(read_only=True) as store:
         viewer = _viewer(store, args)
@@ -59,36 +60,35 @@ def _list(args) -> int:
             lambda: store.kv.count(scope, viewer, prefix),
         )  # fmt: skip
         reader = Reader(args, store)
-    if args.json:
-        show(found.rows)
-        say_rest(args, found)
-        return 0
-    cells = [(row["key"], reader.when(row["updated_at"])) for row in found.rows]
-    listing(("key", "changed"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
-    say_rest(args, found)
-    return 0
+
+    def table() -> None:
+        cells = [(row["key"], reader.when(row["updated_at"])) for row in found.rows]
+        listing(("key", "changed"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
+
+    return say_page(args, found, table)
 
 
-def _get(args) -> int:
+def _get(args: Arguments) -> int:
     key = args.words[1]
     with Store(read_only=True) as store:
         row = store.kv.get(current_scope(args.value("--scope")), key, _viewer(store, args))
     if args.json:
         show(row)
         return 0
-    if row:
-        say_text(row.value)
-    return 0 if row else 1
+    if row is None:
+        return 1
+    say_text(row.value)
+    return 0
 
 
-def _set(args) -> int:
+def _set(args: Arguments) -> int:
     key = args.words[1]
     with Store() as store:
         store.kv.put(_placed(acting_session(store, args), args), key, args.words[2])
     return _done(args, {"ok": True, "key": key}, f"set {key}")
 
 
-def _append(args) -> int:
+def _append(args: Arguments) -> int:
     key = args.words[1]
     value = args.words[2]
     with Store() as store:
@@ -96,25 +96,25 @@ def _append(args) -> int:
     return _done(args, {"ok": True, "key": key, "length": length}, f"appended to {key} (length={length})")
 
 
-def _delete(args) -> int:
+def _delete(args: Arguments) -> int:
     key = args.words[1]
     with Store() as store:
         store.kv.delete(_placed(acting_session(store, args), args), key)
     return _done(args, {"ok": True, "key": key}, f"deleted {key}")
 
 
-def _viewer(store: Store, args) -> str | None:
-    """The identity that reads, None for an onlooker who has none and may read everything."""
-    name = viewer_identity(store, args)
-    return f"identity:{name}" if name else None
+def _viewer(store: Store, args: Arguments) -> str | None:
+    """The identity of the reader, or None for a reader without one, who may read everything."""
+    return clause("identity:{}", viewer_identity(store, args)) or None
 
 
 def _placed(instance: Session, args: Arguments) -> Session:
     """Return the acting session, writing into the scope that was asked for."""
-    return instance.replace(scope=current_scope(args.value("--scope"))) if args.value("--scope") else instance
+    if not args.value("--scope"):
+        return instance
+    return instance.replace(scope=current_scope(args.value("--scope")))
 
 
-def _done(args, answer: dict, text: str) -> int:
+def _done(args: Arguments, value: dict[str, object], text: str) -> int:
     tell_team()
-    show(answer) if args.json else say(text)
-    return 0
+    return answer(args, value, text)

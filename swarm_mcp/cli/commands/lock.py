@@ -8,29 +8,32 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
-from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.cli.output import answer, complain
 from swarm_mcp.cli.reader import said_path
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
-from swarm_mcp.lock_acquisition import granted_answer
+from swarm_mcp.errors import LockRefused, UsageError
+from swarm_mcp.locking.acquisition import Taken, granted_answer
+from swarm_mcp.sessions.acting import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
 from swarm_mcp.team.telling import tell_team
 
-# Who gives one of these, or several files, is answered with all there is to say of each lock.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Options that switch the answer from one lock to the full list.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
-
-
 LOCKING = (
-    Option("--note TEXT", "why; shown to whoever is denied"),
-    Option("--shared", "keep the files still for reading: others may share the lock, nobody else may write"),
-    Option("--wait SECONDS", "wait in line for so long where somebody has them: first come, first served"),
-    Option("--ttl SECONDS", "a lease: the locks lapse once this session has shown no sign of life for so long"),
+    Option("--note TEXT", "the reason; shown to denied sessions"),
+    Option("--shared", "a lock for reading: other sessions may share it, and no session may write"),
+    Option("--wait SECONDS", "wait in the queue for the locks, at most that long: first come, first served"),
+    Option("--ttl SECONDS", "a lease: the locks lapse after that long without a sign of life of this session"),
     Option("--expect SECONDS", "when you expect to be done, so that others can plan; nothing happens then"),
     Option("--exclusive", "refuse also if this session holds one of the files already"),
     Option("--task ID", "the task this is for", source=TASKS),
@@ -51,12 +54,11 @@ LOCKING = (
             "each FILE is a pattern, as in .gitignore, relative to the scope (without --pattern and --path:"
             " each FILE with * or ? in it that is no file)",
         ),
-        Option("--path", "each FILE is a path, whatever it looks like"),
+        Option("--path", "each FILE is a path, even with * or ? in it"),
         Option(
             "--logical",
-            "in every work tree and clone of the repository that takes part: those where a session holds"
-            " such a lock, and those with `git config swarm.logical true`, where every lock on a path is such"
-            " a lock",
+            "in every participating work tree and clone of the repository: those in which a session holds such a"
+            " lock, and those with `git config swarm.logical true`, in which every lock on a path is logical",
         ),
         *LOCKING,
     ),
@@ -64,6 +66,7 @@ LOCKING = (
         Option("--git", "the git repository of this session's folder: index, HEAD, branches, stash", required=True),
         *LOCKING,
     ),
+    refuses=True,
     group=START,
 )
 def lock(args: Arguments) -> int:
@@ -71,16 +74,16 @@ def lock(args: Arguments) -> int:
 
     Several FILEs are locked together or not at all. A folder stands for everything in it, now and later. A lock keeps
     out every other session on this machine until it is released, it lapses, or its session ends; at a terminal, your
-    session is the shell and ends with it. Locking again what you hold renews it. It also switches to --shared or back,
-    with no moment between in which somebody else could take it.
+    session is the shell and ends with it. A second lock on the same file renews the first one. It also switches to
+    --shared or back, and the file is never unlocked in between.
 
     With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same lock): no
     other session may commit, stash, switch, merge or fetch there until you release it.
 
-    Exit 1 when another session holds one of them (with --wait: still holds it when the time is over), or when waiting
+    Exit 1 if another session holds one of the files (with --wait: still holds it at the end of the wait), or if waiting
     would never end because each session of a circle waits for the next. With --json a refusal is {"error", "active",
-    "queue"} or {"error", "circle"}. An answer is {"ok", "id", "fence"} of the first lock, and "locks" where there are
-    several or you asked for more than a file. The fence is a number that grows with each grant.
+    "queue"} or {"error", "circle"}. An answer is {"ok", "id", "fence"} of the first lock, and "locks" for several FILEs
+    or with further options. The fence is a number that grows with each grant.
 
     example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumbering migrations"
     """
@@ -92,27 +95,26 @@ def lock(args: Arguments) -> int:
             taken = acquire_shown(args, store, instance, wanted)
         except LockRefused as refusal:
             return say_refused(refusal, args, store, wanted, "lock")
-        except Deadlock as circle:
-            return refused(args, "lock", circle.answer)
         finally:
             if args.given("--detach"):
                 discard_lock_holder(store, instance)  # only where it got nothing
-    if args.json:
-        answer = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
-        show({**answer, "instance_id": instance.id} if args.given("--detach") else answer)
-    else:
-        for row in taken:
-            more = " (shared)" if row.mode else ""
-            if taken.team is not None:
-                more += f" {taken.team.said}"
-            say(f"locked {said_path(row.file)}{more}{'; there is no such file yet' if _is_to_come(row) else ''}")
-        if args.given("--detach"):
-            say(f"held by {instance.id}, for --as")
-    return 0
+    value = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
+    lines = [_granted(row, taken) for row in taken]
+    if args.given("--detach"):
+        value = {**value, "instance_id": instance.id}
+        lines.append(f"held by {instance.id}, for --as")
+    return answer(args, value, *lines)
+
+
+def _granted(row: Lock, taken: Taken) -> str:
+    line = f"locked {said_path(row.file)}" + " (shared)" * bool(row.mode)
+    if taken.team is not None:
+        line += f" {taken.team.said}"
+    return line + "; there is no such file yet" * _is_to_come(row)
 
 
 def _is_to_come(lock: Lock) -> bool:
-    """Whether it is on a file, and no pattern, that is not there yet; or its name was mistyped."""
+    """Return True if the lock is on a path, not a pattern, without a file yet. The name may be mistyped."""
     return not lock.pattern and os.path.isabs(lock.file) and not os.path.lexists(lock.file)
 
 
@@ -125,17 +127,18 @@ def _is_to_come(lock: Lock) -> bool:
         AGENT,
         *ACTING,
     ),
+    refuses=True,
     group=START,
 )
 def unlock(args: Arguments) -> int:
     """unlock: release locks of this session
 
-    Releases only your own locks. Whoever is first in line for them gets them at once. A file that somebody else holds,
-    or nobody, is left as it is and named, with exit 1; the other FILEs are unlocked all the same. With --json that is
-    {"error", "unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
+    Releases only your own locks. The session that is first in the queue gets each lock at once. A FILE without a lock
+    of yours is named, with its holder if it has one, and exit 1; the other FILEs are unlocked all the same. With --json
+    that is {"error", "unlocked", "left"}; each of "left" has "file", "error" and, for a locked file, "active".
 
-    With --all nothing needs to be named: all locks of this session are released, but not those of its subagents, nor of
-    commands that hold their own. With --agent ID it is those of that subagent instead. With --json: {"ok", "files"}.
+    --all releases all locks of this session, but not those of its subagents, nor of commands that hold their own. With
+    --agent ID it releases those of that subagent instead. With --json: {"ok", "files"}.
 
     example: swarm-mcp unlock src/schema.sql
     """
@@ -148,64 +151,64 @@ def unlock(args: Arguments) -> int:
         instance = acting_session(store, args)
         if args.given("--all"):
             return _unlock_all(store, instance, agent, args)
-        unlocked, left = [], []
+        unlocked: list[str] = []
+        left: list[dict[str, Any]] = []
         for file in files or [repository_of(instance)]:
-            try:
-                gone = store.locks.release(instance, file, agent, fence)
-            except Refused as refusal:
-                return refused(args, "unlock", refusal.answer)
+            gone = store.locks.release(instance, file, agent, fence)
             reach = reach_of(instance, file)
             if gone:
                 unlocked.append(reach.file)
             else:
                 left.append(_left(store, instance, reach, agent))
         tell_team()
-    if args.json:
-        show(_answer(unlocked, left))
-    else:
-        for path in unlocked:
-            say(f"unlocked {said_path(path)}")
+    answer(args, _answer(unlocked, left), *(f"unlocked {said_path(path)}" for path in unlocked))
+    if not args.json:
         for one in left:
             complain(f"unlock failed: {said_path(one['file'])}{one['error'].removeprefix(one['file'])}")
-    return 1 if left else 0
+    return int(bool(left))
 
 
 def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) -> int:
     gone = store.locks.release_all(instance, agent)
     tell_team()
-    if args.json:
-        show({"ok": True, "files": gone})
-        return 0
-    for file in gone:
-        say(f"unlocked {said_path(file)}")
-    if not gone:
-        say("nothing was locked by this session" + (f"'s {agent_name(agent)}" if agent else ""))
-    return 0
+    lines = [f"unlocked {said_path(file)}" for file in gone]
+    if not gone and agent:
+        lines = [f"nothing was locked by this session's {agent_name(agent)}"]
+    elif not gone:
+        lines = ["nothing was locked by this session"]
+    return answer(args, {"ok": True, "files": gone}, *lines)
 
 
-def _answer(unlocked: list[str], left: list[dict]) -> dict:
+def _answer(unlocked: list[str], left: list[dict[str, Any]]) -> dict[str, Any]:
     if left:
         return {"error": "; ".join(one["error"] for one in left), "unlocked": unlocked, "left": left}
-    return {"ok": True, "file": unlocked[0], **({"files": unlocked} if len(unlocked) > 1 else {})}
+    if len(unlocked) == 1:
+        return {"ok": True, "file": unlocked[0]}
+    return {"ok": True, "file": unlocked[0], "files": unlocked}
 
 
-def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict:
-    """What is said of a file on which this session, or its `agent`, holds no lock: ``{file, error, active?}``."""
-    held = store.locks.exactly(reach) or ([] if reach.pattern else store.locks.covering(reach))
-    if not held:
+def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict[str, Any]:
+    """The entry of JSON for a file without a lock of this session, or of its `agent`: ``{file, error, active?}``."""
+    locks = store.locks.exactly(reach)
+    if not locks and not reach.pattern:
+        locks = store.locks.covering(reach)
+    if not locks:
         return {"file": reach.file, "error": f"{reach.file} was not locked"}
-    lock = next((row for row in held if row.instance_id != instance.id), held[0])
+    lock = next((row for row in locks if row.instance_id != instance.id), locks[0])
     active = store.locks.describe(lock, token(instance.label or "", "identity"))
     return {"file": reach.file, "error": _words(active, instance, reach.file, agent), "active": active}
 
 
-def _words(active: dict, instance: Session, file: str, agent: str) -> str:
-    through = "" if active["file"] == file else f" through {named(active['file'])}"
+def _words(active: dict[str, Any], instance: Session, file: str, agent: str) -> str:
+    through = holder = ""
+    if active["file"] != file:
+        through = f" through {named(active['file'])}"
     if active.get("hidden"):
         return f"{file} is not yours: held by a session of another identity{through}"
-    holder = f"{agent_name(active['agent'])} of " if active.get("agent") else ""
+    if active.get("agent"):
+        holder = f"{agent_name(active['agent'])} of "
     if active["instance_id"] == instance.id:
-        by = f"agent {agent}" if agent else "itself"
+        by = clause("agent {}", agent) or "itself"
         return f"{file} was not locked by {by}: held by {holder}this session{through}"
     owner = holder_name(active["owner"]["label"], active["instance_id"])
     return f"{file} is not yours: held by {holder}{owner}{through}"
@@ -215,13 +218,14 @@ def _words(active: dict, instance: Session, file: str, agent: str) -> str:
     Usage(
         Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
     ),
+    refuses=True,
     group=LOCKS,
 )
 def renew(args: Arguments) -> int:
-    """renew: go on holding a lock, or learn that you no longer do
+    """renew: renew a lock, or fail if it is lost
 
-    Whatever a session does renews its locks. This is for scripts that must be sure before they go on: unlike `lock`, it
-    never takes a lock that is no longer held, and exits 1.
+    Every action of a session renews its locks. This is for scripts that must be sure before they go on: unlike `lock`,
+    renew never takes a lost lock again, and exits 1.
 
     example: swarm-mcp renew src/schema.sql --fence 41 --ttl 600
     """
@@ -229,14 +233,11 @@ def renew(args: Arguments) -> int:
     fence = args.number_if_given("--fence")
     ttl = args.seconds_if_given("--ttl")
     with Store() as store:
-        try:
-            lock = store.leases.renew_lock(acting_session(store, args), file, args.value("--agent").strip(), fence, ttl)
-        except Refused as refusal:
-            return refused(args, "renew", refusal.answer)
+        lock = store.leases.renew_lock(acting_session(store, args), file, args.value("--agent").strip(), fence, ttl)
         left = store.locks.left(lock)
     lock = lock.replace(file=plain(lock.file))
-    if args.json:
-        show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
-    else:
-        say(f"renewed {said_path(lock.file)}" + ("" if left is None else f", for {left:.0f} s"))
-    return 0
+    value, line = {"ok": True, **granted(lock)}, f"renewed {said_path(lock.file)}"
+    if left is not None:
+        value["lapses_in"] = round(left, 1)
+        line += f", for {left:.0f} s"
+    return answer(args, value, line)

@@ -1,4 +1,4 @@
-"""Why a path can or cannot be written, and what has happened to its locks."""
+"""Explaining the locks on a path, and the decision on a write to it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import find_acting_session, onlooker_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.cli.reader import HIDDEN, Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.lock_explaining import explanation
-from swarm_mcp.overview.explained import through, until
+from swarm_mcp.locking.explaining import explanation
+from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.explained import through, until
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = dict[str, Any]
+
+_NOT_SHOWN = {"held": "locks", "waiting": "in line"}
 
 
 @verb(
@@ -23,18 +32,18 @@ from swarm_mcp.store import Store
     group=START,
 )
 def why(args: Arguments) -> int:
-    """why: who holds a path, who waits, and whether you may write it now
+    """why: the locks on a path, its queue, and if you may write it now
 
-    First come the locks over the path, each with the rule by which it holds: on the file itself, on a folder above it,
-    by a pattern, or on the same file of another work tree; and since when, until when, in which mode, with which fence,
-    and whose it is. Then those who wait, first come first. Last, what would happen if this session (or WHO, or its
-    subagent ID) edited, overwrote or removed it now: the hooks' own check decides, which also knows what others have
-    changed and not committed. PATH need not exist, nor be locked. For a pattern, the locks that meet it are listed.
+    First come the locks that cover the path, each with its rule: on the file itself, on a folder above it, by a
+    pattern, or on the same file of another work tree; with its holder, mode, fence, age and end. Then comes the queue
+    in its order. Last comes the decision on an edit, an overwrite and a removal by this session (or WHO, or its
+    subagent ID): the hooks' own check decides, and it also knows uncommitted changes of other sessions. PATH need not
+    exist, nor be locked. For a pattern, the locks that overlap it are listed.
 
     With --json: {"file", "pattern", "held", "waiting", "write"}; "write" is null for a pattern, else {"instance_id",
-    "label", "agent", "allowed", "guarded", "reason", "kinds"} and, where it is denied, "holder_id" and of a lock
-    "lock_file", "fence". "kinds" has "edit", "overwrite" and "remove", each {"allowed", "reason", "told"}; "allowed" is
-    true where all of them are.
+    "label", "agent", "allowed", "guarded", "reason", "kinds"} and, for a denial, "holder_id" and of a lock "lock_file",
+    "fence". "kinds" has "edit", "overwrite" and "remove", each {"allowed", "reason", "told"}; "allowed" is true if all
+    of them are.
 
     example: swarm-mcp why src/schema.sql --as 41d2
     """
@@ -42,13 +51,18 @@ def why(args: Arguments) -> int:
     with Store(read_only=True) as store:
         try:
             session = find_acting_session(store, args, reads=True)
-        except UnknownInstance:
+        except UnknownInstance:  # a person outside of any session may ask as well
             if args.value("--as"):
                 raise
             session = None
-        viewer = token(session.label or "", "identity") if session else onlooker_identity(store)
-        # A word in a shell counts from where it is typed; only who speaks for another means that one's folder.
-        place = session if session and args.value("--as") else nobody_in(here(), current_scope(args.value("--scope")))
+        # A relative path in a shell belongs to its folder; only --as means the other session's folder.
+        place = nobody_in(here(), current_scope(args.value("--scope")))
+        if session is None:
+            viewer = onlooker_identity(store)
+        else:
+            viewer = token(session.label or "", "identity")
+            if args.value("--as"):
+                place = session
         found = explanation(store, place, word, session, args.value("--agent"), viewer)
         if args.json:
             show(found)
@@ -57,46 +71,52 @@ def why(args: Arguments) -> int:
     return 0
 
 
-def _say_why(found: dict, reader: Reader) -> None:
+def _say_why(found: Row, reader: Reader) -> None:
     say(reader.path(found["file"]))
     for lock in found["held"]:
         _say_lock(lock, reader)
     if not found["held"]:
-        say("  nobody holds it")
+        say("  not locked")
     for one in found["waiting"]:
-        who = HIDDEN if one.get("hidden") else _named(one, reader)
+        who = _named(one, reader)
         wants = f"wants {one['mode']} {', '.join(named(reader.path(file)) for file in one['files'])}"
-        silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
+        silent = "; it shows no sign of life, so the lock goes to the next one" * bool(one.get("silent"))
         say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
     for name, number in found.get("not_shown", {}).items():
-        say(f"  and {number} more {'locks' if name == 'held' else 'in line'}")
+        say(f"  and {number} more {_NOT_SHOWN[name]}")
     if found["write"]:
         _say_write(found["write"], found["file"], reader)
 
 
-def _say_lock(lock: dict, reader: Reader) -> None:
-    who = HIDDEN if lock.get("hidden") else _named({**lock, "label": lock["owner_label"]}, reader)
-    mine = " (this session)" if lock["yours"] and lock["instance_id"] != reader.own_id else ""
-    note = f": {quoted(lock['content'])}" if lock["content"] else ""
-    say(f"  {lock['mode']}, held by {who}{mine}{through(lock, reader.path)}{note}")
-    fence = f"; fence {lock['fence']}" if lock.get("fence") else ""
-    say(f"    since {reader.when(lock['created_at'])}, {until(lock, reader.now)}{fence}")
+def _say_lock(lock: Row, reader: Reader) -> None:
+    line = f"  {lock['mode']}, held by {_named({**lock, 'label': lock['owner_label']}, reader)}"
+    if lock["yours"] and lock["instance_id"] != reader.own_id:
+        line += " (this session)"
+    line += through(lock, reader.path)
+    if lock["content"]:
+        line += f": {quoted(lock['content'])}"
+    say(line)
+    since = f"    since {reader.when(lock['created_at'])}, {until(lock, reader.now)}"
+    say(since + clause("; fence {}", lock.get("fence")))
 
 
-def _named(one: dict, reader: Reader) -> str:
+def _named(one: Row, reader: Reader) -> str:
+    if one.get("hidden"):
+        return HIDDEN
     name = reader.known(one["label"], one["instance_id"])
-    return f"{agent_name(one['agent'])} of {name}" if one.get("agent") else name
+    if one.get("agent"):
+        return f"{agent_name(one['agent'])} of {name}"
+    return name
 
 
-def _say_write(write: dict, path: str, reader: Reader) -> None:
+def _say_write(write: Row, path: str, reader: Reader) -> None:
     reason = (write["reason"] or "").replace(named(path), named(reader.path(path)))
+    who = "a session that holds nothing"
     if write["instance_id"]:
         who = _named(write, reader)
-    else:
-        who = "a session that holds nothing"
     if not write["allowed"] and write["instance_id"] and not write["guarded"]:
-        say(f"a write by {who} would go ahead: no hooks of ours guard that session")
-        say(f"a session that they guard would be refused: {reason}")
+        say(f"a write by {who} would go ahead: that session has no hooks of ours")
+        say(f"a session with our hooks would be refused: {reason}")
         return
     refused = [kind for kind, one in write["kinds"].items() if not one["allowed"]]
     if not refused:
@@ -107,6 +127,6 @@ def _say_write(write: dict, path: str, reader: Reader) -> None:
         free = " or ".join(kind for kind in write["kinds"] if kind not in refused)
         say(f"to {free} it would go ahead for {who}")
         say(f"to {' or '.join(refused)} it would be refused: {reason}")
-    told = dict.fromkeys(one["told"] for one in write["kinds"].values() if one["told"])
-    for words in told:
+    notices = dict.fromkeys(one["told"] for one in write["kinds"].values() if one["told"])
+    for words in notices:
         say_text(f"the model would be told: {words}")

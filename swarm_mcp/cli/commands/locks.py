@@ -1,49 +1,50 @@
-"""Which locks there are."""
+"""The list of locks."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show_list
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
+from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 AT_ONCE = 500  # rows of a table
 
 
 @verb(
     Usage(
-        Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True),
+        Option("--file FILE", "only the locks on this file, from every scope", repeatable=True),
         ABSOLUTE,
         *ACTING,
     ),
     group=LOCKS,
 )
 def locks(args: Arguments) -> int:
-    """locks: what is locked in this scope, by whom and why
+    """locks: the locks of this scope, with their holders and notes
 
-    A lock holds on the whole machine; listed are those that were taken in this scope. With --file it is the locks on
-    those files alone, wherever they were taken; a relative FILE counts from this folder and from the session's own. The
-    holder's name and note are left out where it works under another identity. Anything but an ordinary lock (exclusive,
-    until it is released, held by a whole session) says what it is: its mode, pattern, agent, the time left or expected,
-    how many wait. `swarm-mcp why FILE` tells all there is to know of one file.
+    A lock counts on the whole machine; the list has the locks that were taken in this scope. --file lists the locks on
+    those files alone, from every scope; a relative FILE belongs to this folder and to the session's own. The name and
+    note of a holder with another identity are left out. A lock that differs from the ordinary one (exclusive, without a
+    lease, of a whole session) is marked with its mode, pattern, agent, the time left or expected, and the length of its
+    queue. `swarm-mcp why FILE` has all facts about one file.
 
-    They are listed in the order in which they were first taken, and printed as they are read, so a reader may stop
-    early. A list that breaks off stays open, and the command fails. With --json there are further keys where they
-    apply: mode, agent, pattern, repository, fence, ttl, lapses_in, expected_end, waiting; of a team team_fence, and the
-    machine of those that were taken on another.
+    The order is that of the first grants. Rows are printed as they are read, so a reader may stop early. After an error
+    the list stays open, and the command fails. --json adds keys where they apply: mode, agent, pattern, repository,
+    fence, ttl, lapses_in, expected_end, waiting; in a team team_fence, and the machine of locks from another one.
 
     example: swarm-mcp locks --file src/schema.sql --json
     """
@@ -61,8 +62,8 @@ def locks(args: Arguments) -> int:
     return 0
 
 
-def _print(rows: Iterator[dict], reader: Reader) -> None:
-    """Print them as they are read; what is laid out as a table in parts, each of which fits what is in it."""
+def _print(rows: Iterator[dict[str, Any]], reader: Reader) -> None:
+    """Print rows as they are read. At a terminal they form one table for every AT_ONCE rows."""
     part = list(islice(rows, AT_ONCE))
     while True:
         cells, plain = [], []
@@ -70,7 +71,7 @@ def _print(rows: Iterator[dict], reader: Reader) -> None:
             file, who, pane = reader.path(row["file"]), reader.holder(row), row.get("pane_id") or ""
             more = lock_columns.cells(row, reader.now)
             cells.append((file, who, pane, reader.when(row["created_at"]), *more, row["content"]))
-            line = f"  {who}{f' (pane {pane})' if pane else ''}  {file}  — {row['content'] or ''}"
+            line = f"  {who}{clause(' (pane {})', pane)}  {file}  — {row['content'] or ''}"
             plain.append(line + lock_columns.suffix(row, reader.now))
         listing(("file", "who", "pane", "since", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
         part = list(islice(rows, AT_ONCE))
@@ -78,14 +79,14 @@ def _print(rows: Iterator[dict], reader: Reader) -> None:
             return
 
 
-def _on_files(store: Store, args, viewer: str) -> Iterator[dict]:
-    """Locks on the files that were named, each lock once."""
+def _on_files(store: Store, args: Arguments, viewer: str) -> Iterator[dict[str, Any]]:
+    """Yield the locks on the files of --file, each lock once."""
+    places = [nobody_in(here())]
     try:
-        instance = find_acting_session(store, args, reads=True)
+        places.append(find_acting_session(store, args, reads=True))
     except UnknownInstance:
-        instance = None
+        pass  # a person outside of any session may ask as well
     found: dict[str, Lock] = {}
-    places = [nobody_in(here()), *([instance] if instance else [])]
     for name in args.all("--file"):
         for path in {store.locks.path_of(place, name) for place in places}:
             found.update((row.id, row) for row in store.locks.on(path))

@@ -1,24 +1,31 @@
-"""What has happened: in a checkout (``checkout_log``), or to a path's locks."""
+"""The log of a checkout (``checkout_log``), or the history of a path's locks."""
 
 from __future__ import annotations
 
 import time
 
 from swarm_hook_core.naming import agent_name
-from swarm_mcp.acting_session import find_acting_session, viewer_identity
-from swarm_mcp.answer_size import printed
+from swarm_mcp.answers.size import printed
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.checkout_log import STYLES, say_checkout, since_when
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.pages import AFTER
 from swarm_mcp.cli.reader import HIDDEN, Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.lock_explaining import history
-from swarm_mcp.overview.refusal_words import why_refused
+from swarm_mcp.locking.explaining import history
+from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.refusal_words import why_refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Event = dict[str, Any]
 
 DEFAULT, MOST = 20, 1000
 
@@ -29,7 +36,7 @@ DEFAULT, MOST = 20, 1000
         Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"),
         Option(
             "--since WHEN",
-            "only what has happened since: a time of day (8:00), or so long ago (90m, 3h, 1d)",
+            "only events since then: a time of day (8:00), or an age (90m, 3h, 1d)",
             source=(),
         ),
         AFTER,
@@ -39,28 +46,27 @@ DEFAULT, MOST = 20, 1000
     group=LOCKS,
 )
 def log(args: Arguments) -> int:
-    """log: what has happened here, or the history of a path's locks
+    """log: the events of this checkout, or the history of a path's locks
 
-    Without PATH: what the sessions of this checkout have done, in a line of numbers and then event by event. Sessions
-    that came and went, locks taken, refused and given back, tasks, and files that are changed and not committed, each
-    with its last change. The newest N (20), the newest last; how many came before them is said.
+    Without PATH: a line of totals, then the events of this checkout one by one. Sessions that joined and left, locks
+    granted, denied and released, tasks, and changed files that are not committed, each with its last change. It shows
+    the newest N events (20), the newest last, and the number of earlier ones.
 
-    With PATH: who locked it and released it, whose lock lapsed, was handed over or taken, who was denied and why, and
-    when it was altered under a lock or restored: under whatever spelling of the path, through folders over it, patterns
-    that cover it, and other work trees.
+    With PATH: its locks and unlocks, lapses, transfers and thefts, denials with their reasons, and changes under a lock
+    or restores: under any spelling of the path, through folders above it, patterns that cover it, and other work trees.
 
-    Events are kept for about a day. What sessions of another identity are called and say is not shown.
+    Events are kept for about a day. Names and words of sessions with another identity are not shown.
 
     With --json and no PATH: {"scope", "since", "counts", "before", "events": [{"id", "at", "what", "file",
-    "instance_id", "name", "other", "other_name", "waited", "note", "details"}]}; "other" is the session that it was
-    also about, such as the holder in a denial, and "is_cut" is there where more happened than was counted.
+    "instance_id", "name", "other", "other_name", "waited", "note", "details"}]}; "other" is the second session of the
+    event, such as the holder in a denial, and "is_cut" is there if more events happened than were counted.
 
     With --json and PATH: {"file", "events": [{"id", "at", "what", "rule", "file", "instance_id", "label", "details"}]}.
-    The details of a denial hold what the decision came from: path, tool, cwd, session, denied_agent, the lock's id,
-    fence, mode, agent and pattern, its holder, and "rule"; where no lock was in the way but what "holder" had not
-    committed, "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated"
-    counts the same denial within the next minute, which is no event of its own. "next", where it is there, is the
-    cursor that --after takes for what came before.
+    The details of a denial hold the facts behind the decision: path, tool, cwd, session, denied_agent, the lock's id,
+    fence, mode, agent and pattern, its holder, and "rule". If an uncommitted change of "holder" was the reason instead
+    of a lock: "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated"
+    counts the same denial within the next minute, which has no event of its own. "next", if it is there, is the cursor
+    that --after takes for earlier events.
 
     example: swarm-mcp log --since 8:00
     """
@@ -70,16 +76,16 @@ def log(args: Arguments) -> int:
     since = since_when(args.value("--since"), time.time())
     if not args.words and args.given("--after"):
         raise UsageError("--after goes on with the history of a PATH; here --limit shows more")
-    return _log_of_path(args, args.words[0], limit, since) if args.words else say_checkout(args, limit, since)
+    if not args.words:
+        return say_checkout(args, limit, since)
+    return _log_of_path(args, args.words[0], limit, since)
 
 
 def _log_of_path(args: Arguments, word: str, limit: int, since: int) -> int:
     with Store(read_only=True) as store:
-        place = (
-            find_acting_session(store, args, reads=True)
-            if args.value("--as")
-            else nobody_in(here(), current_scope(args.value("--scope")))
-        )
+        place = nobody_in(here(), current_scope(args.value("--scope")))
+        if args.value("--as"):
+            place = find_acting_session(store, args, reads=True)
         viewer = viewer_identity(store, args)
         found = history(store, place, word, viewer, limit, args.value("--after"), printed)
         found["events"] = [event for event in found["events"] if event["at"] >= since]
@@ -87,61 +93,83 @@ def _log_of_path(args: Arguments, word: str, limit: int, since: int) -> int:
             show(found)
             return 0
         reader = Reader(args, store, viewer)
-        told = [
-            (event["what"], reader.when(event["at"]), _told(event, found["file"], reader)) for event in found["events"]
-        ]
-    if not told:
+        lines = [(event["what"], reader.when(event["at"]), _line(event, found["file"], reader))
+                 for event in found["events"]]  # fmt: skip
+    if not lines:
         say(f"(nothing is known of {reader.path(found['file'])})")
-    longest = max((len(at) for _what, at, _words in told), default=0)
-    for what, at, words in told:
+    longest = max((len(at) for _what, at, _words in lines), default=0)
+    for what, at, words in lines:
         say_row(((f"{at:<{longest}}", "faint"), (f"{what:<11}", STYLES.get(what, "name")), (words, "")))
     if found.get("next") and (args.given("--after") or len(found["events"]) < limit):
         say(f"there may be more before: --after {found['next']}")
     return 0
 
 
-def _told(event: dict, path: str, reader: Reader) -> str:
-    """An event in one line."""
-    details, parts = event["details"], []
-    who = HIDDEN if event.get("hidden") else reader.known(event["label"], event["instance_id"] or "?")
-    what = event["what"]
-    if what == "denied":
-        agent = f", {agent_name(details['denied_agent'])}" if details.get("denied_agent") else ""
-        tried = f"{details.get('tool') or 'a write'} of {reader.path(details.get('path') or event['file'])}"
-        parts.append(f"to {who}{agent}, by {tried}")
-        is_known = details.get("holder_label") or details.get("holder")
-        holder = reader.known(details.get("holder_label"), details.get("holder") or "?") if is_known else HIDDEN
-        lost = why_refused(details, event["at"], holder)
-        parts.append(lost or f"held by {holder}{_through(event, path, reader)}")
-        if event.get("repeated"):
-            parts.append(f"and {event['repeated']} more within the minute")
-    elif what == "deadlock":
-        names = [
-            HIDDEN if one.get("hidden") else reader.known(one.get("label"), one.get("instance_id") or "?")
-            for one in details.get("circle", ())
-        ]
-        parts.append(" waits for ".join([*names, *names[:1]]))
+def _line(event: Event, path: str, reader: Reader) -> str:
+    """Return an event in one line, without its time and its kind."""
+    details = event["details"]
+    if event["what"] == "denied":
+        parts = _denial(event, path, reader)
+    elif event["what"] == "deadlock":
+        names = [_name(one, reader) for one in details.get("circle", ())]
+        parts = [" waits for ".join([*names, *names[:1]])]
     else:
-        agent = f", {agent_name(details['agent'])}" if details.get("agent") else ""
-        while_ran = "while " if what == "altered" else "by "
-        parts.append(
-            f"{while_ran}{who}{' ran a call' if what == 'altered' else ''}{agent}{_through(event, path, reader)}"
-        )
-        if details.get("mode") and (what == "acquired" or details["mode"] == AUTO):
-            parts.append(f"mode {details['mode']}")
-        for name, words in (("to", "to"), ("from", "from"), ("by", "by"), ("holder", "from")):
-            if details.get(name) and what != "altered":
-                parts.append(f"{words} {reader.called(details[name])}")
-        if details.get("reason") and details["reason"].replace("_", " ") != what:
-            parts.append(details["reason"])
+        parts = _change(event, path, reader)
     if details.get("fence"):
         parts.append(f"fence {details['fence']}")
     note = details.get("content") or details.get("note") or details.get("why")
-    return "; ".join(parts) + (f": {note}" if note else "")
+    return "; ".join(parts) + clause(": {}", note)
 
 
-def _through(event: dict, path: str, reader: Reader) -> str:
+def _denial(event: Event, path: str, reader: Reader) -> list[str]:
+    """Return the parts of a denial: the session and its call, the obstacle, repetitions."""
+    details, holder = event["details"], HIDDEN
+    call = f"{details.get('tool') or 'a write'} of {reader.path(details.get('path') or event['file'])}"
+    if details.get("holder_label") or details.get("holder"):
+        holder = reader.known(details.get("holder_label"), details.get("holder") or "?")
+    agent = details.get("denied_agent")
+    parts = [f"to {_name(event, reader)}{_agent(agent)}, by {call}"]
+    reason = why_refused(details, event["at"], holder)
+    parts.append(reason or f"held by {holder}{_through(event, path, reader)}")
+    if event.get("repeated"):
+        parts.append(f"and {event['repeated']} more within the minute")
+    return parts
+
+
+def _change(event: Event, path: str, reader: Reader) -> list[str]:
+    """Return the parts of a change to a lock or its file: the session, the mode, the other session, the reason."""
+    what, details, who = event["what"], event["details"], _name(event, reader)
+    subject = f"by {who}"
+    if what == "altered":
+        subject = f"while {who} ran a call"
+    parts = [f"{subject}{_agent(details.get('agent'))}{_through(event, path, reader)}"]
+    if details.get("mode") and (what == "acquired" or details["mode"] == AUTO):
+        parts.append(f"mode {details['mode']}")
+    for name, words in (("to", "to"), ("from", "from"), ("by", "by"), ("holder", "from")):
+        if details.get(name) and what != "altered":
+            parts.append(f"{words} {reader.called(details[name])}")
+    if details.get("reason") and details["reason"].replace("_", " ") != what:
+        parts.append(details["reason"])
+    return parts
+
+
+def _name(one: Event, reader: Reader) -> str:
+    if one.get("hidden"):
+        return HIDDEN
+    return reader.known(one.get("label"), one.get("instance_id") or "?")
+
+
+def _agent(agent: str | None) -> str:
+    if not agent:
+        return ""
+    return f", {agent_name(agent)}"
+
+
+def _through(event: Event, path: str, reader: Reader) -> str:
+    """Return the lock that covered the path, if it was on another one."""
     where = {"folder": "the folder ", "pattern": "the pattern ", "repository": "another work tree's "}
     if event["rule"] in where and event["file"] != path:
         return f" through {where[event['rule']]}{reader.path(event['file'])}"
-    return "" if event["rule"] != "queue" else ", who waits for it longer"
+    if event["rule"] == "queue":
+        return ", first in the queue"
+    return ""

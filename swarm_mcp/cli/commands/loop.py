@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from swarm_mcp import __version__
+from swarm_mcp.agents.loop import agent, commands, sources
+from swarm_mcp.agents.loop.settings import LoopSettings
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 
-_INNER = ("tool", "provider")  # what the built-in plugins' own executables start
+_BESIDE = ("session", "auth", "tools", "hooks", "help")
+_INNER = ("tool", "provider")  # started by the executables of built-in plugins
 
 
 @verb(
     Usage(
         Word("WORDS", "[agent] [SESSION] and the prompt", optional=True, repeated=True),
         Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
-        Option("--model NAME", "which model", source=()),
+        Option("--model NAME", "the model", source=()),
         Option("--mode MODE", "read-only: no tool that writes files, and no commands; or edit", source=MODES),
         Option("--variant NAME", "a kind of agent: reviewer, planner, ..., as `loop help` lists them", source=()),
         Option("--schema FILE", "a JSON schema that the answer is to follow"),
-        Option("--json", "what happens, one JSON event a line"),
+        Option("--json", "print events, one JSON object a line"),
     ),
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
     Usage(choice("auth"), choice("list", "set", "remove"), Word("PROVIDER", optional=True, source=())),
@@ -28,57 +32,49 @@ def loop(args: Arguments) -> int:
     """loop: run the embedded agent loop, as a plugin of the bash harness
 
     Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer; at a
-    terminal as it comes, and with what it took. Without a prompt there, it asks for one after the other. All it needs
-    is a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own; or a key
-    that `loop auth set PROVIDER` has asked for and kept, readable by you alone.
-    Plugins are found in ~/.harness (HARNESS_HOME) and in every .harness from there down to this folder. `loop help`
-    lists providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
+    terminal word by word, and with its cost. Without a prompt there, it asks for one after the other. It needs a
+    model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own; or a key that
+    `loop auth set PROVIDER` has asked for and kept, readable by you alone. Plugins are found in ~/.harness
+    (HARNESS_HOME) and in every .harness from there down to this folder. `loop help` lists providers and their
+    variables. Words for a plugin's own command that begin with -- go behind a --.
 
     Its writes are checked against the locks of other sessions, like those of every client here.
 
     Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
-    asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS);
-    130 interrupted; 143 ended by a signal.
+    asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS); 130
+    interrupted; 143 ended by a signal.
 
     example: swarm-mcp loop "add a test for the empty list in parse.py"
     """
-    words = list(args.words)
-    name = words[0] if words else "agent"
+    words = list(args.words) or ["agent"]
+    name = words[0]
     if name in _INNER and len(words) > 1:
-        from swarm_mcp.loop import commands
-
-        return getattr(commands, name)(words[1:])
+        return int(getattr(commands, name)(words[1:]))
     if name == "version":
-        from swarm_mcp import __version__
-
         say(f"swarm-mcp {__version__}")
         return 0
-    return _beside(name, words[1:]) if _is_command(name, args) else _agent(name, words, args)
+    if name in _BESIDE and not args.value("--resume"):
+        return _beside(name, words[1:])
+    return _agent(name, words, args)
 
 
-def _is_command(name: str, args) -> bool:
-    return name in ("session", "auth", "tools", "hooks", "help") and not args.value("--resume")
-
-
-def _agent(name: str, words: list[str], args) -> int:
-    """The agent, a plugin's command of that name in its place, or whatever other command a plugin brings."""
-    from swarm_mcp.loop import agent, sources
-    from swarm_mcp.loop.settings import LoopSettings
-
+def _agent(name: str, words: list[str], args: Arguments) -> int:
+    """Run the agent, or a plugin's command of that name instead."""
     settings = LoopSettings()
     places = sources.walk("", settings.home, settings.folder)
-    path = sources.executables(places, "commands").get(name, "") if name.isidentifier() or "-" in name else ""
+    path = ""
+    if name.isidentifier() or "-" in name:
+        path = sources.executables(places, "commands").get(name, "")
     if path and not args.value("--resume"):
         return _become(path, words[1:])
-    rest = words[1:] if name == "agent" else words
+    if name == "agent":
+        words = words[1:]
     given = {name: args.value(f"--{name}") for name in ("mode", "model", "variant")}
     wishes = agent.Wishes(**given, schema=run_options.schema(args))
-    return agent.run(rest, wishes, as_json=args.json, resume=args.value("--resume"))
+    return int(agent.run(words, wishes, as_json=args.json, resume=args.value("--resume")))
 
 
 def _beside(name: str, words: list[str]) -> int:
-    from swarm_mcp.loop import commands
-
     loop = commands.prepared()
     path = commands.override(name, loop)
     if path:
@@ -94,6 +90,4 @@ def _beside(name: str, words: list[str]) -> int:
 
 
 def _become(path: str, words: list[str]) -> int:
-    from swarm_mcp.loop import commands
-
-    return commands.execute(path, words, commands.prepared())
+    return int(commands.execute(path, words, commands.prepared()))

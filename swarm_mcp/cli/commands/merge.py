@@ -1,46 +1,51 @@
-"""Work trees of tasks: which there are, and bringing back what was done in them."""
+"""Listing the work trees of tasks, and merging their commits."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.merging import Merged, MergeStopped
+from swarm_mcp.agents.dispatch.merging import merge as bring_back
+from swarm_mcp.agents.dispatch.task_trees import TaskTree
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ACTING, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import process_holder, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.merging import Merged, MergeStopped
-from swarm_mcp.dispatch.merging import merge as bring_back
-from swarm_mcp.dispatch.task_trees import TaskTree
+from swarm_mcp.cli.words import clause, count
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE
 from swarm_mcp.errors import LockRefused, Refused, SwarmError, UsageError
 from swarm_mcp.folders import here
-from swarm_mcp.lock_acquisition import Taken, requested
+from swarm_mcp.locking.acquisition import Taken, requested
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 
 @verb(
     Usage(
-        Word("TASK", "id of a task, or the beginning; none: list the work trees", optional=True, repeated=True,
+        Word("TASK", "id of a task, or the beginning; without one, list the work trees", optional=True, repeated=True,
              source=TASKS),
-        Option("--all", "all whose tasks are done, in the order in which they were begun"),
-        Option("--commit", "commit first what is not committed in the task's work tree"),
+        Option("--all", "all work trees of done tasks, oldest first"),
+        Option("--commit", "first commit the uncommitted changes in the task's work tree"),
         Option("--here", "onto the branch that is checked out here, though the task began on another"),
         Option("--wait SECONDS", "how long to wait in line for the locks (default: 0)"),
         *ACTING,
     ),
+    refuses=True,
     group=WORKERS,
 )  # fmt: skip
 def merge(args: Arguments) -> int:
-    """merge: bring back what workers did in work trees of their own
+    """merge: merge the commits of workers with work trees of their own
 
-    `swarm-mcp dispatch --worktree` gives a worker a work tree and a branch. This puts the commits of that branch on top
-    of the branch that is checked out here, in their order, and removes the work tree and its branch; nothing that is
-    not in the result is thrown away. Meanwhile it holds the repository and all files that it changes. Several tasks
-    come in the order in which they were begun. Without a task: which work trees there are, and how they stand.
+    `swarm-mcp dispatch --worktree` gives a worker a work tree and a branch. merge puts the commits of that branch on
+    top of the branch that is checked out here, in their order, and removes the work tree and its branch; commits and
+    changes that are not in the result are never thrown away. Meanwhile it locks the repository and all files that it
+    changes. Several tasks come in the order in which they were begun. Without a task, it lists the work trees and their
+    states.
 
-    Where commits conflict, or would overwrite what is not committed here, it stops, names the files, and leaves this
-    work tree and the task's as they were. Exit 1 then, and where somebody else holds one of the files.
+    On a conflict, or if a merge would overwrite uncommitted changes here, it stops, names the files, and leaves this
+    work tree and the task's as they were. Exit 1 then, and if another session holds one of the files.
 
     example: swarm-mcp merge 6ff1c928
     """
@@ -64,8 +69,6 @@ def merge(args: Arguments) -> int:
                     return say_refused(refusal, args, store, holding.wanted, "merge")
                 except MergeStopped as stopped:
                     return _say_stopped(args, tree, stopped, done)
-                except Refused as refusal:
-                    return refused(args, "merge", refusal.answer)
                 finally:
                     holding.release()
                 done.append(merged)
@@ -81,7 +84,7 @@ def merge(args: Arguments) -> int:
 
 
 class _Holding:
-    """The locks of one merge; `wanted` is what was asked for last."""
+    """The locks of one merge; `wanted` is the last request."""
 
     def __init__(self, args: Arguments, store: Store, instance: Session, agent: str):
         self._args, self._store, self._instance, self._agent = args, store, instance, agent
@@ -94,31 +97,31 @@ class _Holding:
         self._taken.append(acquire_shown(self._args, self._store, self._instance, self.wanted))
 
     def release(self) -> None:
-        """Give back what was taken."""
+        """Release all locks of this merge."""
         for row in [row for taken in self._taken for row in taken]:
             try:
                 self._store.locks.release(self._instance, row.file, row.agent or "", row.fence)
             except Refused:
-                pass  # somebody has taken it by force
+                pass  # a person has taken it by force
         self._taken = []
 
 
 def _chosen(store: Store, references: list[str], known: list[TaskTree]) -> list[TaskTree]:
-    """The task trees that are meant, in the order in which they were made; all of done tasks where none is named."""
+    """Return the work trees of the referenced tasks, oldest first; without references those of all done tasks."""
     if not references:
         return [tree for tree in known if (row := store.tasks.get(tree.scope, tree.task_id)) and row.status == DONE]
     found = []
     for reference in references:
-        meant = [tree for tree in known if tree.task_id == reference] or [
-            tree for tree in known if tree.task_id.startswith(reference)
-        ]
-        if len(meant) > 1:
-            raise SwarmError(f"{reference[:60]!r} is how several tasks begin: {', '.join(t.task_id for t in meant)}")
-        if not meant:
+        matches = [tree for tree in known if tree.task_id == reference]
+        matches = matches or [tree for tree in known if tree.task_id.startswith(reference)]
+        if len(matches) > 1:
+            ids = ", ".join(tree.task_id for tree in matches)
+            raise SwarmError(f"the ids of several tasks begin with {reference[:60]!r}: {ids}")
+        if not matches:
             raise SwarmError(
                 f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them"
             )
-        found += meant
+        found += matches
     return [tree for tree in known if tree in found]
 
 
@@ -131,18 +134,20 @@ def _require_ended(store: Store, tree: TaskTree, instance: Session) -> None:
 
 
 def _list(args: Arguments, known: list[TaskTree]) -> int:
-    rows: list[dict] = []
+    rows: list[dict[str, Any]] = []
     with Store(read_only=True) as store:
         for tree in known:
             worker = task_trees.worker_of(store, tree)
             task = store.tasks.get(tree.scope, tree.task_id)
-            state = task_trees.state_of(tree) if tree.is_there else None
-            rows.append({
-                "task_id": tree.task_id, "title": tree.title, "status": task.status if task else None,
-                "path": tree.top, "branch": (state and state.branch) or tree.branch, "into": tree.into or None,
-                "commits": state.commits if state else None, "uncommitted": state.files if state else None,
+            row: dict[str, Any] = {
+                "task_id": tree.task_id, "title": tree.title, "status": task and task.status, "path": tree.top,
+                "branch": tree.branch, "into": tree.into or None, "commits": None, "uncommitted": None,
                 "worker": worker or None,
-            })  # fmt: skip
+            }  # fmt: skip
+            if tree.is_there:
+                state = task_trees.state_of(tree)
+                row.update(branch=state.branch or tree.branch, commits=state.commits, uncommitted=state.files)
+            rows.append(row)
     if args.json:
         show(rows)
         return 0
@@ -150,23 +155,24 @@ def _list(args: Arguments, known: list[TaskTree]) -> int:
         say("(no task has a work tree of this repository)")
     for row in rows:
         say(f"{short(row['task_id'])}  [{row['status'] or 'gone'}]  {row['title']}")
-        say(f"  {row['path']}, branch {row['branch']}{_stands(row)}")
+        say(f"  {row['path']}, branch {row['branch']}{_state(row)}")
     return 0
 
 
-def _stands(row: dict) -> str:
+def _state(row: dict[str, Any]) -> str:
     if row["commits"] is None:
         return "; the folder is gone (git worktree prune)"
-    said = f": {_count(row['commits'], 'commit')} for {row['into'] or 'no branch'}"
-    said += f", {_count(len(row['uncommitted']), 'file')} not committed" if row["uncommitted"] else ""
-    return said + (f"; {row['worker']} is at it" if row["worker"] else "")
+    state = f": {count(row['commits'], 'commit')} for {row['into'] or 'no branch'}"
+    if row["uncommitted"]:
+        state += f", {count(len(row['uncommitted']), 'file')} not committed"
+    return state + clause("; {} is at it", row["worker"])
 
 
 def _say_merged(args: Arguments, tree: TaskTree, merged: Merged) -> None:
     if args.json:
         return
     to = merged.to or "this commit"
-    say(f"{short(tree.task_id)}: {_count(len(merged.commits), 'commit')} brought to {to}: {tree.title}")
+    say(f"{short(tree.task_id)}: {count(len(merged.commits), 'commit')} brought to {to}: {tree.title}")
     for line in merged.commits:
         say(f"  {line}")
     for line in merged.left:
@@ -182,7 +188,3 @@ def _say_stopped(args: Arguments, tree: TaskTree, stopped: MergeStopped, done: l
         if stopped.next_step:
             complain(f"next: {stopped.next_step}")
     return code
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

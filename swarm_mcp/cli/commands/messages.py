@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from itertools import islice
 
-from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
+from swarm_mcp.answers.paging import cursor
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import listing, refused, say, show
-from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.output import answer, listing
+from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.paging import cursor
+from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of
 from swarm_mcp.workspace.panes import prompt
 
 
@@ -24,7 +24,7 @@ from swarm_mcp.workspace.panes import prompt
     Usage(
         Option("--to WHO", "only to this session", source=INSTANCES),
         Option("--from WHO", "only from this session", source=INSTANCES),
-        Option("--limit N", "the newest N (default: 50; 0: none, -1: all)"),
+        Option("--limit N", "the newest N (default: 50; 0: no message, -1: all)"),
         AFTER,
         Option("--id N", "the message with this id alone, whole", source=()),
         ABSOLUTE,
@@ -33,18 +33,17 @@ from swarm_mcp.workspace.panes import prompt
     group=TOGETHER,
 )
 def messages(args: Arguments) -> int:
-    """messages: what sessions of this scope have written to each other
+    """messages: the messages between sessions of this scope
 
-    Only looks: nothing is marked as read. A * stands before what is unread. Messages of sessions that work under
-    another identity are not shown. Where there are more, the answer says how many, and which CURSOR takes --after to
-    the ones before. A text that is too long for an answer is cut; --id shows it whole.
+    Reading here does not mark a message as read. A * stands before unread messages. Messages of sessions with another
+    identity are not shown. If there are more, the last line has their number, and the CURSOR for --after. A text that
+    is too long is cut; --id shows it whole.
 
     example: swarm-mcp messages --to reviewer --limit 10
     """
     scope, wanted = current_scope(args.value("--scope")), args.number("--id")
     with Store(read_only=True) as store:
-        named = [args.value(flag) for flag in ("--to", "--from")]
-        to, sender = (session_named(store, scope, who).id if who else "" for who in named)
+        to, sender = (_id(store, scope, args.value(flag)) for flag in ("--to", "--from"))
         viewer = viewer_identity(store, args)
         whose, reader = (scope, to, sender, viewer), Reader(args, store, viewer)
         if args.given("--id"):
@@ -57,23 +56,32 @@ def messages(args: Arguments) -> int:
                 lambda: store.messages.count(*whose), default=50,
             )  # fmt: skip
         rows = [Message(row) for row in reversed(found.rows)]
-        if args.json:
-            show(rows)
-            say_rest(args, found)
-            return 0
-        names = {one: reader.called(one) for row in rows for one in (row.sender, row.recipient) if one}
+        return say_page(args, Page(rows, found.total, found.next), lambda: _table(rows, reader))
+
+
+def _id(store: Store, scope: str, reference: str) -> str:
+    """Return the id of the session that `reference` names, or an empty text without a reference."""
+    if not reference:
+        return ""
+    return str(session_named(store, scope, reference).id)
+
+
+def _table(rows: list[Message], reader: Reader) -> None:
     cells, plain, details = [], [], []
     for row in rows:
-        mark, ends = " " if row.read else "*", (names[row.sender], names.get(row.recipient or "", "all"))
+        mark, recipient = "*", "all"
+        if row.read:
+            mark = " "
+        if row.recipient:
+            recipient = reader.called(row.recipient)
+        sender, when = reader.called(row.sender), reader.when(row.created_at)
         text = [f"    {line}" for line in row.content.split("\n")]
         if "cut" in row:
             text.append(f"    ... ({row['cut']['content']} characters: --id {row.id} shows them)")
-        cells.append((f"#{row.id}", mark.strip(), reader.when(row.created_at), *ends))
-        plain += [f"{mark} #{row.id}  {reader.when(row.created_at)}  {ends[0]} → {ends[1]}", *text]
+        cells.append((f"#{row.id}", mark.strip(), when, sender, recipient))
+        plain += [f"{mark} #{row.id}  {when}  {sender} → {recipient}", *text]
         details.append(text)
     listing(("id", "new", "when", "from", "to"), cells, plain, empty="(no messages)", details=details)
-    say_rest(args, found)
-    return 0
 
 
 @verb(
@@ -88,6 +96,7 @@ def messages(args: Arguments) -> int:
         ),
         *ACTING,
     ),
+    refuses=True,
     group=TOGETHER,
 )
 def send(args: Arguments) -> int:
@@ -101,20 +110,15 @@ def send(args: Arguments) -> int:
     with Store() as store:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, args.value("--to"))
-        try:
-            store.messages.send(sender, recipient.id, " ".join(args.words))
-        except Refused as refusal:
-            return refused(args, "send", refusal.answer)
+        store.messages.send(sender, recipient.id, " ".join(args.words))
     tell_team()
-    if args.json:
-        show({"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope})
-    else:
-        say(f"sent {name_of(sender)} → {name_of(recipient)}")
-    return 0
+    value = {"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope}
+    return answer(args, value, f"sent {name_of(sender)} → {name_of(recipient)}")
 
 
 @verb(
     Usage(Word("WORDS", "the message", repeated=True), *ACTING),
+    refuses=True,
     group=TOGETHER,
 )
 def broadcast(args: Arguments) -> int:
@@ -126,16 +130,10 @@ def broadcast(args: Arguments) -> int:
     """
     with Store() as store:
         sender = acting_session(store, args)
-        try:
-            peers = store.messages.broadcast(sender, " ".join(args.words))
-        except Refused as refusal:
-            return refused(args, "broadcast", refusal.answer)
+        peers = store.messages.broadcast(sender, " ".join(args.words))
     tell_team()
-    if args.json:
-        show({"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)})
-    else:
-        say(f"broadcast to {len(peers)} recipient(s)")
-    return 0
+    value = {"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)}
+    return answer(args, value, f"broadcast to {len(peers)} recipient(s)")
 
 
 WAKING = (
@@ -144,17 +142,9 @@ WAKING = (
     Option("--force", "wake it also while it works, or waits for an answer in its terminal"),
     *ACTING,
 )
-
-
 TO = Option("--to WHO", "the session to write to", required=True, source=INSTANCES)
-
-
-MESSAGE = Option("--message TEXT", "what to tell it", required=True)
-
-
+MESSAGE = Option("--message TEXT", "the message", required=True)
 WHO = Word("WHO", "the session to write to", source=INSTANCES)
-
-
 TEXT = Word("TEXT", "the message", repeated=True)
 
 
@@ -163,14 +153,14 @@ TEXT = Word("TEXT", "the message", repeated=True)
     Usage(WHO, TEXT, *WAKING),
     Usage(TEXT, TO, *WAKING, hidden=True),
     Usage(WHO, MESSAGE, *WAKING, hidden=True),
+    refuses=True,
     group=TOGETHER,
 )
 def prompt_peer(args: Arguments) -> int:
     """prompt-peer: write to another session and wake it
 
-    The message goes to the other session's inbox. Where that session has published its terminal pane and is not busy
-    there, a line is typed into the pane that tells it to look. Exit 0 once the message is stored, whether it was woken
-    or not.
+    The message goes to the other session's inbox. If that session has published its terminal pane and is not busy, a
+    line that asks it to look is typed into the pane. Exit 0 once the message is stored, woken or not.
 
     example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the importer" --task 1f0c9a52
     """
@@ -183,14 +173,9 @@ def prompt_peer(args: Arguments) -> int:
     with Store() as store:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, who)
-        try:
-            sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
-        except Refused as refusal:
-            return refused(args, "prompt-peer", refusal.answer)
+        sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
     tell_team()
-    if args.json:
-        show(sent)
-    else:
-        outcome = "woken" if sent["nudged"] else sent.get("nudge_skipped") or sent.get("nudge_error")
-        say(f"sent {name_of(sender)} → {name_of(recipient)} ({outcome})")
-    return 0
+    outcome = sent.get("nudge_skipped") or sent.get("nudge_error")
+    if sent["nudged"]:
+        outcome = "woken"
+    return answer(args, sent, f"sent {name_of(sender)} → {name_of(recipient)} ({outcome})")

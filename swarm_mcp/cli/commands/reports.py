@@ -1,11 +1,10 @@
-"""What hooks report of a session at work: it lives, a subagent has ended, a write was refused, a file changed."""
+"""Reports from hooks: signs of life, ended subagents, denied writes, changed files."""
 
 from __future__ import annotations
 
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_mcp.agents_shell import require_same_client
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,
@@ -19,35 +18,41 @@ from swarm_mcp.cli.arguments import (
     Word,
     verb,
 )
-from swarm_mcp.cli.output import flush, say, say_text, show
+from swarm_mcp.cli.output import answer, flush, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.folders import clean
+from swarm_mcp.sessions.agents_shell import require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.team.telling import tell_team
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NO_SESSION = "no such session"
 LOSSES = ("uncommitted", "moment", "sweep", "stash")
 
 
 @verb(
     Usage(
-        Word("FILE", "the file that was held"),
+        Word("FILE", "the locked file"),
         RUNTIME,
         SESSION_ID,
-        Option("--holder INSTANCE", "who held it", required=True),
+        Option("--holder INSTANCE", "the session that held it", required=True),
         Option("--tool NAME", "the tool that was to write"),
         Option("--target PATH", "the path that would have been written, where that is another one"),
-        Option("--directory DIR", "from where", source=FOLDERS),
-        Option("--agent ID", "by which subagent"),
+        Option("--directory DIR", "the working folder of the call", source=FOLDERS),
+        Option("--agent ID", "the subagent that tried it"),
         Option("--fence N", "the number of the lock in the way"),
         Option("--times N", "how many denials of that path there were within minutes, this one included"),
-        Option("--why KIND", f"what was in the way instead of a lock: {', '.join(LOSSES)}"),
-        Option("--deed VERB", "what the call would have done to --holder's uncommitted work"),
+        Option("--why KIND", f"the obstacle, if it was not a lock: {', '.join(LOSSES)}"),
+        Option("--deed VERB", "the effect that the call would have had on --holder's uncommitted work"),
         Option("--command TEXT", "the part of the command that does so"),
         Option("--changed SECONDS", "when that work was done, Unix time"),
-        Option("--also PATH", "one more file for which it was denied", repeatable=True),
-        Option("--said TEXT", "what the session was told"),
+        Option("--also PATH", "one more denied file of the same call", repeatable=True),
+        Option("--said TEXT", "the text that the session got"),
         PATIENCE,
         JSON,
     ),
@@ -56,44 +61,53 @@ LOSSES = ("uncommitted", "moment", "sweep", "stash")
 def denied(args: Arguments) -> int:
     """denied: note that a session was denied a file (hooks call this)
 
-    With --why nobody held FILE: --holder has changed it and not committed that (uncommitted), is writing it (moment),
-    has changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is for the record.
+    With --why the reason was not a lock, but work of --holder: an uncommitted change of FILE (uncommitted), a write in
+    progress (moment), changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is only
+    recorded.
 
-    Else FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where
-    that is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the
+    Without --why, FILE is the locked path. For the record (swarm-mcp log): --target, the path of the denied write, if
+    it is another one; --directory, its working folder; --agent, the subagent; --fence, the number of the lock in the
     way.
 
-    The session gets one message when the file is free, and at once where it has gone already. From the third time on
+    The session gets one message when the file is free, and at once if it is free already. From the third time on
     (--times) the holder gets one, and at the tenth the sessions with mode:gateway of the same identity: once, until the
-    file is left alone for five minutes. A session that is not registered is no error: there is nobody to tell.
+    file is left alone for five minutes. A session that is not registered is no error.
 
     example: swarm-mcp denied src/schema.sql --runtime codex --session-id 0199-5c --holder 41d2 --tool apply_patch
     """
-    word = args.words[0]
-    file = word if os.path.isabs(word) else clean(word)
-    runtime, session_id, holder = (args.value(flag) for flag in ("--runtime", "--session-id", "--holder"))
+    file, held, line = _path(args.words[0]), None, NO_SESSION
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(runtime, session_id)
-        held = store.denials.report(row, file, holder, _attempt(args, file)) if row else None
-    if args.json:
-        show({"ok": row is not None, "id": row and row.id, "file": file, "held": held})
-    elif row is None:
-        say("no such session")
-    else:
-        say(f"noted: {file}" if held else f"free already: {file}")
-    return 0
+        row = _session(store, args)
+        if row:
+            held = store.denials.report(row, file, args.value("--holder"), _attempt(args, file))
+            line = f"noted: {file}"
+            if not held:
+                line = f"free already: {file}"
+    return answer(args, {"ok": row is not None, "id": row and row.id, "file": file, "held": held}, line)
 
 
-def _attempt(args, file: str) -> Attempt:
-    path, fence, times = args.value("--target"), args.number("--fence"), args.number("--times")
-    path = (path if os.path.isabs(path) else clean(path)) if path else file
+def _session(store: Store, args: Arguments) -> Session | None:
+    """Return the session of --runtime and --session-id, or None if it is not registered."""
+    return store.instances.of_session(args.value("--runtime"), args.value("--session-id"))
+
+
+def _path(word: str) -> str:
+    """Return the path of a hook's word. Hooks resolve paths; an absolute one stays as it is."""
+    if os.path.isabs(word):
+        return word
+    return clean(word)
+
+
+def _attempt(args: Arguments, file: str) -> Attempt:
+    fence, times = args.number("--fence"), args.number("--times")
+    path = _path(args.value("--target") or file)
     tool, folder, agent = (args.value(flag) for flag in ("--tool", "--directory", "--agent"))
     why = args.value("--why")
     if why and why not in LOSSES:
         raise UsageError(f"--why wants one of {', '.join(LOSSES)}, not {why[:40]!r}")
-    told = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
-    told.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
-    return Attempt(tool, path, folder, agent, fence or None, times=times, **told)
+    facts: dict[str, Any] = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
+    facts.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
+    return Attempt(tool, path, folder, agent, fence or None, times=times, **facts)
 
 
 HOWS = (REPLACE, REMOVE)
@@ -101,7 +115,7 @@ HOWS = (REPLACE, REMOVE)
 
 @verb(
     Usage(
-        Word("DEED", "what was tried"),
+        Word("DEED", "the action that was tried"),
         RUNTIME,
         SESSION_ID,
         Option("--tool NAME", "the tool that was to do it"),
@@ -112,21 +126,19 @@ HOWS = (REPLACE, REMOVE)
     group=INTERNAL,
 )
 def attempted(args: Arguments) -> int:
-    """attempted: note that a session tried what only a person may do (hooks call this)
+    """attempted: note an attempt at an action reserved for people (hooks call this)
 
     People see it in `swarm-mcp log`, `top` and `page`. A session that is not registered is no error.
 
     example: swarm-mcp attempted "swarm-mcp auto off" --runtime codex --session-id 0199-5c --tool Bash
     """
+    line = NO_SESSION
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(args.value("--runtime"), args.value("--session-id"))
+        row = _session(store, args)
         if row:
+            line = f"noted: {args.words[0]}"
             store.protection.attempted(row.scope, row.id, args.words[0], args.value("--target"), args.value("--tool"))
-    if args.json:
-        show({"ok": row is not None, "id": row and row.id})
-    else:
-        say(f"noted: {args.words[0]}" if row else "no such session")
-    return 0
+    return answer(args, {"ok": row is not None, "id": row and row.id}, line)
 
 
 KINDS = ("changed", "replaced", "created", "removed")
@@ -138,12 +150,12 @@ KINDS = ("changed", "replaced", "created", "removed")
         RUNTIME,
         SESSION_ID,
         Option("--tool NAME", "the tool that was called"),
-        Option("--command TEXT", "what the shell ran"),
-        Option("--holder INSTANCE", "who held FILE", repeatable=True),
-        Option("--kind KIND", f"what became of it: {', '.join(KINDS)}", repeatable=True),
-        Option("--kept PATH", "where the earlier content is; may be empty", repeatable=True),
+        Option("--command TEXT", "the command of the shell"),
+        Option("--holder INSTANCE", "the holder of FILE", repeatable=True),
+        Option("--kind KIND", f"the kind of change: {', '.join(KINDS)}", repeatable=True),
+        Option("--kept PATH", "the path of the earlier content; may be empty", repeatable=True),
         Option("--at SECONDS", "when, Unix time", repeatable=True),
-        Option("--key KEY", "what FILE was known by before", repeatable=True),
+        Option("--key KEY", "the earlier identity of FILE", repeatable=True),
         PATIENCE,
         JSON,
     ),
@@ -152,32 +164,27 @@ KINDS = ("changed", "replaced", "created", "removed")
 def altered(args: Arguments) -> int:
     """altered: tell a holder that a call has changed its file (hooks call this)
 
-    Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty),
-    --at (when, Unix time) and --key (what FILE was known by before) there is one for each FILE, in the same order.
-    What nobody held then is left out.
+    Each FILE has its own --holder, --kind (changed, replaced, created, removed), --kept (the path of the earlier
+    content, may be empty), --at (Unix time of the change) and --key (an earlier identity of FILE), in the same order.
+    Files without a lock at that time are left out.
 
     example: swarm-mcp altered f --runtime codex --session-id 1 --tool Bash --holder 2 --kind changed --kept= --at 0
     """
-    runtime, session_id = args.value("--runtime"), args.value("--session-id")
     changes = _changes(args)
     with Store(busy_seconds=args.patience) as store:
-        writer = store.instances.of_session(runtime, session_id)
+        writer = _session(store, args)
         added = store.breaches.report(writer, args.value("--tool"), args.value("--command"), changes)
-    if args.json:
-        show({"ok": True, "ids": added})
-    else:
-        say(f"told of {len(added)} of {len(changes)} changes")
-    return 0
+    return answer(args, {"ok": True, "ids": added}, f"told of {len(added)} of {len(changes)} changes")
 
 
-def _changes(args) -> list[dict]:
+def _changes(args: Arguments) -> list[dict[str, Any]]:
     flags = ("--holder", "--kind", "--kept", "--at")
     columns = [args.all(flag) for flag in flags]
     for flag, values in zip(flags, columns):
         if len(values) != len(args.words):
             raise UsageError(f"{flag} is needed once for each file")
     changes = []
-    keys = args.all("--key") or [""] * len(args.words)  # hooks of an earlier release give none
+    keys = args.all("--key") or [""] * len(args.words)  # hooks of an earlier release have no --key
     if len(keys) != len(args.words):
         raise UsageError("--key is needed once for each file, or not at all")
     for word, holder, kind, kept, at, key in zip(args.words, *columns, keys):
@@ -186,11 +193,10 @@ def _changes(args) -> list[dict]:
         try:
             moment = float(at)
         except ValueError:
-            moment = -1.0
+            moment = -1.0  # refused below
         if not 0 <= moment <= 10**12:
             raise UsageError(f"--at wants Unix seconds, not {at[:40]!r}")
-        file = word if os.path.isabs(word) else clean(word)
-        changes.append({"file": file, "holder_id": holder, "kind": kind, "kept": kept, "at": moment, "key": key})
+        changes.append({"file": _path(word), "holder_id": holder, "kind": kind, "kept": kept, "at": moment, "key": key})
     return changes
 
 
@@ -198,27 +204,26 @@ def _changes(args) -> list[dict]:
     Usage(
         RUNTIME,
         SESSION_ID,
-        Option("--tell", "say what the session is to be told of its locks: each thing once"),
+        Option("--tell", "print the session's notices about its locks: each once"),
         PATIENCE,
         JSON,
     ),
     group=INTERNAL,
 )
 def alive(args: Arguments) -> int:
-    """alive: a sign of life of a session, which renews its locks (hooks call this)
+    """alive: report a sign of life, and renew the session's locks (hooks call this)
 
-    Locks whose lease is over are not brought back: their session is told that they lapsed, and who has them now. A
-    session that is not registered is no error.
+    Lapsed locks stay lapsed: their session is told, with the name of the present holder. A session that is not
+    registered is no error.
 
     example: swarm-mcp alive --runtime codex --session-id 0199-5c
     """
-    runtime, session_id = args.value("--runtime"), args.value("--session-id")
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(runtime, session_id)
+        row = _session(store, args)
         if row:
             store.instances.show_life(row.id)
         store.leases.some()
-        with telling(store, row if args.given("--tell") else None) as notices:
+        with telling(store, args.given("--tell") and row or None) as notices:
             if args.json:
                 show({"ok": row is not None, "id": row and row.id, "notices": notices})
             elif notices:
@@ -227,26 +232,31 @@ def alive(args: Arguments) -> int:
 
 
 class telling:
-    """What `instance` (None for nobody) is to be told, for a block that writes it: told once that has been written."""
+    """The notices for `instance` (None: no notices), for a block that writes them. After it they count as delivered."""
 
     def __init__(self, store: Store, instance: Session | None):
         self._store = store
-        self._taken = store.notices.take(instance) if instance else []
+        self._taken = []
+        if instance:
+            self._taken = store.notices.take(instance)
 
     def __enter__(self) -> list[str]:
         return [notice.text for notice in self._taken]
 
-    def __exit__(self, kind, _error, _trace) -> None:
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
         ids = [notice.id for notice in self._taken]
         if kind is not None:
             self._store.messages.put_back(ids)
             return
         try:
-            written = flush()
+            is_written = flush()
         except (OSError, SwarmError):
             self._store.messages.put_back(ids)
             raise
-        (self._store.messages.acknowledge if written else self._store.messages.put_back)(ids)
+        if is_written:
+            self._store.messages.acknowledge(ids)
+        else:
+            self._store.messages.put_back(ids)
 
 
 @verb(
@@ -254,12 +264,12 @@ class telling:
         Word("FILE", "the file that has the change"),
         RUNTIME,
         SESSION_ID,
-        Option("--owner INSTANCE", "who has changed FILE and not committed it", required=True),
-        Option("--how HOW", f"what the call does to it: {', '.join(HOWS)}", required=True),
-        Option("--kept PATH", "where the content before is kept, where it is"),
-        Option("--times N", "how often the call was denied by now; else it was let pass"),
+        Option("--owner INSTANCE", "the session with the uncommitted change of FILE", required=True),
+        Option("--how HOW", f"the effect of the call: {', '.join(HOWS)}", required=True),
+        Option("--kept PATH", "the path of the kept earlier content, if there is one"),
+        Option("--times N", "the number of denials so far; without it the call was allowed"),
         Option("--tool NAME", "the tool that was called"),
-        Option("--command TEXT", "what the shell ran"),
+        Option("--command TEXT", "the command of the shell"),
         PATIENCE,
         JSON,
     ),
@@ -268,31 +278,25 @@ class telling:
 def overwritten(args: Arguments) -> int:
     """overwritten: tell a session that its change is overwritten (hooks call this)
 
-    The owner gets one message: what was overwritten or removed, by whom, and how to bring it back. With --times it was
-    denied so often that the owner is to hear of it; from the tenth time on the sessions with mode:gateway of the same
-    identity hear of it instead.
+    The owner gets one message with the overwritten or removed file, the session that did it, and the command that
+    restores it. With --times the call was denied so often that the owner is told; from the tenth time on the sessions
+    with mode:gateway of the same identity are told instead.
 
     example: swarm-mcp overwritten /w/f --runtime codex --session-id 0199-5c --owner 41d2 --how replace
     """
-    from swarm_mcp import unlocked_work
+    from swarm_mcp.locking import unlocked_work
 
-    word, how, times = args.words[0], args.value("--how"), args.number("--times")
+    file, how, times = _path(args.words[0]), args.value("--how"), args.number("--times")
     if how not in HOWS:
         raise UsageError(f"--how wants one of {', '.join(HOWS)}, not {how[:40]!r}")
-    file = word if os.path.isabs(word) else clean(word)
-    runtime, session_id = args.value("--runtime"), args.value("--session-id")
     with Store(busy_seconds=args.patience) as store:
-        writer, owner = store.instances.of_session(runtime, session_id), args.value("--owner")
+        writer, owner = _session(store, args), args.value("--owner")
         if times:
             told = unlocked_work.tell_of_denials(store, writer, owner, file, times)
         else:
             made = (args.value("--tool"), args.value("--command"))
             told = unlocked_work.tell_of_loss(store, writer, owner, file, how == REMOVE, args.value("--kept"), made)
-    if args.json:
-        show({"ok": bool(told), "told": told})
-    else:
-        say(f"told {len(told)}")
-    return 0
+    return answer(args, {"ok": bool(told), "told": told}, f"told {len(told)}")
 
 
 @verb(
@@ -300,21 +304,18 @@ def overwritten(args: Arguments) -> int:
     group=INTERNAL,
 )
 def agent_ended(args: Arguments) -> int:
-    """agent-ended: release what a subagent held that has ended (hooks call this)
+    """agent-ended: release the locks of a subagent that has ended (hooks call this)
 
-    What its session holds stays. A session that is not registered is no error.
+    The locks of its session stay. A session that is not registered is no error.
 
     example: swarm-mcp agent-ended --runtime codex --session-id 0199-5c --agent 0199-77
     """
-    runtime, session_id, agent = (args.value(flag) for flag in ("--runtime", "--session-id", "--agent"))
+    files, line = [], NO_SESSION
     with Store(busy_seconds=args.patience) as store:
-        row = store.instances.of_session(runtime, session_id)
+        row = _session(store, args)
         if row:
             require_same_client(store, row, "--session-id")
-        files = store.locks.release_of_agent(row, agent) if row else []
+            files = store.locks.release_of_agent(row, args.value("--agent"))
+            line = f"released {len(files)}"
     tell_team()
-    if args.json:
-        show({"ok": row is not None, "id": row and row.id, "released": files})
-    else:
-        say(f"released {len(files)}" if row else "no such session")
-    return 0
+    return answer(args, {"ok": row is not None, "id": row and row.id, "released": files}, line)

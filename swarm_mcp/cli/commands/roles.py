@@ -1,16 +1,16 @@
-"""What the roles are, and which of them this session has."""
+"""The roles of sessions, and the role of this one."""
 
 from __future__ import annotations
 
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, WORKERS, Arguments, Usage, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.sessions.acting import find_acting_session
 from swarm_mcp.store import Store
 
 MODES = {
@@ -21,10 +21,10 @@ MODES = {
 
 ROLES = {
     "planner": "Cuts work into tasks with dependencies, hands them out, and follows them to the end.",
-    "implementer": "Takes the next open task, locks what it must keep still, edits, and reports.",
-    "reviewer": "Reads what others finished and says what must change; edits nothing.",
+    "implementer": "Takes the next open task, locks the files it needs, edits, and reports.",
+    "reviewer": "Reads finished work and names the changes it needs; edits nothing.",
     "researcher": "Finds out facts for others, in the code and outside; edits nothing.",
-    "generalist": "Takes whatever is open. What a session without a role counts as.",
+    "generalist": "Takes any open task. The role of sessions without a role in their label.",
 }
 
 
@@ -33,7 +33,7 @@ ROLES = {
     group=WORKERS,
 )
 def roles(args: Arguments) -> int:
-    """roles: the roles a session can take, and which one it has here
+    """roles: the roles a session can take, and the role of this one
 
     example: swarm-mcp roles
     """
@@ -41,14 +41,16 @@ def roles(args: Arguments) -> int:
     with Store(read_only=True) as store:
         try:
             row = find_acting_session(store, args, reads=True)
-        except UnknownInstance:
+        except UnknownInstance:  # a person outside of any session may ask as well
             row = None
-    label = (row.label if row else "") or ""
+    label, mode = "", None
+    if row:
+        label, mode = row.label or "", "worker"
     current = {
         "instance_id": row and row.id,
         "label": label or None,
         "routing_role": token(label, "role") or None,
-        "mode": token(label, "mode") or ("worker" if row else None),
+        "mode": token(label, "mode") or mode,
         "env": {name: os.environ.get(name) for name in _variables()},
         "swarm_role_file": _role_file(scope),
         "cwd": here(),
@@ -82,7 +84,7 @@ def _role_ways(name: str) -> list[str]:
     return [f"SWARM_AGENT_ROLE={name}", f"echo {name} > .swarm-role"]
 
 
-def _role_file(scope: str) -> dict | None:
+def _role_file(scope: str) -> dict[str, str] | None:
     """The nearest ``.swarm-role`` from here up to the scope: ``{path, content}``."""
     folder = here()
     while True:
@@ -90,7 +92,7 @@ def _role_file(scope: str) -> dict | None:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return {"path": path, "content": file.read(4096).strip()}
-        except OSError:
+        except OSError:  # no such file here: look one folder above
             parent = os.path.dirname(folder)
         if folder in (scope, parent):
             return None

@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from typing import Any
 
+from swarm_hook_core.environment import identity, is_word
+from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
+from swarm_mcp.agents.harness.checks import command_of
+from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.membership import Membership, RunRow
+from swarm_mcp.agents.harness.outcome import UNSUPPORTED, RunResult, answer_text
+from swarm_mcp.agents.harness.prompting import filled, template_values, with_system_prompt
+from swarm_mcp.agents.harness.query import Query, build_config, query_of
+from swarm_mcp.agents.harness.query_types import checked
+from swarm_mcp.agents.harness.requirements import left_out, require_possible
+from swarm_mcp.agents.harness.run import Run, ended_by_signals
+from swarm_mcp.agents.harness.servers import servers_in
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
     EFFORTS,
@@ -20,29 +38,31 @@ from swarm_mcp.cli.arguments import (
     Word,
     verb,
 )
-from swarm_mcp.cli.output import complain, one_line, refused, say_text, show
+from swarm_mcp.cli.output import complain, refused, say_text, show
+from swarm_mcp.cli.run_display import CountedRun, WatchedRun
+from swarm_mcp.cli.words import clause
+from swarm_mcp.domain.record import new_id
+from swarm_mcp.domain.run import CANCEL
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.folders import clean, here, scope_of
+from swarm_mcp.runtimes import started_by
+from swarm_mcp.store import Store
 
 TIMED_OUT, NOT_POSSIBLE = 124, 125  # the first as timeout(1) has it
-
-
 POLL_SECONDS = 0.25
-
-
 DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 
 
 @verb(
     Usage(
-        Word("PROMPT", "what the agent is told; - reads it from standard input", optional=True, repeated=True),
+        Word("PROMPT", "the prompt; - reads it from standard input", optional=True, repeated=True),
         Option(
             "--harness NAME",
             "claude, codex, pi, ..., as in `swarm-mcp harness list` (default: HARNESS_PROVIDER, else claude)",
             source=(),
         ),
-        Option("--watch", "show what happens meanwhile; at a terminal with a line that counts"),
-        Option("--model M", "which model, as the harness names it", source=()),
+        Option("--watch", "show the events as they happen; at a terminal with a line of totals"),
+        Option("--model M", "the model, as the harness names it", source=()),
         Option(
             "--mode MODE",
             "read-only may write no file, edit (default) may, yolo skips the harness's own checks; locks hold in all"
@@ -57,7 +77,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         Option("--directory DIR", "where it works (default: here)", source=FOLDERS),
         Option(
             "--command WORDS",
-            "what the harness `process` runs; for other harnesses, what to start instead of their own command",
+            "the command of the harness `process`; for other harnesses, a command instead of their own",
         ),
         Option("--resume SESSION", "continue a session: its id, or the id of a run (swarm-mcp runs)", source=()),
         Option("--fork", "leave the session of --resume as it is, and continue a copy of it"),
@@ -68,7 +88,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
             " worker's",
         ),
         *run_options.OPTIONS,
-        Option("--role ROLE", "what it is among the other sessions (default: run)", source=ROLES),
+        Option("--role ROLE", "its role among the other sessions (default: run)", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         SCOPE,
         JSON,
@@ -76,26 +96,21 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
     group=WORKERS,
 )
 def run(args: Arguments) -> int:
-    """run: have an agent do one thing, here and now, and print its answer
+    """run: run an agent on one prompt, and print its answer
 
-    The agent is registered as a session of its own, and locks hold for it as for everybody. While it works, standard
-    error says so; at a terminal with a count. --json prints all that is known of the run, and then --watch shows on
-    standard error what happens. Ctrl-C ends the agent with everything it has started.
+    The agent is registered as a session of its own, and locks apply to it. While it works, standard error shows that;
+    at a terminal with the totals so far. --json prints all facts about the run, and --watch then shows the events on
+    standard error. Ctrl-C ends the agent with all its processes.
 
-    What the harness cannot do is refused before anything starts where it would protect you (mode, limits, schema); else
-    a line on standard error says that it is left out. `swarm-mcp harness list` shows what each can do.
+    If the harness lacks an ability that protects you (mode, limits, schema), the run is refused before it starts; for
+    other missing abilities a line on standard error says that the option is left out. `swarm-mcp harness list` shows
+    the abilities of each.
 
-    Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot
-    do what is asked, 130 interrupted.
+    Exit 0 for success, 1 for a failure (one line has the reason), 124 after --timeout, 125 if the harness lacks an
+    ability, 130 interrupted.
 
     example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
     """
-    from swarm_mcp.harness import registry
-    from swarm_mcp.harness.errors import Unsupported
-    from swarm_mcp.harness.outcome import UNSUPPORTED, answer_text
-    from swarm_mcp.harness.query_types import checked
-    from swarm_mcp.harness.requirements import left_out, require_possible
-
     adapter = registry.get(args.value("--harness"))
     query = checked(_query(args, adapter))
     try:
@@ -109,35 +124,34 @@ def run(args: Arguments) -> int:
     if args.value("--resume"):
         query, previous = _resumed(args, adapter, query)
     result, ended_by = _supervised(args, adapter, query, previous)
+    was_shown = args.given("--watch") and result.output and result.result_json is None
     if args.json:
         show(result.to_dict())
-    elif not result.is_error and not (args.given("--watch") and result.output and result.result_json is None):
-        say_text(answer_text(result).rstrip("\n"))
-    if result.is_error and not args.json:
+    elif result.is_error:
         complain(f"swarm-mcp run: {result.error_category}: {one_line(result.error_message or '')}"
                  f" (swarm-mcp logs {result.run_id[:8]})")  # fmt: skip
+    elif not was_shown:
+        say_text(answer_text(result).rstrip("\n"))
     if ended_by:
         return 128 + ended_by
     if result.error_category == UNSUPPORTED:
         return NOT_POSSIBLE
-    return TIMED_OUT if result.timed_out else 1 if result.is_error else 0
+    if result.timed_out:
+        return TIMED_OUT
+    return int(result.is_error)
 
 
-# ------------------------------------------------------------------------------------------- the query
-def _query(args, adapter):
-    """The query of this command line. Raises SwarmError."""
-    from swarm_hook_core.environment import identity, is_word
-    from swarm_mcp.domain.record import new_id
-    from swarm_mcp.harness.checks import command_of
-    from swarm_mcp.harness.query import build_config, query_of
-    from swarm_mcp.harness.servers import servers_in
-    from swarm_mcp.runtimes import started_by
-    from swarm_mcp.views import short
+# -- the query --------------------------------------------------------------------------------------
 
+
+def _query(args: Arguments, adapter: HarnessAdapter) -> Query:
+    """Return the query of this command line. Raises SwarmError."""
     cwd = clean(args.value("--directory") or here())
     role = args.value("--role").strip().lower() or DEFAULT_ROLE
     if not is_word(role):
         raise UsageError(f"{role[:40]!r} is not a role (letters, digits, _ . -)")
+    if args.given("--fork") and not args.value("--resume"):
+        raise UsageError("--fork wants --resume SESSION")
     env = run_options.variables(args)
     config = build_config({
         "cwd": cwd,
@@ -155,33 +169,35 @@ def _query(args, adapter):
         "mcp_servers": servers_in(run_options.servers(args), {**os.environ, **env}),
         "env": env,
     })  # fmt: skip
-    words = command_of(adapter, {"command": args.value("--command")} if args.value("--command") else {})
-    run_id = new_id()
-    labels = [f"identity:{identity('MCP')}" if identity("MCP") else "", "platform:cli", f"role:{role}",
-              f"origin:{started_by(adapter.name)}", f"run:{short(run_id)}", args.value("--label")]  # fmt: skip
     query = query_of(_prompt(args), config)._replace(
         fork_session=args.given("--fork"),
-        command=words if words != (adapter.program,) else (),
+        command=_command(args, adapter),
         instance_id=new_id(),
-        run_id=run_id,
+        run_id=new_id(),
         scope=scope_of(cwd, args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", "")),
         role=role,
-        label=" ".join(" ".join(labels).split()),
     )
-    if args.given("--fork") and not args.value("--resume"):
-        raise UsageError("--fork wants --resume SESSION")
-    return query._replace(prompt=_templated(args, adapter, query)) if args.value("--template") else query
-
-
-def _templated(args, adapter, query) -> str:
-    """The prompt in the words of a template."""
-    from swarm_mcp.harness.prompting import filled, template_values
-
+    labels = [clause("identity:{}", identity("MCP")), "platform:cli", f"role:{role}",
+              f"origin:{started_by(adapter.name)}", f"run:{short(query.run_id)}", args.value("--label")]  # fmt: skip
+    query = query._replace(label=" ".join(" ".join(labels).split()))
+    if not args.value("--template"):
+        return query
     template = run_options.text_of("--template", args.value("--template"))
-    return filled(template, template_values(query, adapter.name, message=query.prompt))
+    return query._replace(prompt=filled(template, template_values(query, adapter.name, message=query.prompt)))
 
 
-def _prompt(args) -> str:
+def _command(args: Arguments, adapter: HarnessAdapter) -> tuple[str, ...]:
+    """Return the words that start the harness; empty for its own name."""
+    settings = {}
+    if args.value("--command"):
+        settings["command"] = args.value("--command")
+    words = command_of(adapter, settings)
+    if words == (adapter.program,):
+        return ()
+    return words
+
+
+def _prompt(args: Arguments) -> str:
     if args.words == ["-"]:
         if sys.stdin is None:
             raise UsageError("standard input is closed")
@@ -191,45 +207,38 @@ def _prompt(args) -> str:
     return " ".join(args.words)
 
 
-def _resumed(args, adapter, query):
-    """The query and what is known of the session that it goes on with. Raises Refused."""
-    import re
-
-    from swarm_mcp.store import Store
-
+def _resumed(args: Arguments, adapter: HarnessAdapter, query: Query) -> tuple[Query, dict[str, Any] | None]:
+    """Return the query, continuing the session of --resume, and the facts known about that session. Raises Refused."""
     reference = args.value("--resume").strip()
-    params = None
-    try:
-        with Store(read_only=True) as store:
+    with Store(read_only=True) as store:
+        try:
             row = store.runs.find(query.scope, reference)
-        params = row.session_params
-        if not params:
-            raise SwarmError(f"run {row.id} has no session that could be gone on with")
-    except Refused:
-        if not re.fullmatch(adapter.session_pattern, reference):
-            raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None
-    if params is None:
-        with Store(read_only=True) as store:  # what its last run here has said: its folder, and what it had cost
+        except Refused:  # it may be the id of a session
+            if not re.fullmatch(adapter.session_pattern, reference):
+                raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None
+            # Its last run here recorded its folder and its cost.
             return query._replace(resume_session_id=reference), store.runs.of_session(adapter.name, reference)
+    params = row.session_params
+    if not params:
+        raise SwarmError(f"run {row.id} has no session that could be resumed")
     if params.get("harness", adapter.name) != adapter.name:
         raise SwarmError(f"that session is one of {params['harness']}: add --harness {params['harness']}")
     return query._replace(resume_session_id=str(params.get("session_id") or "")), params
 
 
-# ------------------------------------------------------------------------------------------- the run
-def _say_lost_session(event) -> None:
-    """Say on standard error that the session of --resume is not continued, whatever else is shown."""
+# -- the run ----------------------------------------------------------------------------------------
+
+
+def _say_lost_session(event: Event) -> None:
+    """Print on standard error that the session of --resume is not continued, with any output option."""
     if event.kind == "error" and event.data.get("category") == "session_not_found":
         complain(f"swarm-mcp run: {one_line(str(event.data.get('message')))}")
 
 
-def _supervised(args, adapter, query, previous):
-    """The result, and the number of the signal that ended it (0 for none)."""
-    from swarm_mcp.domain.run import CANCEL
-    from swarm_mcp.harness.membership import Membership, RunRow
-    from swarm_mcp.harness.prompting import with_system_prompt
-    from swarm_mcp.harness.run import Run, ended_by_signals
-
+def _supervised(
+    args: Arguments, adapter: HarnessAdapter, query: Query, previous: dict[str, Any] | None
+) -> tuple[RunResult, int]:
+    """Run the agent; return the result, and the number of the signal that ended the run (0 for none)."""
     spec = {
         "id": query.run_id,
         "scope": query.scope,
@@ -243,10 +252,10 @@ def _supervised(args, adapter, query, previous):
     member.spec["record"] = run.record
     run_row = RunRow(query.run_id)
     run.on_event(run_row.note)
-    shown: Watched | Counted = Counted(args, query.run_id, adapter.name)
+    display: WatchedRun | CountedRun = CountedRun(args.json, query.run_id, adapter.name)
     if args.given("--watch"):
-        shown = Watched(args, query.cwd, adapter.model(query))
-    run.on_event(shown.note)
+        display = WatchedRun(args.json, query.cwd, adapter.model(query))
+    run.on_event(display.note)
     run.on_event(_say_lost_session)
     try:
         with ended_by_signals(run) as caught:
@@ -254,7 +263,7 @@ def _supervised(args, adapter, query, previous):
             while (result := run.wait(POLL_SECONDS)) is None:
                 if run.child:
                     run_row.begun()
-                    shown.tick()
+                    display.tick()
                 if run_row.asked() == CANCEL:
                     run.abort("cancelled")
     except BaseException:
@@ -262,61 +271,6 @@ def _supervised(args, adapter, query, previous):
         run.wait()
         raise
     finally:
-        shown.close()
+        display.close()
     run_row.close(result)
-    return result, caught[0] if caught else 0
-
-
-class Counted:
-    """A run that nobody watches: one step, said on standard error, which counts at a terminal."""
-
-    def __init__(self, args, run_id: str, harness: str):
-        from swarm_mcp.cli.live import Counts
-        from swarm_mcp.cli.progress import Progress
-
-        self._progress = Progress(args.json, aside=True, margin="swarm-mcp run: ")
-        self._counts, self._has_begun = Counts(), False
-        self._words = f"{harness} is working (swarm-mcp logs {run_id[:8]} -f)"
-
-    def note(self, event) -> None:
-        """Something has happened."""
-        self._counts.add(event)
-
-    def tick(self) -> None:
-        """The agent is working still."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._progress.__enter__()
-            self._progress.begin(self._words)
-        self._progress.note("  ".join([self._words, *self._counts.words()]))
-
-    def close(self) -> None:
-        """The run has ended."""
-        if self._has_begun:
-            self._progress.end()
-            self._progress.__exit__()
-
-
-class Watched:
-    """A run as `--watch` shows it: all that happens, and at a terminal a line below that counts."""
-
-    def __init__(self, args, folder: str, model: str):
-        from swarm_mcp.cli.live import Live
-
-        stream = sys.stderr if args.json else sys.stdout
-        self._live = Live.at_terminal(stream, folder=folder, model=model) if stream else None
-
-    def note(self, event) -> None:
-        """Something has happened."""
-        if self._live:
-            self._live.show(event)
-
-    def tick(self) -> None:
-        """The agent is working still."""
-        if self._live:
-            self._live.tick()
-
-    def close(self) -> None:
-        """The run has ended."""
-        if self._live:
-            self._live.close()
+    return result, sum(caught[:1])

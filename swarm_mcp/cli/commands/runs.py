@@ -1,22 +1,30 @@
-"""Runs of agent command lines that there have been: which, and what happened in one."""
+"""The list of runs of agent command lines, and the transcript of one."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 
+from swarm_hook_core.json_text import dumps
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.record import events_in
+from swarm_mcp.agents.harness.transcript import transcript
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import flush, listing, say, show, show_with_list
-from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.live import Live
+from swarm_mcp.cli.output import flush, listing, say, show_with_list
+from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import dollars, span
 from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.work import outcome
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.view.overview.work import outcome
 
 DEFAULT_LIMIT = 20
+POLL_SECONDS = 0.5
 
 
 @verb(
@@ -31,10 +39,10 @@ DEFAULT_LIMIT = 20
     group=WORKERS,
 )
 def runs(args: Arguments) -> int:
-    """runs: agents that were run in this scope, the newest first
+    """runs: the agent runs of this scope, the newest first
 
-    Shows what `swarm-mcp run` and `swarm-mcp dispatch` have started: how each ended, what it cost where that is known,
-    and which task it was for. Runs are kept for a month.
+    Lists the runs that `swarm-mcp run` and `swarm-mcp dispatch` have started, with the outcome, the cost if it is
+    known, and the task. Runs are kept for a month.
 
     example: swarm-mcp runs --state running
     """
@@ -45,19 +53,21 @@ def runs(args: Arguments) -> int:
             lambda: store.runs.count(scope, wanted), default=DEFAULT_LIMIT,
         )  # fmt: skip
         reader = Reader(args, store)
-    rows = [Run(row) for row in found.rows]
-    if args.json:
-        show(rows)
-        say_rest(args, found)
-        return 0
-    now = int(time.time())
+    return say_page(args, found, lambda: _table(list(map(Run, found.rows)), reader))
+
+
+def _table(rows: list[Run], reader: Reader) -> None:
     cells, plain = [], []
     for row in rows:
-        state, begun = outcome(row), reader.when(row.started_at)
-        cost = None if row.cost_usd is None else f"${row.cost_usd:.4f}"
-        until = row.ended_at or (row.updated_at if row.state == ENDED else now)
-        took = _span(until - row.started_at) if row.started_at else None
-        task = short(row.task_id) if row.task_id else None
+        state, begun, task = outcome(row), reader.when(row.started_at), short(row.task_id or "")
+        end = row.ended_at or int(time.time())
+        if row.state == ENDED:
+            end = row.ended_at or row.updated_at
+        took = cost = ""
+        if row.started_at:
+            took = span(end - row.started_at)
+        if row.cost_usd is not None:
+            cost = dollars(row.cost_usd)
         cells.append((short(row.id), state, row.harness, row.model, task, begun, took, cost))
         plain.append(
             f"  {short(row.id)}  [{state}]  {row.harness}  task={task or '-'}"
@@ -65,16 +75,6 @@ def runs(args: Arguments) -> int:
         )
     headers = ("id", "state", "harness", "model", "task", "begun", "took", "cost")
     listing(headers, cells, plain, empty="(no runs)")
-    say_rest(args, found)
-    return 0
-
-
-def _span(seconds: float) -> str:
-    whole = max(0, int(seconds))
-    return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02d}s"
-
-
-POLL_SECONDS = 0.5
 
 
 @verb(
@@ -91,49 +91,47 @@ POLL_SECONDS = 0.5
     group=WORKERS,
 )
 def logs(args: Arguments) -> int:
-    """logs: what an agent did that was run here
+    """logs: the transcript of an agent run
 
-    Prints its transcript, as `swarm-mcp run --watch` does, and last where the record is. --json prints the run and its
-    transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries that mean
-    nothing to swarm.
+    Prints the transcript, as `swarm-mcp run --watch` does, and at the end the path of the record. --json prints the run
+    and its transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries without
+    a meaning to swarm.
 
     example: swarm-mcp logs 4f1c2b7e -f
     """
-    from swarm_mcp.harness.record import events_in
-
     follow = args.given("--follow")
-    row = _found(current_scope(args.value("--scope")), args.words[0])
+    with Store(read_only=True) as store:
+        row = store.runs.find(current_scope(args.value("--scope")), args.words[0])
     if follow:
         row = _begun(row)
+    if not row.record and row.state == ENDED:
+        raise SwarmError(f"run {row.id} has no record")
     if not row.record:
-        raise SwarmError(f"run {row.id} has no record" + ("" if row.state == "ended" else " yet; --follow waits"))
-    is_alive = _Alive(row.id) if follow else lambda: False
+        raise SwarmError(f"run {row.id} has no record yet; --follow waits")
+    running = _Running(row.id, follow)
     if args.json:
-        return _as_json(row, events_in(row.record, is_alive), follow)
-    from swarm_mcp.cli.live import Live
-
+        return _as_json(row, events_in(row.record, running.is_running), follow)
     live = Live.at_terminal(
         sys.stdout, counts=follow, folder=row.cwd or "", model=row.model or "", began=row.started_at
     )
 
-    def is_live() -> bool:
+    def is_running() -> bool:
         live.tick()
-        return is_alive()
+        return running.is_running()
 
-    for event in events_in(row.record, is_live):
+    for event in events_in(row.record, is_running):
         live.show(event)
         if live.is_closed:
             return 0
     live.close()
-    state = row.state if not follow else "ended"
+    state = row.state
+    if follow:
+        state = ENDED
     say(f"run {row.id} ({row.harness}, {state}), record: {row.record}")
     return 0
 
 
-def _as_json(row: Run, events, follow: bool) -> int:
-    from swarm_hook_core.json_text import dumps
-    from swarm_mcp.harness.transcript import transcript
-
+def _as_json(row: Run, events: Iterable[Event], follow: bool) -> int:
     if not follow:
         show_with_list({"run": row, "record": row.record}, "transcript", transcript(events))
         return 0
@@ -143,38 +141,30 @@ def _as_json(row: Run, events, follow: bool) -> int:
     return 0
 
 
-def _found(scope: str, reference: str) -> Run:
-    from swarm_mcp.store import Store
-
-    with Store(read_only=True) as store:
-        return store.runs.find(scope, reference)
-
-
 def _begun(row: Run) -> Run:
-    """The row once it says where the record is, or the run has ended."""
-    while row.state != "ended" and not row.record:
+    """Wait until the run has a record, or has ended; return its row then."""
+    while row.state != ENDED and not row.record:
         time.sleep(POLL_SECONDS)
         row = _row(row.id) or row
     return row
 
 
 def _row(run_id: str) -> Run | None:
-    from swarm_mcp.store import Store
-
     with Store(read_only=True) as store:
         return store.runs.get(run_id)
 
 
-class _Alive:
-    """Whether the run goes on; looked up no more than twice a second."""
+class _Running:
+    """The state of a run that is followed. It asks the store at most twice a second."""
 
-    def __init__(self, run_id: str):
-        self._run_id, self._looked, self._alive = run_id, 0.0, True
+    def __init__(self, run_id: str, follow: bool):
+        self._run_id, self._asked_at, self._is_running = run_id, 0.0, follow
 
-    def __call__(self) -> bool:
+    def is_running(self) -> bool:
+        """Return True while the run goes on; always False unless it is followed."""
         now = time.monotonic()
-        if self._alive and now - self._looked >= POLL_SECONDS:
-            self._looked = now
+        if self._is_running and now - self._asked_at >= POLL_SECONDS:
+            self._asked_at = now
             row = _row(self._run_id)
-            self._alive = row is not None and row.state != "ended"
-        return self._alive
+            self._is_running = row is not None and row.state != ENDED
+        return self._is_running

@@ -1,12 +1,13 @@
-"""What clients start: the server, and the hooks."""
+"""The commands that clients start: the server, and the hooks."""
 
 from __future__ import annotations
 
 import os
 
 from swarm_mcp.cli.arguments import INTERNAL, SETUP, Arguments, Option, Usage, choice, verb
-from swarm_mcp.hook_process import HOOKS, end_within, run
+from swarm_mcp.hooks.process import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
+from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 
 
 @verb(
@@ -27,11 +28,10 @@ def serve(args: Arguments) -> int:
 
     example: swarm-mcp serve
     """
-    # Some clients hand on what stands for a variable in their settings as it stands, where there is no such variable.
+    # Some clients pass on `${NAME}` from their settings literally if the variable is not set.
     for name in [name for name, value in os.environ.items() if value == f"${{{name}}}"]:
         del os.environ[name]
-    from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
-    from swarm_mcp.server.app import run as serve_client
+    from swarm_mcp.server.app import run as serve_client  # the hooks need nothing of it
 
     return serve_client(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)
 
@@ -39,7 +39,7 @@ def serve(args: Arguments) -> int:
 @verb(
     Usage(
         choice(*HOOKS, about="hook"),
-        Option("--runtime NAME", "whose hook", choices=tuple(NAMES), required=True),
+        Option("--runtime NAME", "the client of the hook", choices=tuple(NAMES), required=True),
         Option("--within SECONDS", "be killed when that time is over", hidden=True),
     ),
     group=INTERNAL,
@@ -47,8 +47,8 @@ def serve(args: Arguments) -> int:
 def hook(args: Arguments) -> int:
     """hook: run one of the plugin's hooks here, on standard input and output
 
-    Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
-    output, exit code 0 whatever happens. For debugging, and for clients that have no plugin of ours.
+    The same code that the plugin runs: the client's JSON payload on standard input, the answer on standard output,
+    always exit code 0. For debugging, and for clients without a plugin of ours.
 
     example: swarm-mcp hook pre-tool-use --runtime codex < payload.json
     """

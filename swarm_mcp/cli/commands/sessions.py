@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import find_acting_session, session_of_caller
-from swarm_mcp.agents_shell import mark_of_shell, require_same_client
+from swarm_mcp.answers.views import registration, short
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -26,19 +25,23 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.commands.reports import telling
-from swarm_mcp.cli.output import flush, refused, say, say_prose, show
+from swarm_mcp.cli.output import answer, flush, refused, say, say_prose, show
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.session_hooks import find_lowered, find_terminal
+from swarm_mcp.hooks.session_hooks import find_lowered, find_terminal
+from swarm_mcp.sessions.acting import find_acting_session, session_of_caller
+from swarm_mcp.sessions.agents_shell import mark_of_shell, require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import registration, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.cli.reader import Reader
 
 
@@ -51,7 +54,11 @@ if TYPE_CHECKING:
             source=FOLDERS,
         ),
         *PLACE,
-        Option("--scope DIR", "whom it coordinates with (default: the git root of DIRECTORY)", source=FOLDERS),
+        Option(
+            "--scope DIR",
+            "the folder of the sessions it coordinates with (default: the git root of DIRECTORY)",
+            source=FOLDERS,
+        ),
         Option("--lease-seconds N", "keep it for N seconds without a sign of life; without it, 60 seconds"),
         Option("--adopt-instance-id ID", "take over this instance", source=INSTANCES),
         JSON,
@@ -61,8 +68,8 @@ if TYPE_CHECKING:
         Option("--client PID:START", "the process whose end ends the session", hidden=True),
         Option("--source NAME", "of a session's start", hidden=True),
         Option("--pane ID", "the terminal pane it is in", hidden=True),
-        Option("--turn-over NS", "when a turn of its ended, with all that it had locked for that", hidden=True),
-        Option("--tell", "say what the session is to be told of its locks", hidden=True),
+        Option("--turn-over NS", "the end of the turn before; automatic locks end with it", hidden=True),
+        Option("--tell", "print the session's notices about its locks", hidden=True),
         PATIENCE,
     ),
     group=INTERNAL,
@@ -82,7 +89,7 @@ def register(args: Arguments) -> int:
         state=args.value("--state"),
         client=args.process("--client"),
         pane=_pane(args),
-        turn_over=int(over) if (over := args.value("--turn-over")).isdecimal() else 0,
+        turn_over=_turn_over(args),
     )
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
@@ -97,32 +104,31 @@ def register(args: Arguments) -> int:
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
-            from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
+            from swarm_mcp.sessions.scope_summary import scope_summary  # not needed at the begin of a turn
 
             shown["summary"] = scope_summary(store, row)
         if args.given("--tell"):
             find_lowered(store, row)
-        with telling(store, row if args.given("--tell") else None) as notices:
+        with telling(store, args.given("--tell") and row or None) as notices:
             if notices:
                 shown["notices"] = notices
             if args.given("--tell") and store.notices.are_messages_unread(row):
                 shown["has_mail"] = True
-            if args.json:
-                show(shown)
-            else:
-                say(f"registered {row.id}")
-                for notice in notices:
-                    say(notice)
-    return 0
+            return answer(args, shown, f"registered {row.id}", *notices)
 
 
-def asked_for(args, **more) -> Registration:
+def _turn_over(args: Arguments) -> int:
+    """Return the end of the turn before, in nanoseconds; 0 if a client gives no number."""
+    text = args.value("--turn-over")
+    if not text.isdecimal():
+        return 0
+    return int(text)
+
+
+def asked_for(args: Arguments, **more: Any) -> Registration:
     """The registration that flags and environment describe: directory, label, scope and file root; and `more`."""
     return Registration(
-        args.value("--directory")
-        or (args.words[0] if args.words else "")
-        or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
-        or here(),
+        args.value("--directory") or "".join(args.words) or os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here(),
         label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
         scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
         file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),
@@ -130,14 +136,16 @@ def asked_for(args, **more) -> Registration:
     )
 
 
-def _pane(args) -> dict[str, str]:
+def _pane(args: Arguments) -> dict[str, str]:
     """The pane to publish: the one that hooks name, or a session's own that registers for good.
 
     A lease is taken on behalf of others as well, and the pane here is then the wrong one.
     """
     if args.value("--pane"):
         return pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")})
-    return {} if args.value("--runtime") or args.given("--lease-seconds") else pane_in(os.environ)
+    if args.value("--runtime") or args.given("--lease-seconds"):
+        return {}
+    return pane_in(os.environ)
 
 
 @verb(
@@ -147,7 +155,7 @@ def _pane(args) -> dict[str, str]:
         SESSION_ID,
         Option(
             "--client PID:START",
-            "the client in which the session has ended: it goes on where another client has it open too",
+            "the client in which the session has ended: it goes on if another client has it open too",
         ),
         PATIENCE,
         JSON,
@@ -180,34 +188,35 @@ def deregister(args: Arguments) -> int:
         elif row:
             store.instances.remove(row.id)
     tell_team()
-    if args.json:
-        show({"ok": True, "id": row and row.id, "scope": row and row.scope})
-    else:
-        verb = "deregistered" if ended else "still registered, for another client or its run:"
-        say(f"{verb} {row.id}" if row else "nothing to deregister")
-    return 0
+    line = "nothing to deregister"
+    if row and ended:
+        line = f"deregistered {row.id}"
+    elif row:
+        line = f"still registered, for another client or its run: {row.id}"
+    return answer(args, {"ok": True, "id": row and row.id, "scope": row and row.scope}, line)
 
 
 def _gone(store: Store, reference: str) -> Session | None:
-    """The session that has gone and is still on record under this whole id, or None."""
-    row = store.instances.get(reference) if reference else None
-    return row if row and store.instances.live(reference) is None else None
+    """Return the session of this whole id if it has ended and is still on record, or None."""
+    if not reference or store.instances.live(reference):
+        return None
+    return store.instances.get(reference)
 
 
-def _may_go(store: Store, args, row: Session) -> bool:
-    """Whether `row` is the caller's own session, or has gone."""
+def _may_go(store: Store, args: Arguments, row: Session) -> bool:
+    """Return True if `row` is the caller's own session, or has gone."""
     if store.instances.live(row.id) is None:
         return True
     try:
         return session_of_caller(store, current_scope(args.value("--scope"))).id == row.id
-    except UnknownInstance:
+    except UnknownInstance:  # the caller is no session
         return False
 
 
 @verb(
     Usage(
         Word("DIRECTORY", "where it works, for a session that is registered by this", optional=True, source=FOLDERS),
-        Option("--limit N", "at most N unread messages (default 50; 0 for none, -1 for all)"),
+        Option("--limit N", "at most N unread messages (default 50; 0: leave them unread, -1: all)"),
         Option(
             "--adopt-instance-id ID",
             "become this reserved instance first; it must wait in this scope and DIRECTORY",
@@ -227,17 +236,19 @@ def bootstrap(args: Arguments) -> int:
 
     example: swarm-mcp bootstrap --as role:reviewer
     """
-    from swarm_mcp.answer_size import printed  # which registering does not need
+    from swarm_mcp.answers.size import printed  # not needed by register
     from swarm_mcp.cli.reader import Reader
-    from swarm_mcp.mail import with_mail
-    from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
+    from swarm_mcp.sessions.mail import with_mail
+    from swarm_mcp.sessions.summary import bootstrap_summary, neighbours_of
 
     with Store() as store:
         row = _session(store, args)
         identity = token(row.label or "", "identity")
         value = bootstrap_summary(store, row, neighbours_of(store, row, printed), store.tasks.current(row))
         limit = args.number("--limit", 50)
-        messages = store.messages.take(row, limit) if limit else []
+        messages = []
+        if limit:
+            messages = store.messages.take(row, limit)
         value = with_mail(store, row, value, "unread_messages", messages, measure=printed)
         if args.json:
             show(value)
@@ -248,24 +259,26 @@ def bootstrap(args: Arguments) -> int:
     return 0
 
 
-def _say_standing(value: dict, reader: Reader) -> None:
+def _say_standing(value: dict[str, Any], reader: Reader) -> None:
     """Print the answer of `bootstrap` for people."""
     me, left = value["instance"], value.get("not_shown", {})
     say(f"session {me['id']} ({reader.known(me['label'], me['id'])}) in scope {me['scope']}")
 
     def section(name: str, lines: list[str]) -> None:
-        more = f", and {left[name]} more" if left.get(name) else ""
-        say(f"{name.replace('_', ' ')} ({len(lines)}{more}):" if lines else f"{name.replace('_', ' ')}: none")
+        title = f"{name.replace('_', ' ')}: none"
+        if lines:
+            title = f"{name.replace('_', ' ')} ({len(lines)}{clause(', and {} more', left.get(name))}):"
+        say(title)
         for line in lines:
             say_prose(line)
 
     section("peers", [f"  {reader.known(peer['label'], peer['id'])}  {peer['id']}" for peer in value["peers"]])
-    told = [
+    texts = [
         f"  #{mail['id']}  {reader.when(mail['created_at'])}  from {reader.called(mail['sender'])}\n"
         + "\n".join(f"      {line}" for line in mail["content"].split("\n"))
         for mail in value["unread_messages"]
     ]
-    section("unread_messages", told)
+    section("unread_messages", texts)
     tasks = [task for group in value["tasks"].values() if isinstance(group, list) for task in group]
     section("tasks", [f"  {short(task['id'])}  [{task['status']}]  {task['type']}  {task['title']}" for task in tasks])
     tracker = value.get("work_tracker")
@@ -284,7 +297,7 @@ def _session(store: Store, args: Arguments) -> Session:
             return store.instances.register(request)
         if wanted == reserved:
             return store.instances.register(asked_for(args, preassigned_id=wanted))
-        raise SwarmError(f"instance {wanted} cannot be adopted: none waits under that id in {request.directory}")
+        raise SwarmError(f"instance {wanted} cannot be adopted: no instance waits under that id in {request.directory}")
     try:
         return find_acting_session(store, args)
     except UnknownInstance:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.answer_size import fitted, printed
+from swarm_mcp.answers.size import fitted, printed
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_prose, show
 from swarm_mcp.cli.reader import Reader
@@ -14,9 +14,9 @@ from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.work import about, find_task, outcome
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.view.overview.work import about, find_task, outcome
 
 
 @verb(
@@ -28,11 +28,11 @@ from swarm_mcp.views import short
     group=WORKERS,
 )
 def task(args: Arguments) -> int:
-    """task: all there is to know of one task
+    """task: all facts about one task
 
-    What is to be done, who asked for it and who does it, how far it is, what came of it, the runs of its workers with
-    what they cost, and the messages about it that are still kept. Nothing is marked as read. Tasks of another identity
-    are not shown. With --json: {"task", "runs", "messages"}.
+    The description, requester, assignee, progress and result, the runs of its workers with their cost, and the messages
+    about it that are still kept. No message is marked as read. Tasks of another identity are not shown. With --json:
+    {"task", "runs", "messages"}.
 
     example: swarm-mcp task 6ff1c928
     """
@@ -57,28 +57,35 @@ def _say_task(row: Task, reader: Reader) -> None:
     say(f"task {row.id}  [{row.status}]  {row.type}, priority {row.priority}")
     say(f"  {row.title}")
     _say_part("what", row.description)
-    does = f"; {reader.called(row.assignee)} does it" if row.assignee else "; nobody has it"
-    say(f"  asked by {reader.called(row.requester)}, {reader.when(row.created_at)}{does}")
+    assigned = "not assigned"
+    if row.assignee:
+        assigned = f"assigned to {reader.called(row.assignee)}"
+    say(f"  asked by {reader.called(row.requester)}, {reader.when(row.created_at)}; {assigned}")
     if row.files:
         say(f"  files: {', '.join(reader.path(file) for file in row.files)}")
     related = (
-        ("waits for", row.depends_on), ("part of", row.parent_task_id), ("review of", row.review_of_task_id),
-        ("fixes", row.fixes_task_id),
+        ("waits for", row.depends_on or ()), ("part of", [row.parent_task_id]), ("review of", [row.review_of_task_id]),
+        ("fixes", [row.fixes_task_id]),
     )  # fmt: skip
     for words, ids in related:
-        if ids:
-            say(f"  {words}: {', '.join(map(short, [ids] if isinstance(ids, str) else ids))}")
-    told = f", {reader.when(row.progress_updated_at)}" if row.progress_updated_at else ""
-    _say_part(f"progress{told}", row.progress_summary)
+        if any(ids):
+            say(f"  {words}: {', '.join(short(one) for one in ids if one)}")
+    progress = "progress"
+    if row.progress_updated_at:
+        progress += f", {reader.when(row.progress_updated_at)}"
+    _say_part(progress, row.progress_summary)
     _say_part("blocked", row.blocked_reason)
     if isinstance(row.expected_next_update_at, (int, float)):
         away = row.expected_next_update_at - reader.now
-        say(f"  next report: {f'in {duration(away)}' if away > 0 else f'{duration(-away)} overdue'}")
+        if away > 0:
+            say(f"  next report: in {duration(away)}")
+        else:
+            say(f"  next report: {duration(-away)} overdue")
     _say_part("result", "\n".join(report_lines(row.result)))
 
 
 def _say_part(name: str, text: str | None) -> None:
-    """A text of several lines under its name; nothing where there is none."""
+    """Print a text under its name; nothing for an empty text."""
     lines = (text or "").strip().split("\n")
     if len(lines) == 1 and lines[0]:
         say(f"  {name}: {lines[0]}")
@@ -88,7 +95,9 @@ def _say_part(name: str, text: str | None) -> None:
 
 
 def _say_run(row: Run, reader: Reader) -> None:
-    begun = f"begun {reader.when(row.started_at)}" if row.started_at else moment(row.started_at)
+    begun = moment(row.started_at)
+    if row.started_at:
+        begun = f"begun {reader.when(row.started_at)}"
     say(f"  run {short(row.id)}: {row.harness}, {outcome(row)}, {begun}")
     for line in run_lines(row):
         say(f"    {line}")
@@ -98,6 +107,8 @@ def _say_messages(rows: list[Message], reader: Reader) -> None:
     if rows:
         say(f"  messages ({len(rows)}, the newest last):")
     for row in rows:
-        to = reader.called(row.recipient) if row.recipient else "all"
+        to = "all"
+        if row.recipient:
+            to = reader.called(row.recipient)
         say(f"    #{row.id}  {reader.when(row.created_at)}  {reader.called(row.sender)} → {to}")
         say_prose("\n".join(f"      {line}" for line in row.content.split("\n")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -16,17 +16,17 @@ from swarm_mcp.cli.arguments import (
     unknown,
     verb,
 )
-from swarm_mcp.cli.output import listing, refused, say, show
-from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.cli.output import answer, listing
+from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.locking.task_claiming import claim as start
+from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.task_claiming import claim as start
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import short
 from swarm_mcp.workspace.panes import deliver
 
 
@@ -45,28 +45,27 @@ def tasks(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
     with Store(read_only=True) as store:
-        whose = viewer_identity(store, args)
-        viewer = onlooker(whose, scope)
+        identity = viewer_identity(store, args)
+        viewer = onlooker(identity, scope)
         found = printed_page(
             args,
             lambda after: store.tasks.walk(viewer, status, after=after, by_age=True),
             lambda task: {name: task[name] for name in names},
             lambda: store.tasks.count(viewer, status),
         )
-        if args.json:
-            show(found.rows)
-            say_rest(args, found)
-            return 0
-        reader = Reader(args, store, whose)
-        cells, plain = [], []
-        for task in map(Task, found.rows):
-            who, made = reader.called(task.assignee) if task.assignee else "-", reader.when(task.created_at)
-            cells.append((short(task.id), task.status, task.type, task.priority or None, who, made, task.title))
-            facts = f"{task.type}  p{task.priority}  assignee={who}  {made}"
-            plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
+        return say_page(args, found, lambda: _table(list(map(Task, found.rows)), Reader(args, store, identity)))
+
+
+def _table(tasks: list[Task], reader: Reader) -> None:
+    cells, plain = [], []
+    for task in tasks:
+        assignee, made = "-", reader.when(task.created_at)
+        if task.assignee:
+            assignee = reader.called(task.assignee)
+        cells.append((short(task.id), task.status, task.type, task.priority or None, assignee, made, task.title))
+        facts = f"{task.type}  p{task.priority}  assignee={assignee}  {made}"
+        plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
     listing(("id", "status", "type", "priority", "assignee", "asked", "title"), cells, plain, empty="(no tasks)")
-    say_rest(args, found)
-    return 0
 
 
 @verb(
@@ -74,18 +73,18 @@ def tasks(args: Arguments) -> int:
         Word("TYPE", f"{', '.join(TYPES)}; --type TYPE is the same", optional=True, source=TYPES),
         Word("TITLE", "the title", optional=True, repeated=True),
         Option("--type TYPE", hidden=True, source=TYPES),
-        Option("--description TEXT", "all that the worker needs to know"),
+        Option("--description TEXT", "all facts that the worker needs"),
         Option("--file PATH", "a file that the work is about", repeatable=True),
         Option(
             "--assignee WHO",
-            "the session that shall do it: the number in its name, the beginning of its id, or part of its label",
+            "the session for the task: the number in its name, the beginning of its id, or part of its label",
             source=INSTANCES,
         ),
         Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
-        Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
+        Option("--parent-task ID", "the task above this one", source=TASKS),
         Option("--priority N", "a higher one is claimed first (default: 0)"),
         Option("--idempotency-key NAME", "a second request with this name returns the first one's task"),
-        Option("--approval-required", "nobody can claim it before it is approved"),
+        Option("--approval-required", "the task cannot be claimed before it is approved"),
         Option("--no-nudge", "do not wake the assignee"),
         Option("--force", "wake the assignee even while it works"),
         *ACTING,
@@ -93,7 +92,7 @@ def tasks(args: Arguments) -> int:
     group=TOGETHER,
 )
 def request_task(args: Arguments) -> int:
-    """request-task: hand work to another session, or to whoever claims it first
+    """request-task: create a task for another session, or for the first to claim it
 
     example: swarm-mcp request-task review "look at the new parser" --file src/parse.py --priority 2
     """
@@ -106,7 +105,7 @@ def request_task(args: Arguments) -> int:
             "title": title,
             "description": args.value("--description"),
             "files": args.all("--file"),
-            "assignee": session_named(store, requester.scope, wanted).id if wanted else "",
+            "assignee": wanted and session_named(store, requester.scope, wanted).id,
             "depends_on": [item for item in args.value("--depends-on").split(",") if item.strip()],
             "parent_task_id": args.value("--parent-task"),
             "priority": args.number("--priority"),
@@ -115,25 +114,23 @@ def request_task(args: Arguments) -> int:
         }
         made = store.tasks.request(requester, spec)
         task = made["task"]
-        answer = {"id": task["id"], "status": task["status"], **({"existing": True} if made["existing"] else {})}
-        answer["task"] = task
+        value, verb = {"id": task["id"], "status": task["status"]}, "created"
+        if made["existing"]:
+            value["existing"], verb = True, "existing"
+        value["task"] = task
         for recipient, content in made["notices"]:
             nudge = not args.given("--no-nudge")
-            answer["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
+            value["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
     tell_team()
-    if args.json:
-        show(answer)
-    else:
-        say(f"{'existing' if made['existing'] else 'created'} task {task['id']} [{task['status']}] {task['title']}")
-    return 0
+    return answer(args, value, f"{verb} task {task['id']} [{task['status']}] {task['title']}")
 
 
 def _kind_and_title(args: Arguments) -> tuple[str, str]:
     words = list(args.words)
     kind = args.value("--type")
-    if not kind:
-        # One word alone can only be the title.
-        kind = words.pop(0) if len(words) > 1 or (words and words[0] in TYPES) else "other"
+    if not kind and (len(words) > 1 or words[:1] and words[0] in TYPES):
+        kind = words.pop(0)
+    kind = kind or "other"  # one word alone can only be the title
     if kind not in TYPES:
         raise UsageError(unknown(kind, TYPES, "task type"))
     title = " ".join(words).strip()
@@ -148,25 +145,22 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
         Option("--force", "also while this session has unread messages"),
         *ACTING,
     ),
+    refuses=True,
     group=TOGETHER,
 )
 def claim(args: Arguments) -> int:
     """claim: begin a task
 
-    The task must be open, or assigned to this session; it is then in_progress. If several sessions claim it, one gets
-    it, on whichever machine of a team. Exit 1 where it cannot be claimed, with --json as {"error", ...}.
+    The task must be open, or assigned to this session; its status becomes in_progress. If several sessions claim it, on
+    any machine of a team, one of them gets it. Exit 1 if it cannot be claimed, with --json as {"error", ...}.
 
     example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
     """
     task_id = args.words[0]
     with Store() as store:
         instance = acting_session(store, args)
-        try:
-            start(store, instance, task_id, args.given("--force"))
-        except Refused as refusal:
-            return refused(args, "claim", refusal.answer)
-    show({"ok": True, "task_id": task_id}) if args.json else say(f"claimed {task_id}")
-    return 0
+        start(store, instance, task_id, args.given("--force"))
+    return answer(args, {"ok": True, "task_id": task_id}, f"claimed {task_id}")
 
 
 @verb(
@@ -186,6 +180,7 @@ def claim(args: Arguments) -> int:
         Option("--note TEXT", "the outcome; it goes to the session that asked"),
         *ACTING,
     ),
+    refuses=True,
     group=TOGETHER,
 )
 def update_task(args: Arguments) -> int:
@@ -199,13 +194,8 @@ def update_task(args: Arguments) -> int:
     task_id, status = args.words[0], args.value("--status")
     with Store() as store:
         instance = acting_session(store, args)
-        try:
-            ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
-        except Refused as refusal:
-            return refused(args, "update-task", refusal.answer)
+        ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
         for recipient, content in [*ended["notices"], *ended["unblocked"]]:
             deliver(store, instance, recipient, content)
     tell_team()
-    answer = {"ok": True, "task_id": task_id, "status": status}
-    show(answer) if args.json else say(f"task {task_id} -> {status}")
-    return 0
+    return answer(args, {"ok": True, "task_id": task_id, "status": status}, f"task {task_id} -> {status}")

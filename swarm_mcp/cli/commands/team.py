@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from swarm_hook_core.json_text import dumps
+from swarm_hook_core.state import state_dir
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import FOLDERS, JSON, TOGETHER, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import complain, flush, listing, say, show
+from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.cli.reader import said_path
+from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
+from swarm_mcp.sessions.person import require_person
+from swarm_mcp.team import agent, agent_client, joining
+from swarm_mcp.team.memberships import checked_server, machine, membership_of
+from swarm_mcp.team.repository_identity import described, upstream_of
+from swarm_mcp.team.standing import known_epoch, standing
 
-LOOPBACK = "127.0.0.1"
 DIR = Option("--dir DIR", "a folder of the clone (default: the one here)", source=FOLDERS)
 SERVER = Word(
     "SERVER", "postgresql://USER@HOST/DATABASE without a password, or a service of ~/.pg_service.conf", source=()
@@ -23,7 +29,7 @@ SERVER = Word(
     Usage(
         choice("join", about="action"),
         SERVER,
-        Option("--repository NAME", "what the repository is called there, the same in every clone of it"),
+        Option("--repository NAME", "the repository's name on the server, the same in every clone of it"),
         DIR,
         JSON,
     ),
@@ -32,27 +38,10 @@ SERVER = Word(
     Usage(
         choice("init", about="action"),
         SERVER,
-        Option("--circle NAME", "the people who are to see each other's locks (default: everybody)"),
-        Option("--new-epoch", "the server was restored: declare all that it has granted void"),
+        Option("--circle NAME", "the group of people that see each other's locks (default: everybody)"),
+        Option("--new-epoch", "the server was restored: declare all its grants void"),
         JSON,
     ),
-    Usage(
-        choice("lfs", about="action"),
-        Option("--port N", "answer on this port (default: any that is free)"),
-        Option("--host ADDRESS", "listen there (default: 127.0.0.1, for a proxy that speaks TLS)"),
-        Option("--dir DIR", "a clone that has joined (default: the one here)", repeatable=True, source=FOLDERS),
-        Option("--objects URL", "the LFS server that keeps contents"),
-        JSON,
-    ),
-    Usage(
-        choice("lfs", about="action"),
-        choice("token"),
-        Word("ROLE", "the role of the team's server that the token stands for", source=()),
-        Option("--days N", "for so long (default: until it is revoked)"),
-        JSON,
-    ),
-    Usage(choice("lfs", about="action"), choice("tokens"), JSON),
-    Usage(choice("lfs", about="action"), choice("revoke"), Word("ID", "the token's id", source=()), JSON),
     Usage(
         choice("agent", about="action"),
         Option("--stop", "end the one that runs; it starts again as soon as it is needed"),
@@ -63,24 +52,19 @@ SERVER = Word(
 def team(args: Arguments) -> int:
     """team: the same locks on every machine, through a PostgreSQL server
 
-    `join` lets this clone, with all its work trees, share its locks over SERVER: with every clone of the same
-    repository that has joined, on whatever machine. Which repository it is, these tell, the first that is there:
-    swarm.repository in a committed .swarmconfig, the URL of the remote, the first commit. A password belongs into
-    ~/.pgpass or a service file, never into SERVER. `leave` undoes all of it, and is a person's to do: refused (exit 1)
-    from an agent's shell.
+    `join` shares the locks of this clone, with all its work trees, over SERVER: with every clone of the same repository
+    that has joined, on any machine. The repository's name is the first of these that is there: swarm.repository in a
+    committed .swarmconfig, the URL of the remote, the first commit. A password belongs into ~/.pgpass or a service
+    file, never into SERVER. `leave` undoes all of it. Only a person may leave: refused (exit 1) from an agent's shell.
 
-    Locks are taken here, as ever, and hold on all machines once `lock` says so. Where the server cannot be reached they
-    hold on this machine only, which `lock` says within 2 s; when it is back they are confirmed, or lost to whoever had
-    the file first, and their holder is told. What others hold is known here by a copy, which checks read: `status` says
-    how fresh it is, and who is on the team. Exit 1 from `status` where something is not as it should be.
+    Locks are taken here first, and hold on all machines once `lock` says so. If the server cannot be reached they hold
+    on this machine only, and `lock` says so within 2 s. When the server is back, each lock is confirmed, or lost to the
+    session that had the file first, and its holder is told. Checks read a local copy of the other machines' locks:
+    `status` shows its age, and the people on the team. Exit 1 from `status` if something is wrong.
 
-    `init` is for who administers the server: it makes the schema swarm_team there, or brings it up to date, with a role
-    that each circle's people are given (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to
-    create both, and refuses a server that was restored since this machine knew it.
-
-    `lfs` answers git-lfs until Ctrl-C: people without swarm see what is held with `git lfs locks`, lock with `git lfs
-    lock`, and their push of what others hold is refused. They come with the name and password of their role, or with a
-    token that `lfs token` prints once (docs/team-lfs.md).
+    `init` is for administrators of the server: it creates or updates the schema swarm_team there, with a role for each
+    circle (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to create both, and refuses a
+    server that was restored since this machine knew it.
 
     example: swarm-mcp team status
     """
@@ -91,30 +75,33 @@ def team(args: Arguments) -> int:
         return _status(args)
     if action == "init":
         return _init(args)
-    if action == "lfs":
-        return _lfs(args)
-    folder = clean(args.value("--dir")) if args.value("--dir") else here()
-    return _join(args, folder) if action == "join" else _leave(args, folder)
+    folder = here()
+    if args.value("--dir"):
+        folder = clean(args.value("--dir"))
+    if action == "join":
+        return _join(args, folder)
+    return _leave(args, folder)
 
 
 def _join(args: Arguments, folder: str) -> int:
-    from swarm_mcp.team import joining
-    from swarm_mcp.team.memberships import checked_server, machine
-    from swarm_mcp.team.repository_identity import described, upstream_of
-
     tree = joining.tree_in(folder)
     done = joining.join(tree, checked_server(args.words[1]), args.value("--repository"))
     one = done.membership
     error = joining.awaited(one)
     upstream = upstream_of(tree)
     if args.json:
-        show({
+        value = {
             "ok": not error, "repository": one.repository, "source": one.source, "server": one.server,
             "machine": machine(), "work_trees": one.tops, "new": done.is_new,
-            **({"error": error} if error else {}),
-        })  # fmt: skip
-        return 1 if error else 0
-    say(f"{'joined' if done.is_new else 'joined already'} {one.server} as {machine()}")
+        }  # fmt: skip
+        if error:
+            value["error"] = error
+        show(value)
+        return int(bool(error))
+    joined = "joined already"
+    if done.is_new:
+        joined = "joined"
+    say(f"{joined} {one.server} as {machine()}")
     say(f"this is {one.repository} there, by {described(one.source)}")
     if upstream and upstream != one.repository:
         say(f"the remote upstream is {upstream}: clones of that are another repository. To share locks with them:")
@@ -123,15 +110,10 @@ def _join(args: Arguments, folder: str) -> int:
         say(f"locks in {said_path(top)} hold on all its machines")
     if error:
         complain(f"team: {error}")
-    return 1 if error else 0
+    return int(bool(error))
 
 
 def _leave(args: Arguments, folder: str) -> int:
-    from swarm_hook_core.state import state_dir
-    from swarm_mcp.person import require_person
-    from swarm_mcp.team import joining
-    from swarm_mcp.team.memberships import membership_of
-
     tree = joining.tree_in(folder)
     one = membership_of(tree)
     if one is None:
@@ -140,143 +122,81 @@ def _leave(args: Arguments, folder: str) -> int:
     require_person("swarm-mcp team leave", effect, state_dir())
     left = joining.leave(one)
     if args.json:
-        show({"ok": True, "repository": one.repository, "server": one.server, **({"error": left} if left else {})})
+        value = {"ok": True, "repository": one.repository, "server": one.server}
+        if left:
+            value["error"] = left
+        show(value)
         return 0
     say(f"left {one.server}: the locks of {one.repository} are this machine's own again")
     if left:
-        say(f"the server could not be told ({left}): it lets what this machine held go when its lease is over")
+        say(f"the server could not be told ({left}): it releases the locks of this machine when their lease ends")
     return 0
 
 
 def _agent(args: Arguments) -> int:
     if args.given("--stop"):
-        from swarm_mcp.team import agent_client
-
-        return 0 if agent_client.stop() else 1
-    from swarm_mcp.team.agent import run
-
-    return run()
+        return int(not agent_client.stop())
+    return agent.run()
 
 
 def _init(args: Arguments) -> int:
-    from swarm_mcp.team.memberships import checked_server
-    from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init
-    from swarm_mcp.team.standing import known_epoch
+    from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
 
     server = checked_server(args.words[1])
     made = init(server, args.value("--circle") or FIRST_CIRCLE, known_epoch(server), args.given("--new-epoch"))
     if args.json:
         show({"ok": True, **made._asdict()})
         return 0
-    say(f"{server} is set up" + (f": {', '.join(made.applied)}" if made.applied else " already"))
+    say(f"{server} is set up" + (clause(": {}", ", ".join(made.applied)) or " already"))
     if args.given("--new-epoch"):
-        say("all that it had granted is void")
+        say("all its earlier grants are void")
     say(f'give people a role in {CIRCLE}{made.circle}: CREATE ROLE dana LOGIN IN ROLE "{CIRCLE}{made.circle}";')
     return 0
 
 
 def _status(args: Arguments) -> int:
-    from swarm_mcp.team.standing import standing
-
     found = standing()
     if args.json:
         show(found)
-        return 0 if found["ok"] else 1
+        return int(not found["ok"])
     if not found["repositories"]:
         say("no clone on this machine has joined a team")
         return 0
-    agent = found["agent"]
-    running = f"team agent running (process {agent['pid']})" if agent else "no team agent is running"
+    running = "no team agent is running"
+    if found["agent"]:
+        running = f"team agent running (process {found['agent']['pid']})"
     say(f"machine {found['machine']}, {running}")
     for one in found["repositories"]:
         say()
         _say_repository(one)
-    return 0 if found["ok"] else 1
+    return int(not found["ok"])
 
 
-def _lfs(args: Arguments) -> int:
-    what = args.words[1] if args.words[1:] else ""
-    if what == "token":
-        from swarm_mcp.team.lfs import tokens
-
-        text = tokens.make(args.words[2], args.number("--days"))
-        show({"ok": True, "role": args.words[2], "token": text}) if args.json else say(text)
-    elif what == "tokens":
-        from swarm_mcp.team.lfs import tokens
-
-        kept = tokens.kept()
-        if args.json:
-            show([{"id": one.id, **one._asdict()} for one in kept])
-        else:
-            rows = [
-                (one.id, one.role, _day(one.made_at), _day(one.ends_at) if one.ends_at else "never") for one in kept
-            ]
-            plain = ["  ".join(row) for row in rows]
-            listing(("ID", "ROLE", "MADE", "ENDS"), rows, plain, empty="there are no tokens")
-    elif what == "revoke":
-        from swarm_mcp.team.lfs import tokens
-
-        gone = tokens.revoke(args.words[2])
-        show({"ok": True, "id": gone.id, "role": gone.role}) if args.json else say(f"revoked {gone.id} of {gone.role}")
-    else:
-        _serve_lfs(args)
-    return 0
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))
-
-
-def _serve_lfs(args: Arguments) -> None:
-    from swarm_mcp.team.joining import tree_in
-    from swarm_mcp.team.lfs.serving import serve
-    from swarm_mcp.team.memberships import membership_of
-
-    clones: dict[str, str] = {}
-    servers: dict[str, None] = {}
-    for folder in args.all("--dir") or [here()]:
-        tree = tree_in(clean(folder))
-        one = membership_of(tree)
-        if one is None:
-            raise SwarmError(
-                f"the clone of {said_path(tree.top)} has joined no team: `swarm-mcp team join` comes first"
-            )
-        clones.setdefault(one.repository, tree.top)
-        servers[one.server] = None
-    if len(servers) > 1:
-        raise SwarmError(f"these clones have joined different teams: {', '.join(servers)}")
-
-    def tell(address: str, port: int) -> None:
-        say(dumps({"url": address, "port": port}) if args.json else address)
-        flush()
-
-    host = args.value("--host") or LOOPBACK
-    serve(next(iter(servers)), host, args.number("--port"), clones, args.value("--objects"), tell)
-
-
-def _say_repository(one: dict) -> None:
-    now = time.time()
-    heard = f"last heard of {duration(now - one['said_at'])} ago" if one["said_at"] else "never heard of"
+def _say_repository(one: dict[str, Any]) -> None:
+    heard = "never heard of"
+    if one["said_at"]:
+        heard = f"last heard of {duration(time.time() - one['said_at'])} ago"
     say(f"{one['repository']}, by {one['named_by']}")
     if one["would_be"]:
         say(f"  it would be {one['would_be']} if it joined now")
     say(f"  server: {one['server']}, " + (one["error"] or f"reached in {one['milliseconds']:.0f} ms"))
-    fresh = "fresh" if one["fresh"] else f"not fresh, {heard}"
-    behind = f", {one['behind']} changes behind" if one["behind"] else ""
-    say(f"  what is known here: {fresh}, change {one['version']}{behind}")
+    fresh, behind = "fresh", clause(", {} changes behind", one["behind"])
+    if not one["fresh"]:
+        fresh = f"not fresh, {heard}"
+    say(f"  local copy: {fresh}, change {one['version']}{behind}")
     if one["only_here"]:
         say(f"  on this machine only: {one['only_here']}")
     for top in one["work_trees"]:
         say(f"  work tree: {said_path(top)}")
-    rows = [
-        (
-            row["machine"],
-            row["member"],
-            str(row["sessions"]),
-            "this one" if row["is_own"] else "there" if row["left"] > 0 else f"silent for {duration(-row['left'])}",
-            str(row["behind"]) if row["lease"] else "-",
-        )
-        for row in one["machines"]
-    ]
+    rows = []
+    for row in one["machines"]:
+        state, changes = "there", "-"
+        if row["is_own"]:
+            state = "this one"
+        elif row["left"] <= 0:
+            state = f"silent for {duration(-row['left'])}"
+        if row["lease"]:
+            changes = str(row["behind"])
+        rows.append((row["machine"], row["member"], str(row["sessions"]), state, changes))
     if rows:
         listing(("MACHINE", "PERSON", "SESSIONS", "STATE", "BEHIND"), rows, ["  ".join(row) for row in rows])

@@ -1,10 +1,11 @@
-"""Orders to external user interfaces, and which session a pane of a workspace is."""
+"""Orders to external user interfaces, and the session of a terminal pane."""
 
 from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import holder_name
-from swarm_mcp.acting_session import find_acting_session, viewer_identity
+from swarm_mcp.agents.dispatch.request import may_dispatch
+from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -19,23 +20,19 @@ from swarm_mcp.cli.arguments import (
     choice,
     verb,
 )
-from swarm_mcp.cli.output import listing, refused, say, show
-from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.output import answer, listing, refused, say, show
+from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
-from swarm_mcp.dispatch.request import may_dispatch
+from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope
+from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.views import name_of
 from swarm_mcp.workspace.handles import resolve
 
 WAIT_SECONDS = 5.0
-
-
 WAIT = Option("--wait S", f"seconds to wait for the outcome (default {WAIT_SECONDS:g})")
-
-
 TARGET = Option("--target T", "the node, by the name that the interface has for it", required=True)
 
 
@@ -52,7 +49,7 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
     Usage(
         choice("spawn"),
         Word("DIR", "the folder", source=FOLDERS),
-        Option("--harness NAME", "what to start there"),
+        Option("--harness NAME", "the harness to start there"),
         Option("--role ROLE", "its role", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         WAIT,
@@ -80,20 +77,20 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
 def ui(args: Arguments) -> int:
     """ui: orders to a user interface that shows the swarm
 
-    An order waits in a queue until an interface on the same store carries it out. Exit 1 where it failed; 0 also while
-    nobody has taken it. Only gateways may `spawn`: a session with mode:gateway in its label, or anybody with
+    An order waits in a queue until an interface on the same store carries it out. Exit 1 if it failed; 0 also while the
+    order waits. Only gateways may `spawn`: a session with mode:gateway in its label, or any session with
     SWARM_MCP_ALLOW_SPAWN=1.
 
     example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
     """
     actions = {
-        "list": _list, "commands": _list, "get": _get,
+        "": _list, "list": _list, "commands": _list, "get": _get,
         "spawn": _spawn, "prompt": _prompt, "move": _move, "organize": _organize,
     }  # fmt: skip
-    return actions[args.words[0] if args.words else "list"](args)
+    return actions["".join(args.words[:1])](args)
 
 
-def _list(args) -> int:
+def _list(args: Arguments) -> int:
     with Store(read_only=True) as store:
         scope = current_scope(args.value("--scope"))
         status = args.value("--status")
@@ -103,22 +100,17 @@ def _list(args) -> int:
         )  # fmt: skip
         reader = Reader(args, store)
     rows = [UiCommand(row) for row in found.rows]
-    if args.json:
-        show(rows)
-        say_rest(args, found)
-        return 0
-    cells = [(f"#{row.id}", row.status, row.kind, reader.when(row.created_at), row.scope) for row in rows]
-    plain, details = [], []
-    for row in rows:
-        line, *more = _lines(row)
-        plain += [line, *more]
-        details.append(more)
-    listing(("id", "status", "kind", "when", "scope"), cells, plain, empty="(no ui commands)", details=details)
-    say_rest(args, found)
-    return 0
+
+    def table() -> None:
+        cells = [(f"#{row.id}", row.status, row.kind, reader.when(row.created_at), row.scope) for row in rows]
+        plain = [line for row in rows for line in _lines(row)]
+        details = [_lines(row)[1:] for row in rows]
+        listing(("id", "status", "kind", "when", "scope"), cells, plain, empty="(no ui commands)", details=details)
+
+    return say_page(args, found, table)
 
 
-def _get(args) -> int:
+def _get(args: Arguments) -> int:
     text = args.words[1].strip().removeprefix("#")
     if not (text.isascii() and text.isdigit() and int(text) <= LARGEST):
         raise UsageError(f"a ui command's id is a number, not {text[:40]!r}")
@@ -127,21 +119,23 @@ def _get(args) -> int:
     if args.json:
         show(row)
         return 0
-    for line in _lines(row) if row else ():
+    if row is None:
+        return 1
+    for line in _lines(row):
         say(line)
-    return 0 if row else 1
+    return 0
 
 
-def _spawn(args) -> int:
+def _spawn(args: Arguments) -> int:
     folder = args.words[1]
-    payload = {"cwd": clean(folder)}
+    payload: dict[str, object] = {"cwd": clean(folder)}
     for name in ("harness", "role", "label"):
         if args.value(f"--{name}"):
             payload[name] = args.value(f"--{name}")
     return _order(args, "spawn_shell", payload, gateway_only=True)
 
 
-def _prompt(args) -> int:
+def _prompt(args: Arguments) -> int:
     payload = {
         "target": args.value("--target"),
         "text": " ".join(args.words[1:]),
@@ -150,18 +144,18 @@ def _prompt(args) -> int:
     return _order(args, "send_prompt", payload)
 
 
-def _move(args) -> int:
+def _move(args: Arguments) -> int:
     return _order(
         args, "move_node", {"target": args.value("--target"), "x": _place(args, "--x"), "y": _place(args, "--y")}
     )
 
 
-def _organize(args) -> int:
+def _organize(args: Arguments) -> int:
     return _order(args, "organize_nodes", {"kind": args.value("--kind") or "grid"})
 
 
-def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
-    """Queue one command and wait for what comes of it."""
+def _order(args: Arguments, kind: str, payload: dict[str, object], gateway_only: bool = False) -> int:
+    """Queue one command and wait for its outcome."""
     seconds = args.seconds("--wait", WAIT_SECONDS)
     with Store() as store:
         try:
@@ -171,35 +165,39 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
                 raise
             by = None  # a person at a shell, outside of any session
         if gateway_only and by and not may_dispatch(by):
-            reason = f"only a session whose label has mode:gateway may spawn, and {name_of(by)} has not"
+            reason = f"only a session with mode:gateway in its label may spawn; {name_of(by)} lacks it"
             return refused(args, "ui spawn", {"error": f"{reason}; SWARM_MCP_ALLOW_SPAWN=1 lets any"})
-        scope = by.scope if by and not args.value("--scope") else current_scope(args.value("--scope"))
-        row = store.ui_commands.enqueue(scope, by.id if by else None, kind, payload)
-        row = store.ui_commands.outcome(row.id, seconds) if seconds else row
-    if args.json:
-        show(row)
-    else:
-        for line in _lines(row):
-            say(line)
-    return 1 if row.status == "failed" else 0
+        scope, requester = current_scope(args.value("--scope")), None
+        if by:
+            requester = by.id
+        if by and not args.value("--scope"):
+            scope = by.scope
+        row = store.ui_commands.enqueue(scope, requester, kind, payload)
+        if seconds:
+            row = store.ui_commands.outcome(row.id, seconds)
+    answer(args, row, *_lines(row))
+    return int(row.status == "failed")
 
 
-def _place(args, flag: str) -> int | float:
+def _place(args: Arguments, flag: str) -> int | float:
     text = args.value(flag).strip()
     try:
         number = float(text)
     except ValueError:
-        number = float("nan")
+        number = float("nan")  # refused below
     if not abs(number) <= LARGEST:
         raise UsageError(f"{flag} wants a number, not {text[:40]!r}")
-    return int(number) if number == int(number) else number
+    if number.is_integer():
+        return int(number)
+    return number
 
 
 def _lines(row: UiCommand) -> list[str]:
     lines = [f"#{row.id}  [{row.status}]  {row.kind}  scope={row.scope}"]
-    if row.result is not None:
-        result = row.result
-        lines.append(f"  result: {result if isinstance(result, str) else dumps(result)}")
+    if isinstance(row.result, str):
+        lines.append(f"  result: {row.result}")
+    elif row.result is not None:
+        lines.append(f"  result: {dumps(row.result)}")
     if row.error:
         lines.append(f"  error: {row.error}")
     return lines
@@ -209,16 +207,16 @@ def _lines(row: UiCommand) -> list[str]:
     Usage(
         Word("HANDLE", "the handle", source=()),
         Option("--backend NAME", "the program that has the pane (herdr)", source=("herdr",)),
-        Option("--kind KIND", "what the handle names (pane)", source=("pane",)),
+        Option("--kind KIND", "the kind of handle (pane)", source=("pane",)),
         *ACTING,
     ),
     group=INTERNAL,
 )
 def resolve_workspace_handle(args: Arguments) -> int:
-    """resolve-workspace-handle: which session is in a terminal pane
+    """resolve-workspace-handle: the session in a terminal pane
 
-    Asks the workspace what the pane is called now and who is in it, and compares with what sessions have
-    published. Exit 0 also where no session matches.
+    Asks the workspace for the pane's present name and occupant, and compares them with the published panes of sessions.
+    Exit 0 also without a match.
 
     example: swarm-mcp resolve-workspace-handle w1:p2
     """
@@ -226,14 +224,14 @@ def resolve_workspace_handle(args: Arguments) -> int:
     with Store() as store:
         viewer = viewer_identity(store, args)
         found = resolve(
-            store, current_scope(args.value("--scope")), f"identity:{viewer}" if viewer else None,
+            store, current_scope(args.value("--scope")), clause("identity:{}", viewer) or None,
             handle, args.value("--backend") or "herdr", args.value("--kind") or "pane",
         )  # fmt: skip
     if args.json:
         show(found)
         return 0
     name = f"{found['backend']}:{found['handle']}"
-    trouble = f" ({found['probe_error']})" if found.get("probe_error") else ""
+    trouble = clause(" ({})", found.get("probe_error"))
     if found["instance_id"]:
         (match,) = found["matches"]
         who = holder_name(match["label"], match["instance_id"])

@@ -1,38 +1,38 @@
-"""Watching what happens."""
+"""Following the events of a scope."""
 
 from __future__ import annotations
 
+import select
 import signal
 import sys
 import time
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.acting_session import viewer_identity
+from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, for_people, say, say_row
 from swarm_mcp.cli.reader import HIDDEN, Reader
+from swarm_mcp.cli.words import clause, excerpt
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.refusal_words import why_refused
+from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes
-from swarm_mcp.views import short
+from swarm_mcp.view.overview.refusal_words import why_refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Event = dict[str, Any]
 
 LONGEST = 200  # characters of a message or value in a line for people
-
-
-READER_SECONDS = 1.0  # between looks whether anybody still reads
-
-
+READER_SECONDS = 1.0  # between checks that the reader of standard output is still there
 STYLES = {
     "denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint",
     "gone": "bad", "tried": "bad", "lowered": "bad",
 }  # fmt: skip
-
-
 _LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
-
-
 _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
 
 
@@ -46,30 +46,33 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
     group=TOGETHER,
 )
 def watch(args: Arguments) -> int:
-    """watch: see what happens in this scope, as it happens
+    """watch: print the events of this scope as they happen
 
-    One line for each message, task, lock, shared value, and session that comes or goes, with the time of day here,
-    since an age would be wrong a moment later (--absolute prints dates, UTC). With --json each line is an object:
-    {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked as read. What
-    sessions of another identity say is not shown; that they hold a file is.
+    One line for each message, task, lock, shared value, and session that joins or leaves, with the local time of day
+    (--absolute prints dates, UTC). With --json each line is an object: {"id", "at", "change", "type", "actor",
+    "actor_label", "subject", "payload"}. No message is marked as read. Words of sessions with another identity are not
+    shown, but their locks are.
 
     example: swarm-mcp watch --timeout 600 --json
     """
     scope = current_scope(args.value("--scope"))
-    end = time.monotonic() + args.seconds("--timeout") if args.given("--timeout") else None
+    end = None
+    if args.given("--timeout"):
+        end = time.monotonic() + args.seconds("--timeout")
     with Changes() as changes:
         ending = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}
         try:
             with Store(read_only=True) as store:
-                since = args.number("--since") if args.given("--since") else None
-                viewer = viewer_identity(store, args)
-                feed = store.activity.feed(scope, viewer, since)
-                if not args.json and for_people():
+                viewer, reader = viewer_identity(store, args), None
+                feed = store.activity.feed(scope, viewer, args.number_if_given("--since"))
+                for_eyes = not args.json and for_people()
+                if for_eyes:
                     _say_header(scope, end is None)
-                reader = None if args.json else Reader(args, store, viewer)
-                _print_news(feed, reader)
-                if not args.json and for_people():
+                if not args.json:
+                    reader = Reader(args, store, viewer)
+                _print_events(feed, reader)
+                if for_eyes:
                     say("waiting for something to happen ...")
                     flush()
                 _follow(feed, changes, end, reader)
@@ -80,96 +83,110 @@ def watch(args: Arguments) -> int:
 
 
 def _say_header(scope: str, for_ever: bool) -> None:
-    """What is watched, and the names of the columns."""
-    say(f"watching {scope}{'; Ctrl-C ends it' if for_ever else ''}")
+    """Print the scope, and the names of the columns."""
+    say(f"watching {scope}" + "; Ctrl-C ends it" * for_ever)
     say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
 
 
 def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader | None) -> None:
     while True:
-        _print_news(feed, reader)
+        _print_events(feed, reader)
         while True:
-            left = READER_SECONDS if end is None else min(READER_SECONDS, end - time.monotonic())
+            left = READER_SECONDS
+            if end is not None:
+                left = min(left, end - time.monotonic())
             if changes.wait(max(0.0, left)):
                 break
-            if changes.stopped or (end is not None and time.monotonic() >= end) or _nobody_reads():
+            if changes.stopped or (end is not None and time.monotonic() >= end) or _reader_has_gone():
                 return
 
 
-def _print_news(feed: Feed, reader: Reader | None) -> None:
-    """Print what has come to pass: for `reader`, or as JSON where that is None."""
+def _print_events(feed: Feed, reader: Reader | None) -> None:
+    """Print new events: for `reader`, or as JSON without one."""
     while True:
         events = feed.read()
         for event in events:
-            if "type" in event:
-                _say(event, reader) if reader else say(dumps(event))
+            if "type" not in event:
+                continue  # a change without an event of its own
+            if reader:
+                _say(event, reader)
+            else:
+                say(dumps(event))
         flush()
         if len(events) < FEED_AT_ONCE:
             return
 
 
-def _say(event: dict, reader: Reader) -> None:
-    kind, text = _told(event, reader)
+def _say(event: Event, reader: Reader) -> None:
+    kind, text = _words(event, reader)
     say_row(((reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
 
 
-def _told(event: dict, reader: Reader) -> tuple[str, str]:
-    """An event in a word and a few more."""
-    what, payload, subject = event["type"], event["payload"], event["subject"] or ""
-    who = reader.known(event["actor_label"], event["actor"]) if event["actor"] else HIDDEN
-    group, _, verb = what.partition(".")
-    if what in _LOCKS:
-        note = payload.get("content") or payload.get("reason")
-        return _LOCKS[what], f"{reader.path(subject)} by {who}{f': {note}' if note else ''}"
-    if what in ("context.lock_denied", "context.write_denied"):
-        is_known = payload.get("holder_label") or payload.get("holder")
-        holder = reader.known(payload.get("holder_label"), payload.get("holder") or "?") if is_known else HIDDEN
-        lost = why_refused(payload, event["at"], holder)
-        return "denied", f"{reader.path(subject)} to {who}{f': {lost}' if lost else f', held by {holder}'}"
-    if what == "context.lock_requested":
-        return "asked", f"{reader.called(payload.get('holder'))} for {reader.path(subject)}, by {who}"
-    if what == "context.lock_breached":
-        return (
-            "altered",
-            f"{reader.path(subject)} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}",
-        )
+def _words(event: Event, reader: Reader) -> tuple[str, str]:
+    """Return the kind of an event in one word, and the event in a few more."""
+    payload, subject = event["payload"], event["subject"] or ""
+    who = HIDDEN
+    if event["actor"]:
+        who = reader.known(event["actor_label"], event["actor"])
+    group, _, verb = event["type"].partition(".")
     if group == "context":
-        return verb.removeprefix("lock_")[:8], f"{reader.path(subject)} by {who}"
+        return _of_lock(event, who, reader)
+    if group == "protection" and verb == "attempted":
+        if not event["actor"]:
+            who = "an agent"
+        return "tried", f"{_excerpt(payload.get('deed') or subject)} by {who}"
     if group == "protection":
-        deed = _excerpt(payload.get("deed") or subject)
-        return (
-            ("tried", f"{deed} by {who if event['actor'] else 'an agent'}")
-            if verb == "attempted"
-            else ("lowered", deed)
-        )
+        return "lowered", _excerpt(payload.get("deed") or subject)
     if group == "message":
-        to = reader.called(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
-        return "message", f"{who} → {to}: {_excerpt(payload.get('content'))}"
+        recipient = f"{payload.get('recipients', 'all')} sessions"
+        if subject:
+            recipient = reader.called(subject)
+        return "message", f"{who} → {recipient}: {_excerpt(payload.get('content'))}"
     if group == "task":
         return "task", f"{short(subject)} {verb} by {who}: {_of_task(payload)}"
+    if group == "instance" and not subject:
+        return _SESSIONS.get(verb, verb), HIDDEN
     if group == "instance":
-        return _SESSIONS.get(verb, verb), reader.known(payload.get("label"), subject) if subject else HIDDEN
+        return _SESSIONS.get(verb, verb), reader.known(payload.get("label"), subject)
     if group == "kv":
-        value = payload.get("value", payload.get("appended"))
-        return "kv", f"{verb} {subject} by {who}{f': {_excerpt(value)}' if value is not None else ''}"
-    count = f": {payload['count']}" if "count" in payload else ""
-    return group[:8], f"{verb.replace('_', ' ')}{count}"
+        value, line = payload.get("value", payload.get("appended")), f"{verb} {subject} by {who}"
+        if value is not None:
+            line += f": {_excerpt(value)}"
+        return "kv", line
+    line = verb.replace("_", " ")
+    if "count" in payload:
+        line += f": {payload['count']}"
+    return group[:8], line
 
 
-def _of_task(payload: dict) -> str:
+def _of_lock(event: Event, who: str, reader: Reader) -> tuple[str, str]:
+    what, payload, file = event["type"], event["payload"], reader.path(event["subject"] or "")
+    if what in _LOCKS:
+        return _LOCKS[what], f"{file} by {who}" + clause(": {}", payload.get("content") or payload.get("reason"))
+    if what in ("context.lock_denied", "context.write_denied"):
+        holder = HIDDEN
+        if payload.get("holder_label") or payload.get("holder"):
+            holder = reader.known(payload.get("holder_label"), payload.get("holder") or "?")
+        reason = clause(": {}", why_refused(payload, event["at"], holder))
+        return "denied", f"{file} to {who}{reason or f', held by {holder}'}"
+    if what == "context.lock_requested":
+        return "asked", f"{reader.called(payload.get('holder'))} for {file}, by {who}"
+    if what == "context.lock_breached":
+        return "altered", f"{file} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}"
+    return what.removeprefix("context.").removeprefix("lock_")[:8], f"{file} by {who}"
+
+
+def _of_task(payload: Event) -> str:
     parts = [payload.get("title"), payload.get("status"), payload.get("summary"), payload.get("blocked_reason")]
     return ", ".join(_excerpt(part) for part in parts if part) or "-"
 
 
 def _excerpt(value: object) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return excerpt(value, LONGEST)
 
 
-def _nobody_reads() -> bool:
-    """Whether standard output is a pipe, or a terminal, whose other end has gone."""
-    import select
-
+def _reader_has_gone() -> bool:
+    """Return True if the other end of standard output, a pipe or a terminal, has gone."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)

@@ -12,7 +12,9 @@ GROUPS = (
 
 
 def all_tools(with_check: bool = False) -> dict[str, Tool]:
-    """Every tool by its name, in the order in which clients list them; `with_check` adds the one for hooks."""
-    groups = (*GROUPS, "check") if with_check else GROUPS
+    """Return all tools by name, in the order of the list. `with_check` adds the tool for hooks."""
+    groups = list(GROUPS)
+    if with_check:
+        groups.append("check")
     modules = (import_module(f"swarm_mcp.server.tools.{group}") for group in groups)
     return {tool.name: tool for module in modules for tool in module.TOOLS}

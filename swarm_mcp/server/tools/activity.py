@@ -1,19 +1,22 @@
-"""Tools about activity: wait for something to happen, and see at a glance what there is to do."""
+"""Tools about activity: wait for something to happen, and see what to do next."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
-from swarm_mcp.mail import with_mail
-from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, in_background, number
-from swarm_mcp.session_summary import beside, sessions_page, status_summary
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
+from swarm_mcp.sessions.mail import with_mail
+from swarm_mcp.sessions.summary import beside, sessions_page, status_summary
 
-SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
-LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SWEEP_SECONDS = 3.0  # between looks for changes without a commit, such as a killed session
+LONGEST_SECONDS = 10**9  # the most that the event loop's clock can count
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
 
 
@@ -40,11 +43,11 @@ class _Watch:
         return self._answer(call, news.changes, "task_updates" in news.changes, before.task, news.locks)
 
     def sweep(self, call: Call) -> None:
-        """See to what nobody announces; what comes of it is news like any other."""
+        """Look for changes without a commit. Each change found is committed, and so becomes news."""
         call.store.activity.sweep()
 
     def give_up(self, call: Call) -> None:
-        """Nobody will get the answer: its mail is for whoever asks next."""
+        """Give the mail back: the call was cancelled, and the next call gets it."""
         with self._lock:
             self._given_up = True
             call.store.messages.put_back(self._taken)
@@ -55,15 +58,18 @@ class _Watch:
         changes: list[str],
         with_tasks: bool,
         tasks_after: int | None = None,
-        locks: tuple[dict, ...] = (),
+        locks: tuple[dict[str, Any], ...] = (),
     ) -> Answer | None:
         me, store = call.member(), call.store
-        messages = self._take(call, me) if "new_messages" in changes else []
-        if not messages:  # none, or somebody else, a sub-agent for one, has just been given them
+        if "new_messages" in changes:
+            messages = self._take(call, me)
+        else:
+            messages = []
+        if not messages:  # another call, such as a sub-agent's, has just taken them
             changes = [name for name in changes if name != "new_messages"]
         if not changes:
             return None
-        value: dict = {"changes": changes}
+        value: dict[str, Any] = {"changes": changes}
         if messages:
             value["messages"] = messages
         if with_tasks:
@@ -79,57 +85,61 @@ class _Watch:
 
     def _take(self, call: Call, me: Session) -> list[Message]:
         with self._lock:
-            messages = [] if self._given_up else call.store.messages.take(me)
+            if self._given_up:
+                messages = []
+            else:
+                messages = call.store.messages.take(me)
             self._taken = [message.id for message in messages]
         return messages
 
 
-async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
+async def _wait(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer:
     seconds = min(arguments.get("timeout_seconds", 0), LONGEST_SECONDS)
-    end = time.monotonic() + seconds if seconds else None
+    if seconds:
+        end = time.monotonic() + seconds
+    else:
+        end = None
     watch = _Watch()
-    try:
-        answer = await waiting.run(watch.begin)
-        swept = time.monotonic()
-        while answer is None:
-            left = SWEEP_SECONDS if end is None else end - time.monotonic()
-            if await waiting.changed(max(0.0, min(left, SWEEP_SECONDS))):
-                answer = await waiting.run(watch.look)
-            elif end is not None and time.monotonic() >= end:
-                return await waiting.run(watch.look) or Answer(NOTHING)
-            if answer is None and time.monotonic() - swept >= SWEEP_SECONDS:
-                await waiting.run(watch.sweep)
-                swept = time.monotonic()
-        return answer
-    except asyncio.CancelledError:
-        # In the background: the client has no use for anything that this call still does.
-        in_background(waiting.run(watch.give_up))
-        raise
+    waiting.when_cancelled(watch.give_up)
+    answer = await waiting.run(watch.begin)
+    swept = time.monotonic()
+    while answer is None:
+        left = SWEEP_SECONDS
+        if end is not None:
+            left = min(left, end - time.monotonic())
+        if await waiting.changed(max(0.0, left)):
+            answer = await waiting.run(watch.look)
+        elif end is not None and time.monotonic() >= end:
+            return await waiting.run(watch.look) or Answer(NOTHING)
+        if answer is None and time.monotonic() - swept >= SWEEP_SECONDS:
+            await waiting.run(watch.sweep)
+            swept = time.monotonic()
+    return answer
 
 
-def _status(call: Call, _arguments: dict) -> Answer:
+def _status(call: Call, _arguments: dict[str, Any]) -> Answer:
     return Answer(status_summary(call.store, call.member()))
 
 
 TOOLS = (
     Tool(
         "swarm_status",
-        "Where this session stands and what to do next, in one call that changes nothing: peers, unread messages, its"
-        " tasks and the ones it could take, what peers are working on, its locks and the ones in its way, warnings"
-        " (an overdue report, a task's file that somebody else has locked), and `next_action`, the tool to call now"
-        " and why. Use it between pieces of work, or whenever unsure; bootstrap is for the start.",
+        "The state of this session and its next step, in one call that changes nothing: peers, unread messages, its"
+        " tasks and the ones it could take, peers' work, its locks and the ones in its way, warnings (an overdue"
+        " report, a task's file locked by another session), and `next_action`, the tool to call now and why. Use it"
+        " between pieces of work, or whenever unsure; bootstrap is for the start.",
         {},
         _status,
         reads=True,
     ),
     Tool(
         "wait_for_activity",
-        "Sleep until something happens that concerns this session: a message, a task that changes, a session that"
-        " comes or goes, a shared value, a file that is locked or released by somebody else. Answers within"
-        " milliseconds of it, and at once where mail is waiting; `changes` says what (new_messages, task_updates,"
-        " instance_changes, kv_updates, lock_updates) and the rest of the answer has it. Messages in it count as read."
-        " Use it while you wait for a reply, a result, a review or a locked file; with nothing to wait for, end the"
-        " turn instead. Always set a timeout shorter than your client's limit for a tool call.",
+        "Sleep until something happens that concerns this session: a message, a changed task, a session that comes or"
+        " goes, a shared value, a file locked or released by another session. Answers within milliseconds, and at once"
+        " if mail is waiting; `changes` lists the kinds (new_messages, task_updates, instance_changes, kv_updates,"
+        " lock_updates), and the rest of the answer has the details. Messages in it count as read. Use it while you"
+        " wait for a reply, a result, a review or a locked file; with nothing to wait for, end the turn instead. Always"
+        " set a timeout shorter than your client's limit for a tool call.",
         {
             "timeout_seconds": number(
                 "Give up after so many seconds; the answer then has `timeout`. 0: wait for ever.", minimum=0, default=0

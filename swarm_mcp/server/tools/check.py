@@ -1,9 +1,8 @@
 """The check before a write, asked of the session's own server instead of a hook process.
 
-The tool is no part of the contract, and no model gets to see it. Both clients can call a tool of a plugin's MCP server
-as a PreToolUse hook. The tool's answer is read as a hook's standard output would be: one text block, which is the
-object that denies, or nothing at all. The decision is the plugin's own (`HookCore`, configured by the plugin's own
-files), so the answers are those of the command hook, to the letter.
+The tool is not listed, so no model sees it. Claude Code and Codex can call a tool of a plugin's MCP server as a
+PreToolUse hook, and read its answer like a hook's standard output: one text block with the denial, or nothing. The
+plugin's own `HookCore`, configured by the plugin's own files, decides, so the answers equal those of the command hook.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import threading
 from functools import cache
 
 from swarm_hook_core import faults, scratch
+from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, tool_call
 from swarm_hook_core.json_text import dumps, loads_outer, pruned
@@ -21,9 +21,13 @@ from swarm_hook_core.process import start_time
 from swarm_mcp import runtimes
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.transport import CHECK_TOOL
-from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.server.tool import Answer, Call, Tool, text
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.lock_request import of_denial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known
 REPORT_SECONDS = 1.0
@@ -32,9 +36,9 @@ _describing = threading.Lock()
 
 
 class Check:
-    """One question, answered: `text` is what a hook would have printed, empty where the write may pass."""
+    """One check: `text` is the output of the hook, empty if the write may pass."""
 
-    def __init__(self, arguments: dict):
+    def __init__(self, arguments: dict[str, Any]):
         self.runtime, self.call = _runtime_of(arguments), _call(arguments)
         self.denial, self.text, self.failed = None, "", False
         self.verdict = None
@@ -47,7 +51,10 @@ class Check:
             verdict = self.verdict = core.check(self.call)
             if verdict is not None:
                 self.denial, self.failed = verdict.denial, verdict.failed
-                notice = "" if self.denial else core.words_beside(verdict, self.call)
+                if self.denial:
+                    notice = ""
+                else:
+                    notice = core.words_beside(verdict, self.call)
         except Exception as error:
             self.failed = True
             faults.record(self.runtime, CHECK_TOOL, faults.describe(error))
@@ -58,7 +65,9 @@ class Check:
             self.text = dumps(dialect.words("PreToolUse", notice, ""))
 
     def follow_up(self) -> None:
-        """What can wait until the client has its answer: note that this server serves, record a refusal."""
+        """Do the work that can wait until the client has its answer: note that this server serves, and record a
+        refusal.
+        """
         if not self.runtime:
             return
         try:
@@ -71,7 +80,7 @@ class Check:
             faults.record(self.runtime, CHECK_TOOL, faults.describe(error))
 
     def _give_word(self) -> None:
-        """What the stand-in goes by: it rests while this server lives and can answer."""
+        """Tell the stand-in that this server lives and answers; it rests meanwhile."""
         config, session_id = _core(self.runtime).config, self.call.session_id
         if self.failed:
             scratch.stop_serving(config, session_id)
@@ -80,23 +89,30 @@ class Check:
 
     def _report(self) -> None:
         denial = self.denial
-        held = denial and (denial.loss.held if denial.loss else denial.held)
-        if denial is None or held is None:
+        if denial is None:
+            return
+        held = denial.loss.held if denial.loss else denial.held
+        if held is None:
             return  # it could not be checked
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.call.session_id)
             if me:
-                agent = "" if self.call.agent == SOME_AGENT else self.call.agent
+                if self.call.agent == SOME_AGENT:
+                    agent = ""
+                else:
+                    agent = self.call.agent
                 tried = of_denial(denial, self.call.tool, self.call.cwd, agent)
                 store.denials.report(me, denial.file, held.instance_id, tried)
 
 
-def _runtime_of(arguments: dict) -> str:
+def _runtime_of(arguments: dict[str, Any]) -> str:
     runtime = arguments.get("runtime")
-    return runtime if isinstance(runtime, str) and runtime in runtimes.NAMES else ""
+    if isinstance(runtime, str) and runtime in runtimes.NAMES:
+        return runtime
+    return ""
 
 
-def _call(arguments: dict) -> ToolCall:
+def _call(arguments: dict[str, Any]) -> ToolCall:
     """The call that is asked about. Claude Code hands structured values over as JSON text."""
     given = arguments.get("tool_input")
     if isinstance(given, str) and given.lstrip().startswith("{"):
@@ -109,15 +125,13 @@ def _call(arguments: dict) -> ToolCall:
 
 
 def _core(runtime: str) -> HookCore:
-    with _describing:  # what runs a file changes things that all threads share
+    with _describing:  # loading the plugin's files changes state of all threads
         return _described(runtime)
 
 
 @cache
 def _described(runtime: str) -> HookCore:
     """The runtime as its folder configures it, with this process's SQLite and this installation's command."""
-    from swarm_hook_core.coordinator import chosen_command
-
     return HookCore(runtimes.hook_config(runtime), chosen_command() or coordinator_command(), driver.load())
 
 
@@ -126,7 +140,7 @@ def _this_process() -> str:
     return f"{os.getpid()} {start_time(os.getpid())}"
 
 
-def _check(_call, arguments: dict) -> Answer:
+def _check(_call: Call, arguments: dict[str, Any]) -> Answer:
     check = Check(arguments)
     return Answer(text=check.text, on_sent=lambda _store: check.follow_up())
 

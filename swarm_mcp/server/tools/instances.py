@@ -1,14 +1,15 @@
-"""Tools about sessions: join, look around, who am I, leave, remove."""
+"""Tools about sessions: join, look around, find oneself, leave, remove."""
 
 from __future__ import annotations
 
 import os
 
+from swarm_mcp.answers.views import name_of, registration, seconds_since
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here, scope_of
-from swarm_mcp.mail import with_mail
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import (
     AFTER,
@@ -23,46 +24,61 @@ from swarm_mcp.server.tool import (
     of_page,
     text,
 )
-from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, sessions_page
+from swarm_mcp.sessions.mail import with_mail
+from swarm_mcp.sessions.summary import bootstrap_summary, locks_held_by, sessions_page
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.views import name_of, registration, seconds_since
-from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-def _register(call: Call, arguments: dict) -> Answer:
+def _register(call: Call, arguments: dict[str, Any]) -> Answer:
     known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
-    row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known.id) else None
+    if known and wanted not in ("", known.id):
+        row = call.store.instances.adopt(known, wanted)
+    else:
+        row = None
     row = row or call.session.register(call.store, call.meta, arguments)
     call.store.panes.republish(row, os.environ, call.session.client[0])
     tell_team()
     return Answer(registration(row), notes=for_label(row["label"]))
 
 
-def _list(call: Call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict[str, Any]) -> Answer:
     words, after, limit = arguments.get("label_contains", ""), arguments.get("after", ""), arguments.get("limit")
     return of_page(sessions_page(call.store, call.member(), words, after=after, limit=limit))
 
 
-def _whoami(call: Call, _arguments: dict) -> Answer:
+def _whoami(call: Call, _arguments: dict[str, Any]) -> Answer:
     return Answer(registration(call.member()))
 
 
-def _bootstrap(call: Call, arguments: dict) -> Answer:
+def _bootstrap(call: Call, arguments: dict[str, Any]) -> Answer:
     wanted = arguments.get("adopt_instance_id") or ""
-    row = _adopted(call, wanted) if wanted else call.member()
+    if wanted:
+        row = _adopted(call, wanted)
+    else:
+        row = call.member()
     store, marks = call.store, arguments["mark_read"]
     tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
     peers, backend, held = sessions_page(store, row, others=True), _backend(store, row), locks_held_by(store, row)
     value = bootstrap_summary(store, row, peers, tasks, held, state_backend=backend)
-    # Taken last: what fails before this leaves the mail where it is.
-    messages = store.messages.take(row) if marks else store.messages.peek(row)
+    # Taken last: an error before this leaves the mail unread.
+    if marks:
+        messages = store.messages.take(row)
+    else:
+        messages = store.messages.peek(row)
     value = with_mail(store, row, value, "unread_messages", messages, taken=marks)
-    ids = [message["id"] for message in value["unread_messages"]] if marks else []
+    if marks:
+        ids = [message["id"] for message in value["unread_messages"]]
+    else:
+        ids = []
     return Answer(value, **delivering(ids))
 
 
-def _tasks(store: Store, row: Session, include_ended: bool, ended_limit: int) -> dict:
+def _tasks(store: Store, row: Session, include_ended: bool, ended_limit: int) -> dict[str, Any]:
     """The scope's tasks by status; without the ended ones, unless asked for, in an answer that stays small."""
     if include_ended or ended_limit:
         return store.tasks.current(row, include_ended, ended_limit)
@@ -74,14 +90,17 @@ def _adopted(call: Call, wanted: str) -> Session:
     row = call.instance()
     if row and row.id == wanted:
         return row
-    adopted = call.store.instances.adopt(row, wanted) if row else _joined(call, wanted)
+    if row:
+        adopted = call.store.instances.adopt(row, wanted)
+    else:
+        adopted = _joined(call, wanted)
     if adopted is None:
         raise Refused(f"Instance {wanted} cannot be adopted: it must wait in this session's own scope and directory")
     return adopted
 
 
 def _joined(call: Call, wanted: str) -> Session | None:
-    """An unregistered caller, registered as `wanted`; None where that does not wait for it."""
+    """Register the caller as `wanted`. Return `None` if no instance waits under that id."""
     variables = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
     given = {name: os.environ.get(variable, "").strip() for name, variable in variables.items()}
     place = clean(os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here())
@@ -97,7 +116,7 @@ def _joined(call: Call, wanted: str) -> Session | None:
     return None
 
 
-def _backend(store: Store, row: Session) -> dict:
+def _backend(store: Store, row: Session) -> dict[str, Any]:
     home = os.path.expanduser("~")
     return {
         **store.described(),
@@ -108,7 +127,7 @@ def _backend(store: Store, row: Session) -> dict:
     }
 
 
-def _remove(call: Call, arguments: dict) -> Answer:
+def _remove(call: Call, arguments: dict[str, Any]) -> Answer:
     me, wanted, store = call.member(), arguments["instance_id"], call.store
     if wanted == me.id:
         return Answer(text="Cannot remove yourself. Use deregister instead.")
@@ -127,11 +146,14 @@ def _remove(call: Call, arguments: dict) -> Answer:
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
     tell_team()
-    name = f"{name_of(row)} ({wanted})" if row.label and may_meet(me.label, row.label) else wanted
+    if row.label and may_meet(me.label, row.label):
+        name = f"{name_of(row)} ({wanted})"
+    else:
+        name = wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
 
-def _deregister(call: Call, _arguments: dict) -> Answer:
+def _deregister(call: Call, _arguments: dict[str, Any]) -> Answer:
     row = call.member()
     if not call.store.instances.remove(row.id):
         raise NotRegistered
@@ -142,13 +164,15 @@ def _deregister(call: Call, _arguments: dict) -> Answer:
 TOOLS = (
     Tool(
         "register",
-        "Join the swarm, so that other sessions can see this one, message it and respect its locks. Needed before any"
-        " other tool where whoami says `Not registered`; sessions whose client has the swarm plugin are registered"
-        " already, and then this returns that registration unchanged.",
+        "Join the swarm, so that other sessions can see this one, message it and respect its locks. Needed first if"
+        " whoami says `Not registered`. Sessions of a client with the swarm plugin are registered already; for them"
+        " this returns the registration unchanged.",
         {
             "directory": text("Absolute path of the folder this session works in."),
             "label": text("Words that name this session, such as `identity:work role:reviewer`."),
-            "scope": text("Folder whose sessions coordinate with each other. Default: the git root of `directory`."),
+            "scope": text(
+                "The folder of sessions that coordinate with each other. Default: the git root of `directory`."
+            ),
             "file_root": text("Where this session's files really are, for a worktree that stands for another folder."),
             "adopt_instance_id": text("An instance id that was reserved for this session, in this scope and folder."),
         },
@@ -159,11 +183,9 @@ TOOLS = (
     Tool(
         "list_instances",
         "The live sessions of this scope that this one can work with, itself included: id, label (with roles such as"
-        " `role:reviewer`), folder, last sign of life. Use it to find whom to message or to give a task to.",
+        " `role:reviewer`), folder, last sign of life. Use it to find a session for a message or a task.",
         {
-            "label_contains": text(
-                "Only sessions whose label has exactly this text in it, such as `role:implementer`."
-            ),
+            "label_contains": text("Only sessions with exactly this text in the label, such as `role:implementer`."),
             "limit": LIMIT,
             "after": AFTER,
         },
@@ -180,12 +202,12 @@ TOOLS = (
     Tool(
         "bootstrap",
         "Everything to know at the start of work or after losing context, in one call: this session, its peers, its"
-        " unread messages, the files it has locked, the tasks of the scope by status, the work tracker. Handle the"
-        " messages first; they count as read afterwards unless mark_read is false. What there is no room for is counted"
-        " in `not_shown`: poll_messages, list_instances and list_tasks have the rest.",
+        " unread messages, its locked files, the tasks of the scope by status, the work tracker. Handle the messages"
+        " first; they count as read afterwards unless mark_read is false. `not_shown` counts rows without room here:"
+        " poll_messages, list_instances and list_tasks have them.",
         {
             "mark_read": flag("Count the returned messages as read. With false they stay for the next call.", True),
-            "adopt_instance_id": text("Become this reserved instance first, with whatever this session holds."),
+            "adopt_instance_id": text("Become this reserved instance first, with everything that this session holds."),
             "include_terminal": flag("Whole rows of all ended tasks too; else only how many there are."),
             "terminal_limit": number(
                 "Without include_terminal: so many ended tasks of each kind, the newest.", minimum=0, default=0
@@ -201,7 +223,7 @@ TOOLS = (
         " deregister.",
         {
             "instance_id": text("The whole id of the session, as list_instances shows it."),
-            "force": flag("Has no effect here: what is live, a person removes."),
+            "force": flag("Has no effect here: a live session can be removed only by a person."),
         },
         _remove,
         required=("instance_id",),
@@ -209,8 +231,8 @@ TOOLS = (
     ),
     Tool(
         "deregister",
-        "Leave the swarm for good: this session's locks are freed, its tasks go back to open. Not needed at the end of"
-        " a turn or of the session, which cleans up by itself.",
+        "Leave the swarm for good: this session's locks are freed, its tasks become open again. Not needed at the end"
+        " of a turn or of the session: that cleans up by itself.",
         {},
         _deregister,
     ),

@@ -6,23 +6,29 @@ from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, listed, text
 from swarm_mcp.store.values import NotJson, identity_of
 from swarm_mcp.team.telling import tell_team
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
 
 
-def _get(call: Call, arguments: dict) -> Answer:
+def _get(call: Call, arguments: dict[str, Any]) -> Answer:
     row, key = call.member(), arguments["key"]
     found = call.store.kv.get(row.scope, key, identity_of(row) or "")
-    return Answer(found, whole=True) if found else Answer(text=f'Key "{key}" not found')
+    if found:
+        return Answer(found, whole=True)
+    return Answer(text=f'Key "{key}" not found')
 
 
-def _set(call: Call, arguments: dict) -> Answer:
+def _set(call: Call, arguments: dict[str, Any]) -> Answer:
     row, key = call.member(), arguments["key"]
     call.store.kv.put(row, key, arguments["value"])
     tell_team()
     return Answer(text=f'Set "{key}"')
 
 
-def _append(call: Call, arguments: dict) -> Answer:
+def _append(call: Call, arguments: dict[str, Any]) -> Answer:
     row, key = call.member(), arguments["key"]
     try:
         length = call.store.kv.append(row, key, arguments["value"])
@@ -32,14 +38,14 @@ def _append(call: Call, arguments: dict) -> Answer:
     return Answer(text=f'Appended to "{key}" ({length} items)')
 
 
-def _delete(call: Call, arguments: dict) -> Answer:
+def _delete(call: Call, arguments: dict[str, Any]) -> Answer:
     row, key = call.member(), arguments["key"]
     there = call.store.kv.delete(row, key)
     tell_team()
     return Answer(text=f'Deleted "{key}"' + ("" if there else "; it was not there"))
 
 
-def _list(call: Call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict[str, Any]) -> Answer:
     row, kv = call.member(), call.store.kv
     prefix, viewer = arguments.get("prefix", ""), identity_of(row) or ""
     rows = kv.walk(row.scope, prefix, viewer, arguments.get("after", ""))
@@ -49,9 +55,9 @@ def _list(call: Call, arguments: dict) -> Answer:
 TOOLS = (
     Tool(
         "kv_get",
-        "Read one shared value of this scope: a plan, a setting, what a peer published. The answer has `value` (text,"
-        " often JSON), when it was last changed and which identity owns it; a key that is not there, or belongs to"
-        " another identity, is reported as not found.",
+        "Read one shared value of this scope: a plan, a setting, a peer's result. The answer has `value` (text, often"
+        " JSON), the time of the last change and the owning identity. A missing key, or a key of another identity, is"
+        " reported as not found.",
         {"key": KEY},
         _get,
         required=("key",),
@@ -59,9 +65,9 @@ TOOLS = (
     ),
     Tool(
         "kv_set",
-        "Publish a value under a key for every session of this scope, replacing what was there. For state that others"
-        " look up (a plan, a port number, a decision); to tell one peer something, use send_message. The key belongs"
-        " to the identity that first sets it; the answer has `error` where that is another one.",
+        "Publish a value under a key for every session of this scope, replacing an earlier one. For state that others"
+        " look up (a plan, a port number, a decision); to tell one peer something, use send_message. The key belongs to"
+        " the identity that first sets it; for others the answer has `error`.",
         {"key": KEY, "value": text("The value. Use JSON for anything with parts.")},
         _set,
         required=("key", "value"),
@@ -78,7 +84,7 @@ TOOLS = (
     ),
     Tool(
         "kv_delete",
-        "Remove a key and its value for everybody in this scope. What another identity owns stays, and the answer"
+        "Remove a key and its value for every session of this scope. A key of another identity stays, and the answer"
         " has `error`.",
         {"key": KEY},
         _delete,

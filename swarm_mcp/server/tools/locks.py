@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from dataclasses import replace
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UnknownInstance
-from swarm_mcp.lock_acquisition import (
+from swarm_mcp.locking.acquisition import (
     LONGEST_WAIT,
     LockWait,
     Taken,
@@ -21,11 +20,14 @@ from swarm_mcp.lock_acquisition import (
     steal,
     take,
 )
-from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, in_background, number, text, texts
+from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 from swarm_mcp.team.telling import tell_team
-from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(
@@ -33,13 +35,13 @@ LOCKED = text(
     " stands for its repository: no other session may then commit, stash, switch, merge or fetch there."
 )
 DEFAULT_REASON = "actively editing"
-# Arguments beyond the contract's: whoever gives one is answered with all there is to say of each lock.
+# Arguments beyond the contract's. With one of them the answer has all columns of each lock.
 MORE = {"files", "mode", "ttl_seconds", "expected_end_seconds", "wait_seconds", "pattern", "agent_id"}
-AGENT = text("Id of the subagent whose lock it is (agent_id in hook payloads), to keep siblings out as well.")
+AGENT = text("Id of the subagent that owns the lock (agent_id in hook payloads), to keep siblings out as well.")
 FENCE = number("Only the grant with this number; an error where it is no longer held.")
 
 
-def _lock(call: Call, arguments: dict) -> Answer:
+def _lock(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     wanted = _wanted(call.store, row, arguments)
     try:
@@ -48,24 +50,20 @@ def _lock(call: Call, arguments: dict) -> Answer:
         return _refused(call.store, refusal, wanted)
 
 
-async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
+async def _wait(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer:
     wait = _Wait(arguments)
-    try:
-        answer = await waiting.run(wait.begin)
-        while answer is None:
-            await waiting.changed(wait.left())
-            answer = await waiting.run(wait.look)
-        return answer
-    except asyncio.CancelledError:
-        # In the background: the client has no use for anything that this call still does.
-        in_background(waiting.run(wait.give_up))
-        raise
+    waiting.when_cancelled(wait.give_up)
+    answer = await waiting.run(wait.begin)
+    while answer is None:
+        await waiting.changed(wait.left())
+        answer = await waiting.run(wait.look)
+    return answer
 
 
 class _Wait:
-    """One call that waits. Its methods run in worker threads; what a cancelled one has got is given back."""
+    """One call that waits. Its methods run in worker threads. After a cancellation its locks are given back."""
 
-    def __init__(self, arguments: dict):
+    def __init__(self, arguments: dict[str, Any]):
         self._arguments = arguments
         self._turn = threading.Lock()
         self._wait: LockWait | None = None
@@ -91,22 +89,24 @@ class _Wait:
         if taken is None:
             return None
         answer = _granted(taken, self._arguments)
-        return replace(answer, on_lost=lambda store: wait.put_back(store, taken))
+        return answer._replace(on_lost=lambda store: wait.put_back(store, taken))
 
     def left(self) -> float:
         """Seconds until the next look, at the latest."""
-        return self._wait.left() if self._wait else 0.0
+        if self._wait:
+            return self._wait.left()
+        return 0.0
 
     def give_up(self, call: Call) -> None:
-        """Nobody will get the answer: the place in line is the next one's."""
+        """Leave the line: the call was cancelled."""
         with self._turn:
             self._given_up = True
             if self._wait is not None:
                 self._wait.give_up(call.store)
 
 
-def _wanted(store: Store, row: Session, arguments: dict) -> LockRequest:
-    """Return what the arguments of ``lock_file`` ask for. Raises SwarmError."""
+def _wanted(store: Store, row: Session, arguments: dict[str, Any]) -> LockRequest:
+    """Return the request that the arguments of ``lock_file`` make. Raises SwarmError."""
     given = {name: arguments[name] for name in ("mode", "task_id") if name in arguments}
     return requested(
         store,
@@ -123,7 +123,7 @@ def _wanted(store: Store, row: Session, arguments: dict) -> LockRequest:
     )
 
 
-def _granted(taken: Taken, arguments: dict) -> Answer:
+def _granted(taken: Taken, arguments: dict[str, Any]) -> Answer:
     return Answer(granted_answer(taken, bool(MORE & set(arguments))))
 
 
@@ -131,54 +131,54 @@ def _refused(store: Store, refusal: LockRefused, wanted: LockRequest) -> Answer:
     return Answer(refused_answer(store, refusal, wanted, "lock_file with wait_seconds"))
 
 
-def _unlock(call: Call, arguments: dict) -> Answer:
+def _unlock(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     gone = call.store.locks.release(row, arguments["file"], arguments.get("agent_id", ""), arguments.get("fence"))
     tell_team()
     return Answer(text=f"Unlocked {arguments['file']}" + ("" if gone else "; this session held no lock on it"))
 
 
-def _look(call: Call, arguments: dict) -> Answer:
+def _look(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     path = call.store.locks.path_of(row, arguments["file"])
     return Answer({"file": path, "active": call.store.locks.active_on(path, token(row.label or "", "identity"))})
 
 
-def _seconds(description: str, minimum: float = 0, **more) -> dict:
+def _seconds(description: str, minimum: float = 0, **more: object) -> dict[str, Any]:
     return {"type": "number", "minimum": minimum, "description": description, **more}
 
 
 _OF_LOCKS = (
     Tool(
         "lock_file",
-        "Keep every other session from writing a file, until unlock_file, the end of the task it is for, or the end of"
-        " this session. Use it for a file that must stay as it is over several turns, or while you only read it, for"
-        " folders, patterns, and what a command generates; ordinary edits need none. Locking again what this session"
-        " holds is fine and replaces reason and task. On conflict the answer has `error`, and `active` says who holds"
-        " the file, since when and why; do other work meanwhile, a message comes when the file is free, or wait in line"
-        " for it with wait_seconds (first come, first served). A folder stands for all that is in it, now and later;"
-        " `fence` is the number of this grant.",
+        "Keep every other session from writing a file, until unlock_file, the end of its task, or the end of this"
+        " session. Use it for a file that must stay as it is over several turns, or while you only read it, for"
+        " folders, patterns, and files that a command generates; ordinary edits need no lock. Locking a file again"
+        " replaces reason and task. On conflict the answer has `error`, and `active` names the holder, since when and"
+        " why. Do other work then: a message comes when the file is free. Or wait in line for it with wait_seconds"
+        " (first come, first served). A folder stands for everything in it, now and later; `fence` is the number of"
+        " this grant.",
         {
             "file": LOCKED,
-            "reason": text("Why, in a few words; shown to whoever is denied."),
+            "reason": text("Why, in a few words; denied sessions see it."),
             "task_id": text("The task this is for; when that ends, the lock is released, listed in its files or not."),
             "exclusive": {
                 "type": "boolean",
                 "description": "Refuse also where this session itself holds the file already, as for a one-time step.",
             },
-            "files": texts("More to lock together with `file`: all of them, or none.", maxLength=4096),
+            "files": texts("More files to lock together with `file`: all of them, or no file.", maxLength=4096),
             "mode": text(
-                "`shared`: keep the file still for reading; others may share it, nobody may write it but a sole sharer"
-                " that locks it again as `exclusive` (the default).",
+                "`shared`: keep the file still for reading. Others may share it; only a sole sharer may write it,"
+                " after locking it again as `exclusive` (the default).",
                 enum=list(MODES),
             ),
             "wait_seconds": _seconds(
-                "Where somebody has it, wait so long for it. Keep it below your client's limit for a tool call.",
+                "If another session has it, wait so long for it. Keep it below your client's limit for a tool call.",
                 maximum=LONGEST_WAIT,
             ),
             "ttl_seconds": _seconds(
-                "A lease: the lock lapses when this session shows no sign of life for so long. Default: none, it lasts"
-                " as long as the session.",
+                "A lease: the lock expires when this session shows no sign of life for so long. Default: the lock"
+                " lasts as long as the session.",
                 minimum=SHORTEST_LEASE,
                 maximum=LONGEST_LEASE,
             ),
@@ -187,8 +187,8 @@ _OF_LOCKS = (
             ),
             "pattern": {
                 "type": "boolean",
-                "description": "Whether file and files are patterns as git has them, relative to the scope"
-                " (src/**/*.sql). Default: what has * or ? in it and is no file is one.",
+                "description": "True if file and files are git patterns, relative to the scope (src/**/*.sql)."
+                " Default: a name with * or ? that is no file is a pattern.",
             },
             "agent_id": AGENT,
             "logical": {
@@ -203,8 +203,8 @@ _OF_LOCKS = (
     ),
     Tool(
         "unlock_file",
-        "Release this session's lock on a file as soon as that part of the work is done: others may be waiting. What"
-        " a peer holds stays locked. The end of a task releases its files by itself.",
+        "Release this session's lock on a file as soon as that part of the work is done: others may be waiting. Locks"
+        " of peers stay. The end of a task releases its files by itself.",
         {
             "file": FILE,
             "fence": FENCE,
@@ -216,8 +216,8 @@ _OF_LOCKS = (
     ),
     Tool(
         "get_file_lock",
-        "Who holds a file, since when, why, and which tasks that session works on, without taking anything; for"
-        " reading, reviewing and planning. `active` is null where nobody holds it.",
+        "The holder of a file's lock, since when and why, and the holder's tasks. Takes no lock; for reading,"
+        " reviewing and planning. `active` is null for a free file.",
         {"file": FILE},
         _look,
         required=("file",),
@@ -226,7 +226,7 @@ _OF_LOCKS = (
 )
 
 
-def _transfer(call: Call, arguments: dict) -> Answer:
+def _transfer(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     lock = call.store.transfers.transfer(
         row,
@@ -240,20 +240,23 @@ def _transfer(call: Call, arguments: dict) -> Answer:
     return Answer({"ok": True, **_shown(lock), "from": row.id, "to": arguments["to"]})
 
 
-def _request(call: Call, arguments: dict) -> Answer:
+def _request(call: Call, arguments: dict[str, Any]) -> Answer:
     locks = call.store.transfers.request(call.member(), arguments["file"], arguments.get("reason", ""))
     asked = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
     return Answer({"ok": True, "asked": asked})
 
 
-def _steal(call: Call, arguments: dict) -> Answer:
+def _steal(call: Call, arguments: dict[str, Any]) -> Answer:
     done = steal(call.store, call.member(), arguments["file"], arguments.get("reason", ""))
     taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
-    team = {"team": done["team"].shown(done["lock"])} if done["team"] is not None else {}
+    if done["team"] is not None:
+        team = {"team": done["team"].shown(done["lock"])}
+    else:
+        team = {}
     return Answer({"ok": True, **_shown(done["lock"]), **team, "taken": taken})
 
 
-def _renew(call: Call, arguments: dict) -> Answer:
+def _renew(call: Call, arguments: dict[str, Any]) -> Answer:
     lock = call.store.leases.renew_lock(
         call.member(),
         arguments["file"],
@@ -265,20 +268,20 @@ def _renew(call: Call, arguments: dict) -> Answer:
     return Answer({"ok": True, **_shown(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
 
 
-def _shown(lock: Lock) -> dict:
+def _shown(lock: Lock) -> dict[str, Any]:
     return granted(lock.replace(file=plain(lock.file)))
 
 
 _OF_HANDOVER = (
     Tool(
         "transfer_lock",
-        "Hand this session's lock on a file to another session of this scope, at once and past everybody who waits"
-        " for it; nobody else can get it in between. The lock keeps its mode and lease, has a new fence, and the other"
-        " session is told. Use it when a peer asked for the file, or is to go on with your work.",
+        "Hand this session's lock on a file to another session of this scope, at once and ahead of the line; no other"
+        " session can get it in between. The lock keeps its mode and lease, gets a new fence, and the other session is"
+        " told. Use it when a peer asked for the file, or continues your work.",
         {
             "file": FILE,
             "to": text("Instance id of the session to get it, from list_instances."),
-            "note": text("What to tell it; the note of the lock from then on."),
+            "note": text("A note for it; it becomes the note of the lock."),
             "fence": FENCE,
             "agent_id": AGENT,
         },
@@ -287,9 +290,9 @@ _OF_HANDOVER = (
     ),
     Tool(
         "request_lock",
-        "Ask whoever keeps a file from you to hand it over or release it. The holder is shown who asks and why at its"
-        " next step. You get a message when the file is free; until then do other work, or wait in line for it"
-        " (lock_file with wait_seconds).",
+        "Ask the holder of a file to hand it over or release it. The holder sees your name and reason at its next"
+        " step. You get a message when the file is free; until then do other work, or wait in line for it (lock_file"
+        " with wait_seconds).",
         {"file": FILE, "reason": text("Why you need it, in a few words; shown to the holder.")},
         _request,
         required=("file",),
@@ -297,18 +300,18 @@ _OF_HANDOVER = (
     ),
     Tool(
         "steal_lock",
-        "Take over a lock whose holder is proved dead or whose lease has lapsed; the answer has the new fence and what"
-        " was taken from whom. What a live session holds is refused: ask it with request_lock. By force only a person"
-        " can take that (swarm-mcp steal --force --reason, at a terminal).",
+        "Take over a lock if its holder is proved dead or its lease has expired; the answer has the new fence and the"
+        " lock's earlier holder. A live session's lock is refused: ask with request_lock. Only a person can take that"
+        " by force (swarm-mcp steal --force --reason, at a terminal).",
         {"file": FILE, "reason": text("Why; kept in the history, and the note of the new lock.")},
         _steal,
         required=("file",),
     ),
     Tool(
         "renew_lock",
-        "Make sure that this session still holds a lock, and start its lease anew. Anything a session does renews its"
-        " leases, so this is for a moment in which you must know: with the fence of lock_file's answer it is refused"
-        " where the lock has lapsed or changed hands since, even if you hold the file again.",
+        "Make sure that this session still holds a lock, and start its lease anew. Every action of a session renews"
+        " its leases, so this is for a moment in which you must be sure: with the fence of lock_file's answer it is"
+        " refused if the lock has expired or changed hands since, even if you hold the file again.",
         {
             "file": FILE,
             "fence": FENCE,
@@ -330,8 +333,8 @@ _OF_HANDOVER = (
 PATH = text("A file, folder or pattern, absolute or relative to this session's folder. It need not exist.")
 
 
-def _why(call: Call, arguments: dict) -> Answer:
-    from swarm_mcp.lock_explaining import explanation
+def _why(call: Call, arguments: dict[str, Any]) -> Answer:
+    from swarm_mcp.locking.explaining import explanation
 
     row = call.member()
     session: Session | None = row
@@ -343,8 +346,8 @@ def _why(call: Call, arguments: dict) -> Answer:
     return Answer(explanation(call.store, row, arguments["file"], session, arguments.get("agent_id", ""), viewer))
 
 
-def _log(call: Call, arguments: dict) -> Answer:
-    from swarm_mcp.lock_explaining import history
+def _log(call: Call, arguments: dict[str, Any]) -> Answer:
+    from swarm_mcp.locking.explaining import history
 
     row = call.member()
     viewer = token(row.label or "", "identity")
@@ -355,15 +358,15 @@ def _log(call: Call, arguments: dict) -> Answer:
 _OF_EXPLAINING = (
     Tool(
         "explain_lock",
-        "Why a file can or cannot be written: every lock over it (`held`, each with the `rule` through which it"
-        " holds: file, folder, pattern, or repository for the same file of another work tree; mode, fence, since,"
-        " lease), who is in line for it (`waiting`, first come first), and what would happen to a write now"
-        " (`write.allowed`, `write.reason`, and in `write.kinds` for edit, overwrite and remove), by the hook's own"
-        " check, which also knows what others have changed and not committed. Takes and changes nothing.",
+        "Why a file can or cannot be written: every lock over it (`held`, each with its `rule`: file, folder, pattern,"
+        " or repository for the same file of another work tree; mode, fence, since, lease), the line for it (`waiting`,"
+        " first come first), and the verdict on a write now (`write.allowed`, `write.reason`, and in `write.kinds` for"
+        " edit, overwrite and remove). The verdict is that of the hook's own check, and includes uncommitted changes of"
+        " others. Takes and changes nothing.",
         {
             "file": PATH,
-            "instance_id": text("Whose write to judge. Default: this session's."),
-            "agent_id": text("Which of that session's subagents writes."),
+            "instance_id": text("The session of the write. Default: this one."),
+            "agent_id": text("The subagent that writes."),
         },
         _why,
         required=("file",),
@@ -371,9 +374,9 @@ _OF_EXPLAINING = (
     ),
     Tool(
         "lock_history",
-        "What has happened to a file's locks in the last day, oldest first: acquired, released, lapsed, transferred,"
-        " stolen, denied (with path, tool, rule and fence), deadlocks, alterations; through folders, patterns and"
-        " other work trees as well. `next`, where it is there, is the cursor for what came before (`after`).",
+        "The history of a file's locks in the last day, oldest first: acquired, released, lapsed, transferred, stolen,"
+        " denied (with path, tool, rule and fence), deadlocks, alterations; through folders, patterns and other work"
+        " trees as well. `next` is the cursor for earlier rows (`after`).",
         {
             "file": PATH,
             "after": AFTER,

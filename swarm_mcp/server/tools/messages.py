@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from swarm_mcp.errors import Refused, UnknownInstance
-from swarm_mcp.mail import mail_page
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
+from swarm_mcp.sessions.mail import mail_page
 from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace import panes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST_AT_ONCE = 200
 
 
-def _send(call: Call, arguments: dict) -> Answer:
+def _send(call: Call, arguments: dict[str, Any]) -> Answer:
     me, recipient = call.member(), arguments["recipient"]
     if recipient == me.id:
         return Answer(text="Cannot send a message to yourself: that is this session's own id.")
@@ -25,7 +27,7 @@ def _send(call: Call, arguments: dict) -> Answer:
     return Answer(text=f"Message sent to {recipient}")
 
 
-def _broadcast(call: Call, arguments: dict) -> Answer:
+def _broadcast(call: Call, arguments: dict[str, Any]) -> Answer:
     try:
         peers = call.store.messages.broadcast(call.member(), arguments["content"])
     except Refused as reason:
@@ -34,16 +36,16 @@ def _broadcast(call: Call, arguments: dict) -> Answer:
     return Answer(text=f"Broadcast sent to {len(peers)} instance(s)")
 
 
-def _poll(call: Call, arguments: dict) -> Answer:
+def _poll(call: Call, arguments: dict[str, Any]) -> Answer:
     me, mail = call.member(), call.store.messages
     if "message_id" in arguments:
         message = mail.get(me, arguments["message_id"])
         return Answer([message] if message else [], whole=True)
     found = mail_page(call.store, me, mail.take(me, arguments["limit"]), arguments["limit"])
-    return replace(of_page(found, "call again"), **delivering([message["id"] for message in found.rows]))
+    return of_page(found, "call again")._replace(**delivering([message["id"] for message in found.rows]))
 
 
-def _prompt(call: Call, arguments: dict) -> Answer:
+def _prompt(call: Call, arguments: dict[str, Any]) -> Answer:
     me, recipient = call.member(), arguments["recipient"]
     if recipient == me.id:
         return Answer({"error": "Cannot prompt yourself: that is this session's own id."})
@@ -61,28 +63,30 @@ def _prompt(call: Call, arguments: dict) -> Answer:
 TOOLS = (
     Tool(
         "send_message",
-        "Write to one other session. The message waits in its inbox until it polls, and is kept for an hour;"
-        " nobody is interrupted. Use prompt_peer where the other should start on it now, and request_task for"
-        " work whose outcome you want to follow.",
+        "Write to one other session. The message waits in its inbox until it polls, for at most an hour, and"
+        " interrupts no session. Use prompt_peer if the other should start on it now, and request_task for work with an"
+        " outcome to follow.",
         {
             "recipient": text("Instance id of the session to write to, from list_instances."),
-            "content": text("What to tell it. It sees your instance id, not your conversation: say what it must know."),
+            "content": text(
+                "The message. It sees your instance id, not your conversation: include everything it must know."
+            ),
         },
         _send,
         required=("recipient", "content"),
     ),
     Tool(
         "prompt_peer",
-        "Write to one other session and wake it: the message goes to its inbox, and if its terminal pane is known"
-        " and it is not busy there, a line typed into that pane tells it to poll. The answer says whether it was"
-        " woken; the message is there in any case.",
+        "Write to one other session and wake it: the message goes to its inbox, and if its terminal pane is known and"
+        " idle, a line typed into that pane tells it to poll. The answer tells if it was woken; the message is there in"
+        " any case.",
         {
             "recipient": text("Instance id of the session to write to, from list_instances."),
-            "message": text("What it should do or know."),
+            "message": text("The task or the news for it."),
             "task_id": text("Id of the task this is about; the message is marked with it."),
             "nudge": flag("Wake it. False only leaves the message.", True),
             "force": flag(
-                "Wake it even while it works or waits for an answer in its terminal, which interrupts it and may"
+                "Wake it even while it works or waits for an answer in its terminal: this interrupts it, and may"
                 " answer the question there. For urgent corrections only."
             ),
         },
@@ -91,17 +95,17 @@ TOOLS = (
     ),
     Tool(
         "broadcast",
-        "Write the same message to every other session of this scope that is now registered. For what all must"
-        " know, such as a frozen branch; one session is better reached with send_message.",
-        {"content": text("What to tell them.")},
+        "Write the same message to every other session of this scope that is now registered, such as news of a frozen"
+        " branch. Use send_message for a single session.",
+        {"content": text("The message.")},
         _broadcast,
         required=("content",),
     ),
     Tool(
         "poll_messages",
-        "Read this session's new messages, oldest first. Each is delivered once and then counts as read. Poll when"
-        " you are told that mail waits, between steps of longer work, and before claiming a task, which is refused"
-        " while mail is unread. To wait for mail instead of asking again and again, call wait_for_activity.",
+        "Read this session's new messages, oldest first. Each is delivered once and then counts as read. Poll when you"
+        " are told that mail waits, between steps of longer work, and before claiming a task: claims are refused while"
+        " mail is unread. To wait for mail instead of asking again and again, call wait_for_activity.",
         {
             "limit": number(
                 "At most so many; the rest stays for the next call.",
@@ -110,8 +114,8 @@ TOOLS = (
                 default=50,
             ),
             "message_id": number(
-                "One message to this session by its id, whole, read or not: for one whose `content` was too long for an"
-                " answer, which `cut` says."
+                "One message to this session by its id, whole, read or not. For a message that `cut` lists: its"
+                " `content` was too long for an answer."
             ),
         },
         _poll,

@@ -5,21 +5,27 @@ from __future__ import annotations
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
+from swarm_mcp.locking.task_claiming import claim, claim_next
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, flag, listed, number, text, texts
-from swarm_mcp.task_claiming import claim, claim_next
 from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace.panes import deliver
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _prompted(call: Call, me: Session, notices: list[tuple[str, str]]) -> list[dict]:
+
+def _prompted(call: Call, me: Session, notices: list[tuple[str, str]]) -> list[dict[str, Any]]:
     return [{"recipient": who, "prompt": deliver(call.store, me, who, content)} for who, content in notices]
 
 
-def _prompt(call: Call, me: Session, notices: list[tuple[str, str]]) -> dict:
-    return {"prompt": _prompted(call, me, notices)[0]["prompt"]} if notices else {}
+def _prompt(call: Call, me: Session, notices: list[tuple[str, str]]) -> dict[str, Any]:
+    if notices:
+        return {"prompt": _prompted(call, me, notices)[0]["prompt"]}
+    return {}
 
 
-def _request(call: Call, arguments: dict) -> Answer:
+def _request(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     try:
         made = call.store.tasks.request(me, arguments)
@@ -31,7 +37,7 @@ def _request(call: Call, arguments: dict) -> Answer:
     return Answer({**answer, **_prompt(call, me, made["notices"])})
 
 
-def _request_batch(call: Call, arguments: dict) -> Answer:
+def _request_batch(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     made = call.store.tasks.request_batch(me, arguments["tasks"])
     tell_team()
@@ -42,26 +48,26 @@ def _request_batch(call: Call, arguments: dict) -> Answer:
     return Answer({**answer, **({"prompts": prompts} if prompts else {})})
 
 
-def _claim(call: Call, arguments: dict) -> Answer:
+def _claim(call: Call, arguments: dict[str, Any]) -> Answer:
     claim(call.store, call.member(), arguments["task_id"], arguments.get("ignore_unread_messages", False))
     return Answer({"ok": True})
 
 
-def _claim_next(call: Call, arguments: dict) -> Answer:
+def _claim_next(call: Call, arguments: dict[str, Any]) -> Answer:
     only = arguments.get("types"), arguments.get("files")
     begun = claim_next(call.store, call.member(), *only, arguments.get("ignore_unread_messages", False))
     task = begun["task"]
     return Answer({"ok": True, "task_id": task["id"], "prior_status": begun["prior_status"], "task": task})
 
 
-def _update(call: Call, arguments: dict) -> Answer:
+def _update(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     ended = call.store.tasks.end(me, arguments["task_id"], arguments["status"], arguments.get("result"))
     tell_team()
     return Answer({"ok": True, **_told_of_end(call, me, ended)})
 
 
-def _complete(call: Call, arguments: dict) -> Answer:
+def _complete(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     ended = call.store.tasks.complete(me, arguments["task_id"], arguments, arguments["status"])
     tell_team()
@@ -69,12 +75,12 @@ def _complete(call: Call, arguments: dict) -> Answer:
     return Answer({**answer, **_told_of_end(call, me, ended)})
 
 
-def _told_of_end(call: Call, me: Session, ended: dict) -> dict:
+def _told_of_end(call: Call, me: Session, ended: dict[str, Any]) -> dict[str, Any]:
     unblocked = _prompted(call, me, ended["unblocked"])
     return {**_prompt(call, me, ended["notices"]), **({"unblocked_prompts": unblocked} if unblocked else {})}
 
 
-def _report(call: Call, arguments: dict) -> Answer:
+def _report(call: Call, arguments: dict[str, Any]) -> Answer:
     progress = call.store.tasks.report_progress(
         call.member(),
         arguments["task_id"],
@@ -86,19 +92,21 @@ def _report(call: Call, arguments: dict) -> Answer:
     return Answer({"ok": True, **progress})
 
 
-def _approve(call: Call, arguments: dict) -> Answer:
+def _approve(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     approved = call.store.tasks.approve(me, arguments["task_id"])
     tell_team()
     return Answer({"ok": True, "status": approved["task"]["status"], **_prompt(call, me, approved["notices"])})
 
 
-def _get(call: Call, arguments: dict) -> Answer:
+def _get(call: Call, arguments: dict[str, Any]) -> Answer:
     task = call.store.tasks.seen(call.member(), arguments["task_id"])
-    return Answer(task, whole=True) if task else Answer(text="Task not found")
+    if task:
+        return Answer(task, whole=True)
+    return Answer(text="Task not found")
 
 
-def _list(call: Call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict[str, Any]) -> Answer:
     me, tasks = call.member(), call.store.tasks
     status, assignee, requester = (arguments.get(name, "") for name in ("status", "assignee", "requester"))
     rows = tasks.walk(me, status, assignee, requester, arguments.get("after", ""))
@@ -108,11 +116,11 @@ def _list(call: Call, arguments: dict) -> Answer:
 TASK_ID = text("The task's id.")
 IGNORE_UNREAD = {
     "type": "boolean",
-    "description": "Claim although mail is unread. Only where you know what it says; it may be about this work.",
+    "description": "Claim although mail is unread. Only if you know its content; it may be about this work.",
 }
 NOTE_OR_FACTS = {"anyOf": [{"type": "object", "additionalProperties": {}}, {"type": "string"}]}
 SPECIFICATION = {
-    "type": text("What kind of work; workers may look for one kind only.", enum=list(TYPES)),
+    "type": text("The kind of work; workers may look for one kind only.", enum=list(TYPES)),
     "title": text("The task in one line."),
     "description": text(
         "All that the worker needs to begin: goal, constraints, what counts as done. It does not know your"
@@ -127,13 +135,13 @@ SPECIFICATION = {
         " first task, so that it is safe to repeat."
     ),
     "parent_task_id": text("The task that this one is a part of. A link only."),
-    "review_of_task_id": text("The task whose work is to be reviewed. A link only."),
-    "fixes_task_id": text("The task whose work is to be mended. A link only."),
-    "approval_required": flag("Nobody can claim it before approve_task."),
-    "tracker_required": flag("Its end must say what became of its entry in the work tracker."),
-    "tracker_provider": text("Which work tracker that is: linear, jira, github_issues."),
+    "review_of_task_id": text("The task to review. A link only."),
+    "fixes_task_id": text("The task to repair. A link only."),
+    "approval_required": flag("It cannot be claimed before approve_task."),
+    "tracker_required": flag("Its report must tell the fate of its entry in the work tracker."),
+    "tracker_provider": text("The work tracker: linear, jira, github_issues."),
 }
-_DEPENDS_ON = texts("Ids, or $N for the Nth task of this batch, which must stand before this one.")
+_DEPENDS_ON = texts("Ids, or $N for the Nth task of this batch, of tasks to be done before this one.")
 _ITEM = {"type": "object", "properties": {**SPECIFICATION, "depends_on": _DEPENDS_ON}}
 BATCH = {
     "type": "array",
@@ -147,39 +155,38 @@ TESTS = {
     "items": {
         "type": "object",
         "properties": {
-            "command": text("What was run."),
+            "command": text("The command."),
             "status": text("How it ended.", enum=["passed", "failed", "skipped", "unknown"]),
-            "notes": text("What to know about it."),
+            "notes": text("Remarks."),
         },
         "required": ["status"],
         "additionalProperties": False,
     },
-    "description": "What was run to check the work, and how each ended.",
+    "description": "The commands run to check the work, with the outcome of each.",
 }
 
 TOOLS = (
     Tool(
         "request_task",
-        "Hand work to another session, or leave it in the queue for whoever claims it first. You are sent a message"
-        " when it is done or has failed. For several tasks that build on each other use request_task_batch; to have"
-        " a worker found or started for it, dispatch.",
+        "Hand work to another session, or leave it in the queue for the first that claims it. You get a message when"
+        " it is done or has failed. For several tasks that build on each other use request_task_batch; to have a worker"
+        " found or started, use dispatch.",
         SPECIFICATION,
         _request,
         required=("type", "title"),
     ),
     Tool(
         "request_task_batch",
-        "Create up to 50 tasks at once, all or none: a whole plan, with $N for tasks of the same batch (implement $1,"
-        " review that depends on $1). If anything is wrong nothing is created, and the answer lists every fault.",
+        "Create up to 50 tasks at once, all or nothing: a whole plan, with $N for tasks of the same batch (implement"
+        " $1, review that depends on $1). After a mistake nothing is created, and the answer lists every fault.",
         {"tasks": BATCH},
         _request_batch,
         required=("tasks",),
     ),
     Tool(
         "claim_task",
-        "Begin one task whose id you know, open or assigned to you: it is yours and in_progress if the answer has"
-        " ok, and nobody else's. Refused while you have unread messages. To take whatever is most urgent, call"
-        " claim_next_task.",
+        "Begin one task by its id, open or assigned to you: with `ok` in the answer it is in_progress and yours alone."
+        " Refused while you have unread messages. For the most urgent task, call claim_next_task.",
         {"task_id": TASK_ID, "ignore_unread_messages": IGNORE_UNREAD},
         _claim,
         required=("task_id",),
@@ -200,7 +207,7 @@ TOOLS = (
         "update_task",
         "End a task in a word: done or failed for its assignee, cancelled also for its requester. Locks taken for it"
         " are released, and tasks that waited for it may begin, or are cancelled with it. After real work prefer"
-        " complete_task, which tells the requester what was changed and tested.",
+        " complete_task, with a report for the requester.",
         {
             "task_id": TASK_ID,
             "status": text("How it ended.", enum=list(TERMINAL)),
@@ -211,25 +218,26 @@ TOOLS = (
     ),
     Tool(
         "complete_task",
-        "End a task of yours with a report: what was done, which files changed, what was tested and what is left."
-        " The requester is sent the summary. Locks taken for the task are released, and tasks that waited for it"
-        " may begin. Call it as soon as the work is finished, also when it failed (status failed).",
+        "End a task of yours with a report: the work done, the files changed, the tests, and the rest to do. The"
+        " requester gets the summary. Locks taken for the task are released, and tasks that waited for it may begin."
+        " Call it as soon as the work is finished, also when it failed (status failed).",
         {
             "task_id": TASK_ID,
             "status": text("How it ended.", enum=list(TERMINAL), default=DONE),
-            "summary": text("What was done, or why it failed, in a few sentences."),
+            "summary": text("The work done, or why it failed, in a few sentences."),
             "files_changed": texts("Files that were changed, or that matter to the outcome."),
             "tests": TESTS,
             "tracker_update": {
                 **NOTE_OR_FACTS,
-                "description": "What you changed in the work tracker. It or tracker_update_skipped must be there"
-                " when the task belongs to an entry of one.",
+                "description": "Your change in the work tracker. A task with a tracker entry needs this or"
+                " tracker_update_skipped.",
             },
             "tracker_update_skipped": {
                 **NOTE_OR_FACTS,
-                "description": "Why you could not update the work tracker, with what somebody who can will need.",
+                "description": "Why you could not update the work tracker, and the facts for another session or a"
+                " person to do it.",
             },
-            "followups": texts("What is left to do, to watch or to review."),
+            "followups": texts("Work that is left to do, to watch or to review."),
         },
         _complete,
         required=("task_id", "summary"),
@@ -243,7 +251,7 @@ TOOLS = (
             "summary": text("Where it stands now."),
             "blocked_reason": {
                 "type": ["string", "null"],
-                "description": "What you are waiting for. Null takes an earlier reason back.",
+                "description": "The thing you wait for. Null removes an earlier reason.",
             },
             "expected_next_update_at": {
                 "anyOf": [{"type": "integer"}, {"type": "null"}],
@@ -256,14 +264,14 @@ TOOLS = (
     Tool(
         "approve_task",
         "Let a task begin that waits with status approval_required. It becomes open, or its assignee's, or stays"
-        " blocked until what it depends on is done.",
+        " blocked until its dependencies are done.",
         {"task_id": TASK_ID},
         _approve,
         required=("task_id",),
     ),
     Tool(
         "get_task",
-        "Everything about one task: description, status, who has it, progress, result.",
+        "Everything about one task: description, status, assignee, progress, result.",
         {"task_id": TASK_ID},
         _get,
         required=("task_id",),
@@ -271,9 +279,9 @@ TOOLS = (
     ),
     Tool(
         "list_tasks",
-        "All tasks of this scope with everything about them, most urgent first, those that ended within the last day"
-        " too; where there are many, with `next` to go on (`after`). Filter: the whole list may be long. For what"
-        " concerns you right now, swarm_status is shorter.",
+        "All tasks of this scope in full, most urgent first, with those that ended within the last day; a long list"
+        " has `next` to continue (`after`). Filter: the whole list may be long. swarm_status is shorter, with the tasks"
+        " that concern you now.",
         {
             "status": text("Only tasks with this status.", enum=list(STATUSES)),
             "assignee": text("Only tasks of the session with this instance id."),

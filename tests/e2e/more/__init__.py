@@ -1,6 +1,6 @@
-"""The clients beside Claude Code and Codex: a module each, and all that they have in common for tests.
+"""The clients beside Claude Code and Codex: a module each, and their common part for tests.
 
-Which of them a machine has is up to it: what cannot be had is skipped, by name. `make e2e` fetches them.
+A missing client is skipped, by name. `make e2e` fetches them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class OtherClient(Client):
     """One of these clients, on a ground with itself, Claude Code and Codex."""
 
     executable: ClassVar[str]
-    # What of a person's own in the home may have an entry of ours: these files come back as they were.
+    # A person's own files in the home that may get an entry of ours: they must come back unchanged.
     settings: ClassVar[tuple[str, ...]] = ()
-    # What its model is told of the two skills with each first request.
+    # Texts about the two skills in each first request to its model.
     skills: ClassVar[tuple[str, ...]] = (
         "How to work beside other coding sessions", "Show what the swarm of coding sessions",
     )  # fmt: skip
-    # Not asked of these clients, whose sessions on a terminal have no tests of ours.
+    # Unused for these clients: there are no tests of their terminal sessions.
     ready = compacted = leave = ""
 
     def interactive_command(self) -> list[str]:
         return [self.executable]
 
     def change(self, path: str, old: str, new: str) -> list[Call]:
-        """The calls that replace one whole line; first what the client wants to have been done before that."""
+        """Return the calls that replace one whole line, after the calls that the client needs before."""
         return [self.replace(path, old, new)]
 
     def patch(self, body: str) -> list[Call]:
@@ -93,7 +93,7 @@ def ground_for(*names: str) -> Ground:
     folder.mkdir()
     for name, path in programs.items():
         (folder / path.name).symlink_to(path)
-        if name == "qwen":  # which needs a newer one than the others
+        if name == "qwen":  # it needs a newer one than the others
             (folder / "node").symlink_to(newer_node())
     for peer in PEERS:
         (folder / peer).symlink_to(client_folder() / peer)

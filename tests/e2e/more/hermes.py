@@ -73,7 +73,7 @@ mcp_servers: {{}}
         path.write_text(re.sub(r"(?m)^mcp_servers:.*\n", rf"\g<0>  {name}: {entry}\n", text, count=1))
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
-        """Where there are many tools of servers, all of them are called through one of Hermes' own."""
+        """Return the call of a server's tool. With many such tools, Hermes calls all of them through one of its own."""
         return [
             {"name": "tool_call", "input": {"name": f"mcp__{server.replace('-', '_')}__{tool}", "arguments": arguments}}
         ]

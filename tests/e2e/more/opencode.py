@@ -9,7 +9,7 @@ from ..client import Call
 from ..models import play
 from . import OtherClient
 
-PLUGIN = "@opencode-ai/plugin"  # what OpenCode fetches from npm, which takes a minute, into a home that has it not
+PLUGIN = "@opencode-ai/plugin"  # OpenCode fetches it from npm into a home without it, for a minute
 
 
 class OpenCode(OtherClient):

@@ -44,7 +44,7 @@ class Qwen(OtherClient):
         return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}
 
     def change(self, path: str, old: str, new: str) -> list[Call]:
-        # It edits what the session has read.
+        # It edits only files that the session has read.
         return [{"name": "read_file", "input": {"file_path": self.absolute(path)}}, self.replace(path, old, new)]
 
     def replace(self, path: str, old: str, new: str) -> Call:

@@ -49,7 +49,7 @@ def pair(engine: Engine, team: str, repository: str) -> Iterator[Pair]:
             except Lacking as lacking:
                 pytest.skip(str(lacking))
             stack.callback(ground.close)
-            # With what its commands are told goes what its sessions' servers and hooks are.
+            # The environment of its commands is also that of its sessions' servers and hooks.
             ground.env["SWARM_TEAM_MACHINE"] = machine
             client = kind(ground)
             client.prepare()
@@ -101,7 +101,7 @@ def test_a_wait_goes_on_after_the_link_was_cut(pair: Pair) -> None:
 
 
 def test_a_machine_that_slept_past_its_lease_no_longer_believes_its_locks(pair: Pair) -> None:
-    """Everything on the first machine is stopped, as a laptop's is whose lid is closed."""
+    """Everything on the first machine is stopped, as on a laptop with a closed lid."""
     claude, codex, _ = pair
     lock = claude.swarm_tools(("lock_file", {"file": CHANGE[0], "reason": "renumbering"}))
     wait = codex.swarm_tools(("lock_file", {"file": CHANGE[0], "wait_seconds": 240}))

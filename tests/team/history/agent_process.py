@@ -18,7 +18,7 @@ def fresh_too_long() -> None:
 
 
 def settled_at_once() -> None:
-    """Planted: what was granted is said to hold on all machines before these know of it."""
+    """Planted: a grant is said to hold on all machines before these know of it."""
     from swarm_mcp.team.following import Following
 
     right = Following._granted
@@ -26,7 +26,7 @@ def settled_at_once() -> None:
 
 
 def passes_over_some() -> None:
-    """Planted: of what others have been granted, an agent does not take in everything."""
+    """Planted: an agent drops some grants of others."""
     from swarm_mcp.team.replica import Replica
 
     right = Replica._granted
@@ -39,20 +39,20 @@ def passes_over_some() -> None:
 
 
 def forgets_deliveries() -> None:
-    """Planted: which messages were delivered here is not remembered."""
-    from swarm_mcp.store.team_documents import TeamDocuments
+    """Planted: delivered messages are not remembered here."""
+    from swarm_mcp.store import team_documents
 
-    right = TeamDocuments.note
+    right = team_documents.note
 
-    def note(self, repository, kind, key, version, body):
+    def note(tx, repository, kind, key, version, body):
         if kind != protocol.MESSAGE or body is not None:
-            right(self, repository, kind, key, version, body)
+            right(tx, repository, kind, key, version, body)
 
-    TeamDocuments.note = note  # type: ignore[method-assign]
+    team_documents.note = note
 
 
 def main() -> int:
-    protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before anything takes over what they are
+    protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before other modules copy these values
     if planted := sys.argv[1]:
         globals()[planted]()
     from swarm_mcp.team.agent import run

@@ -1,8 +1,8 @@
-"""What must be true of a history of locks that several machines have had, whatever broke meanwhile.
+"""The required truths of a lock history of several machines, under any fault.
 
-A history is what holders and onlookers have seen, by one clock that none of the faults moves (the boot clock of the
-kernel that all of them run on). It is judged by itself: nothing of the code that made it is asked here, not even when
-two patterns meet. A place reaches files of a small world that is given with it.
+A history is the record of holders and onlookers, by one clock that no fault moves (the boot clock of the common
+kernel). It is judged by itself: the code that made it is not asked here, not even if two patterns meet. A place reaches
+files of a small world that is given with it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ SHARED = "shared"
 
 
 class Held(NamedTuple):
-    """One grant, as its holder saw it.
+    """One grant in its holder's view.
 
     holder  the session, unique over all machines
-    place   a file, a folder (which reaches all that is in it) or a pattern, from the top of a work tree
+    place   a file, a folder (with everything in it) or a pattern, from the top of a work tree
     fence   the number in the answer
-    asked   when the holder began to ask, in seconds
-    began   when it first knew that it holds
-    ended   when it last knew so: before it began to release, and at a moment at which it looked
+    asked   the beginning of the request, in seconds
+    began   the first moment of knowledge that it holds
+    ended   the last such moment: before the release began, at a look
     mode    ``exclusive`` or ``shared``
     """
 
@@ -37,13 +37,13 @@ class Held(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One look into a replica, as a hook looks before a write.
+    """One look into a replica, like a hook's before a write.
 
     looker  the session that would write
-    file    what it would write
-    began, ended   when the look was made, in seconds
-    fresh   whether the replica counted as fresh until the look had ended
-    passed  whether no lock of another was found in the way
+    file    the file to write
+    began, ended   the time of the look, in seconds
+    fresh   True if the replica counted as fresh until the look had ended
+    passed  True if no lock of another was in the way
     """
 
     looker: str
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What is wrong with a history; all empty where nothing is. Each pair stands in the order of time."""
+    """The faults of a history; all empty for a right one. Each pair stands in the order of time."""
 
     doubles: list[tuple[Held, Held]]
     falling: list[tuple[Held, Held]]
@@ -67,12 +67,12 @@ class Findings(NamedTuple):
 
 
 class HandedFindings(NamedTuple):
-    """What is wrong with what sessions have handed to each other; all empty where nothing is.
+    """The faults of work handed between sessions; all empty for a right history.
 
-    doubles    two who had one task at one moment
-    lost       what was sent and never arrived, each with whom it was for
-    doubled    what arrived more often than it was sent
-    differing  what machines have differently in the end
+    doubles    two sessions with one task at one moment
+    lost       things that never arrived, each with its receiver
+    doubled    things that arrived more often than they were sent
+    differing  differences between machines in the end
     """
 
     doubles: list[tuple[Held, Held]]
@@ -94,9 +94,9 @@ def _listed(names: tuple[str, ...], findings: tuple[list, ...], most: int) -> st
 
 
 def judge(history: list[Held], world: list[str], settled: list[Held] = (), looks: list[Look] = ()) -> Findings:  # type: ignore[assignment]
-    """Return what is wrong with `history`, and with `looks` made while the grants in `settled` held.
+    """Return the faults in `history`, and in `looks` made while the grants in `settled` held.
 
-    `world`: every file that there is to lock; two places meet where both reach one of them.
+    `world`: every file that can be locked; two places meet if both reach one of them.
     """
     return Findings(doubles(history, world), falling(history), slips(settled, looks))
 
@@ -104,11 +104,11 @@ def judge(history: list[Held], world: list[str], settled: list[Held] = (), looks
 def judge_handed(
     claims: list[Held], sent: list[tuple[str, str]], heard: list[tuple[str, str]], ends: list[dict[str, str]]
 ) -> HandedFindings:
-    """Return what is wrong with what was handed from session to session.
+    """Return the faults of work handed from session to session.
 
-    claims  who had which task (its `place`), when: any number of one after the other, and never two at once
-    sent    for whom, and what; `heard`: by whom, and what. Each thing is sent to each once
-    ends    what each machine has in the end, by a name
+    claims  holder, task (its `place`) and time: any number of them one after the other, and never two at once
+    sent    receiver and thing; `heard`: the same of arrivals. Each thing is sent to each once
+    ends    each machine's final state, by a name
     """
     missing = Counter(sent) - Counter(heard)
     more = Counter(heard) - Counter(sent)
@@ -120,10 +120,10 @@ def judge_handed(
 
 
 def reaches(place: str, file: str) -> bool:
-    """Tell whether a lock on `place` holds `file`: the very file, a folder over it, or a pattern that fits.
+    """Return True if a lock on `place` holds `file`: the very file, a folder over it, or a matching pattern.
 
-    ``*`` and ``?`` stop at a slash, ``**/`` stands for any number of folders; a pattern without a slash counts at
-    every depth.
+    ``*`` and ``?`` stop at a slash, ``**/`` stands for any number of folders; a pattern without a slash counts at every
+    depth.
     """
     if "*" not in place and "?" not in place:
         return not place or file == place or file.startswith(place.rstrip("/") + "/")
@@ -148,10 +148,10 @@ def doubles(history: list[Held], world: list[str]) -> list[tuple[Held, Held]]:
 
 
 def falling(history: list[Held]) -> list[tuple[Held, Held]]:
-    """Return each grant that was asked for after another was known, and has no greater fence, with the greatest such.
+    """Return each grant with a fence that is not above that of a grant known before its request, with the greatest
+    such.
 
-    A holder that gets what it holds once more keeps its fence: that is one grant, asked for when it was first. No two
-    grants have one fence.
+    A repeated grant keeps its fence: it is one grant, requested at its first time. No two grants have one fence.
     """
     known = sorted(history, key=lambda held: held.began)
     first: dict[tuple, Held] = {}
@@ -194,7 +194,7 @@ def slips(settled: list[Held], looks: list[Look]) -> list[tuple[Held, Look]]:
 
 
 def _grant(one: Held) -> tuple[str, str, int, str]:
-    """Return what tells one grant from another."""
+    """Return the identity of a grant."""
     return one.holder, one.place, one.fence, one.mode
 
 

@@ -100,7 +100,7 @@ class Engine:
         self._end(signal.SIGINT)
 
     def restart(self) -> None:
-        """What ``pg_ctl restart -m immediate`` does."""
+        """Restart as ``pg_ctl restart -m immediate`` does."""
         self.kill()
         self.start()
 
@@ -110,7 +110,7 @@ class Engine:
         return f"host={host} port={port or self.port} user={user} dbname={database}"
 
     def copy(self, data: Path) -> Engine:
-        """Return an engine whose data is what this one has now; it has the same port, so that it can stand in for it."""
+        """Return an engine with a copy of this one's data and the same port, so that it can stand in for it."""
         data.parent.mkdir(parents=True, exist_ok=True)
         self._run(
             "pg_basebackup",
@@ -160,7 +160,7 @@ class Engine:
 
     @staticmethod
     def _as_somebody() -> list[str]:
-        """Return the words before a program that must not run as root: for itself it is somebody, for the files it is us."""
+        """Return the words before a program that must not run as root: an ordinary user to itself, us to the files."""
         return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
 
 

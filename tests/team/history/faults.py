@@ -1,6 +1,6 @@
-"""What breaks between machines and their server: links that swallow, processes that stop, clocks that are set, full disks.
+"""Faults between machines and their server: swallowing links, stopped processes, clock changes, full disks.
 
-Each of them can be undone, and is when its `close` is called or its context is left.
+Each of them can be undone, by its `close` or at the end of its context.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TO_SERVER, FROM_SERVER = "to the server", "from the server"
 
 
 class SwallowingProxy:
-    """A TCP link to a server on loopback that can be cut without a word: nothing moves, and nothing is closed.
+    """A TCP link to a server on loopback that can be cut silently: nothing moves, and nothing is closed.
 
-    What was sent meanwhile goes on its way when the link is healed, as TCP's repetitions do, so that a question may
-    reach the server long after its asker has given up. Cut in one direction, questions are carried out and their
-    answers are lost.
+    Data sent meanwhile goes on when the link is healed, as with TCP's repetitions, so that a request may reach the
+    server long after its caller has given up. Cut in one direction, requests are carried out and their answers are
+    lost.
     """
 
     def __init__(self, host: str, port: int):
@@ -41,7 +41,7 @@ class SwallowingProxy:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def cut(self, *directions: str) -> None:
-        """Let nothing through in `directions`; in neither where none is named."""
+        """Let nothing through in `directions`; in neither without an argument."""
         self._cut = frozenset(directions or (TO_SERVER, FROM_SERVER))
 
     def stall(self) -> None:
@@ -72,7 +72,7 @@ class SwallowingProxy:
         while not self._is_closed:
             try:
                 client, _ = self._listener.accept()
-            except OSError:
+            except OSError:  # the listener is closed
                 return
             threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 
@@ -119,10 +119,10 @@ def stopped(*pids: int) -> Iterator[None]:
 
 
 class ServerClock:
-    """The time of day as one program sees it, set forward and back while it runs. Other programs' time is left alone.
+    """The time of day of one program, set forward and back while it runs. Other programs' time is left alone.
 
-    `environment` is what the program is started with. A small library stands before the C library's; it is compiled
-    here, so there is no ServerClock where there is no C compiler (`ServerClock.missing`).
+    The program is started with `environment`. A small library stands before the C library's; it is compiled here, so
+    there is no ServerClock without a C compiler (`ServerClock.missing`).
     """
 
     SOURCE = r"""
@@ -166,7 +166,7 @@ time_t time(time_t *where) {
 
     @staticmethod
     def missing() -> str:
-        """Return what this machine lacks for it; empty for nothing."""
+        """Return the missing requirements on this machine; empty for none."""
         if os.uname().sysname != "Linux":
             return "a server's clock is set on Linux only"
         return "" if shutil.which("cc") else "no C compiler to make the library that sets a server's clock"
@@ -189,11 +189,11 @@ time_t time(time_t *where) {
 
 
 class SmallDisk:
-    """A file system of its own of a few megabytes, which can be filled up. Needs root (`SmallDisk.missing`)."""
+    """A file system of its own of a few megabytes, to be filled up. Needs root (`SmallDisk.missing`)."""
 
     @staticmethod
     def missing() -> str:
-        """Return what this machine lacks for it; empty for nothing."""
+        """Return the missing requirements on this machine; empty for none."""
         if os.uname().sysname != "Linux" or os.geteuid() != 0:
             return "a small file system is mounted by root on Linux only"
         if not shutil.which("mount"):
@@ -222,15 +222,15 @@ class SmallDisk:
 
 
 class Network:
-    """Network namespaces on one switch: the server's host and machines, whose plugs can be pulled. Needs root.
+    """Network namespaces on one switch: the server's host and machines with plugs to pull. Needs root.
 
-    The host is 10.x.y.1, machine N is 10.x.y.(N + 2). What a machine sends with its plug pulled goes nowhere, without a
-    word to either end.
+    The host is 10.x.y.1, machine N is 10.x.y.(N + 2). Data of a machine with a pulled plug goes nowhere, silently for
+    both ends.
     """
 
     @staticmethod
     def missing() -> str:
-        """Return what this machine lacks for it; empty for nothing."""
+        """Return the missing requirements on this machine; empty for none."""
         if os.uname().sysname != "Linux" or os.geteuid() != 0 or not shutil.which("ip"):
             return "network namespaces need root on Linux, and the program ip"
         probe = subprocess.run(
@@ -243,7 +243,7 @@ class Network:
         self._switch, self._net = f"swb{mark}", f"10.{200 + os.getpid() // 250 % 50}.{os.getpid() % 250}"
         self.host = f"{self._net}.1"
         self._names: list[str] = []
-        # An address of its own: else it is the lowest of what is plugged in, and with a plug that is pulled it is another.
+        # A fixed address: the default is the lowest one of the plugged interfaces, and changes with a pulled plug.
         address = f"02:00:00:00:{os.getpid() >> 8 & 255:02x}:{os.getpid() & 255:02x}"
         self._ip("link", "add", self._switch, "address", address, "type", "bridge")
         self._ip("address", "add", f"{self.host}/24", "dev", self._switch)

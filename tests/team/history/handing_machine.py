@@ -1,7 +1,8 @@
-"""A whole machine whose sessions hand work to each other: messages, tasks, and one value that all of them append to.
+"""A whole machine with sessions that hand work to each other: messages, tasks, and one value that all of them append
+to.
 
-They do it as verbs do, whether the server can be reached or not. In the end each machine waits until it has what all
-others say that they have sent, and until these have too.
+They act as verbs do, with and without a reachable server. In the end each machine waits until it has all things that
+the others have sent, and until these have too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from collections import Counter
 from pathlib import Path
 
 from swarm_hook_core import clock
-from swarm_mcp import task_claiming
 from swarm_mcp.domain.task import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
+from swarm_mcp.locking import task_claiming
 from swarm_mcp.team import agent_client
 
 from .checker import Held
@@ -27,13 +28,13 @@ from .test_agent_storms import MACHINES
 from .workers import _ends_all, begun
 
 KEY = "log"
-EVEN_SECONDS = 60.0  # within which everything arrives once nothing is broken
-PLANTED_SECONDS = 10.0  # after which, where something is planted, what is missing is taken for lost
-MOST_OPEN = 12  # tasks that nobody has
+EVEN_SECONDS = 60.0  # for everything to arrive once nothing is broken
+PLANTED_SECONDS = 10.0  # after that, with a planted fault, missing things are taken for lost
+MOST_OPEN = 12  # unassigned tasks
 
 
 class HandingMachine(LocalMachine):
-    """One machine, and what its sessions have seen."""
+    """One machine, and its sessions' observations."""
 
     def __init__(self, name: str, clone: Path):
         super().__init__(name, clone)
@@ -104,7 +105,7 @@ class HandingMachine(LocalMachine):
         agent_client.poke()
 
     def has(self, session: str, task: Task) -> bool:
-        """Whether the session may still believe that a task is its own, as was true when this was asked."""
+        """Return True if the session may still believe that a task is its own, as of the question."""
         found = self._store.database.rows(
             "SELECT 1 FROM tasks t, swarm_team_repositories r WHERE t.id = ? AND t.assignee = ? AND t.status = ?"
             " AND r.fresh_until > ?",
@@ -113,13 +114,13 @@ class HandingMachine(LocalMachine):
         return bool(found)
 
     def is_in(self) -> bool:
-        """Whether this machine has once had all that the team has."""
+        """Return True if this machine has once had all rows of the team."""
         return bool(self._store.database.rows("SELECT 1 FROM swarm_team_repositories WHERE fresh_until > 0"))
 
     # ----------------------------------------------------------------- in the end
 
     def version(self) -> int:
-        """How far this machine's replica has come."""
+        """Return the version of this machine's replica."""
         return int(self._store.database.rows("SELECT version FROM swarm_team_repositories")[0].version)
 
     def value(self) -> list[str]:
@@ -127,7 +128,7 @@ class HandingMachine(LocalMachine):
         return json.loads(found[0].value) if found else []
 
     def is_even(self, told: list[dict]) -> bool:
-        """Whether everything that all machines have `told` of is here, and nothing of ours is left to be told."""
+        """Return True if everything `told` by all machines is here, and nothing of ours is left to be told."""
         for session in self.sessions:
             self.read(session)
         mine = {instance.id for instance in self._instances.values()}
@@ -145,7 +146,7 @@ class HandingMachine(LocalMachine):
 
 
 def told_by_all(folder: Path, what: str, number: int, told: dict, seconds: float) -> list[dict]:
-    """Tell all machines something, and wait until each has told it; what those have told that did in time."""
+    """Tell all machines something, and wait until each has told it; return the texts that came in time."""
     made = folder / f"{what}{number}.new"
     made.write_text(json.dumps(told))
     made.rename(folder / f"{what}{number}.json")
@@ -191,11 +192,11 @@ def play(
     while not machine.is_even(told) and time.monotonic() < end:
         time.sleep(0.1)
     told_by_all(report.parent, "even", number, {}, EVEN_SECONDS)
-    last = version_of(server)  # by now all have posted what they had
+    last = version_of(server)  # by now all have posted their changes
     end = time.monotonic() + patience
     while machine.version() < last and time.monotonic() < end:
         time.sleep(0.1)
-    time.sleep(1.0)  # for what comes a second time
+    time.sleep(1.0)  # for repeated arrivals
     machine.is_even(told)
     seen = {name: getattr(machine, name) for name in ("claims", "sent", "heard", "appended", "counts")}
     report.write_text(json.dumps({**seen, "value": machine.value(), "end": machine.end()}))
@@ -207,7 +208,7 @@ def main() -> None:
     number = told["number"]
     with joined_clone(told) as clone:
         machine = HandingMachine(f"M{number}", clone)
-        while not machine.is_in():  # of what a value is before that, the team's own counts
+        while not machine.is_in():  # before that, a value's own appends do not count
             time.sleep(0.05)
         begun(Path(told["report"])).touch()
         patience = PLANTED_SECONDS if told["is_planted"] else EVEN_SECONDS

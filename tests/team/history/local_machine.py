@@ -24,10 +24,10 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
-from swarm_mcp import lock_acquisition
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.team import agent_client, joining, locking
@@ -35,8 +35,8 @@ from swarm_mcp.team import agent_client, joining, locking
 from .workers import Taken, work
 
 REPOSITORY = "storm"
-LEFT_SECONDS = 90.0  # within which the server has nothing any more that nobody here has, once nothing is broken
-LATER_SECONDS = 1.5  # that a session keeps what holds on its machine only, hoping for the team
+LEFT_SECONDS = 90.0  # for the server to lose all rows that are gone here, once nothing is broken
+LATER_SECONDS = 1.5  # seconds that a session keeps a lock of this machine only, hoping for the team
 
 
 class LocalMachine:
@@ -140,7 +140,7 @@ def keep_agent(home: Path, planted: str, is_over, chance: random.Random) -> None
 
 
 def locks_left(conninfo: str, machine: str) -> str:
-    """Return which locks of this machine the server has, or why it does not say; empty for none."""
+    """Return this machine's locks on the server, or its error; empty for none."""
     import psycopg
 
     asked = (
@@ -156,15 +156,15 @@ def locks_left(conninfo: str, machine: str) -> str:
 
 @contextmanager
 def joined_clone(told: dict[str, Any]) -> Iterator[Path]:
-    """A clone in this machine's home that has joined, while an agent of the test's is kept there.
+    """Yield a clone in this machine's home that has joined, with an agent kept by the test.
 
-    `told`: what the storm says to a machine; of it home, number, server, seed and planted.
+    `told`: the storm's orders to a machine; used are home, number, server, seed and planted.
     """
     home = Path(told["home"])
     clone = home / "clone"
     subprocess.run(["git", "init", "-q", str(clone)], check=True)
     put_empty_store(store_path())
-    agent_client.start = lambda: None  # here it is started by nobody but `keep_agent`
+    agent_client.start = lambda: None  # only `keep_agent` starts it here
     joining.join(joining.tree_in(str(clone)), told["server"], REPOSITORY)
     done = threading.Event()
     chance = random.Random(f"{told['seed']} {told['number']}")

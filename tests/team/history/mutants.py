@@ -29,13 +29,13 @@ class Mutant(NamedTuple):
             connection.execute(row[0].replace(self.before, self.after))
 
 
-# A grant is no compare-and-set any more: what others were granted since the machine last looked counts for nothing.
+# A grant is no compare-and-set any more: grants to others since the machine's last look count for nothing.
 GRANTS_UNSEEN = Mutant("acquire", "IF p_seen < r.floor OR EXISTS (", "IF false AND EXISTS (")
-# What was granted counts at once, whether other machines know of it or not.
+# A grant counts at once, even if other machines do not know of it.
 COUNTS_AT_ONCE = Mutant(
     "settle", "IF live IS NULL AND r.grace_until <= clock_timestamp() THEN", "IF true THEN behind := NULL;"
 )
-# A change to a document is no compare-and-set any more: what it is based on counts for nothing.
+# A change to a document is no compare-and-set any more: its base version counts for nothing.
 CHANGES_UNSEEN = Mutant(
     "put_one", "IF coalesce(was.version, 0) <> (CASE", "IF false AND coalesce(was.version, 0) <> (CASE"
 )

@@ -1,7 +1,7 @@
-"""A machine that keeps its replica in memory: the smallest thing that keeps the promises of `TeamServer`'s protocol.
+"""A machine with its replica in memory: the smallest one that keeps the promises of `TeamServer`'s protocol.
 
-The real team agent does the same over the local store, and is judged by the same storms. What is told apart here is
-whose fault a double holder would be.
+The real team agent does the same over the local store, and is judged by the same storms. The comparison shows the cause
+of a double holder.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ServerMachine:
         self._state = threading.RLock()
         self._claims: dict[tuple[str, str], Claim] = {}
         self._remote: dict[int, LockRow] = {}
-        self._own: dict[int, LockRow] = {}  # what the server says that we have
+        self._own: dict[int, LockRow] = {}  # the server's rows of our locks
         self._joined: dict[str, int] = {}
         self._good_until: dict[str, float] = {}
         self._fresh_until, self._version, self._mark, self._epoch = 0.0, 0, 0, ""
@@ -92,7 +92,7 @@ class ServerMachine:
     # ------------------------------------------------------------------ grants
 
     def _confirm(self, claim: Claim) -> int:
-        """Return the version of the grant, 0 where somebody else has it."""
+        """Return the version of the grant, 0 if another session has it."""
         for _ in range(TRIES):
             with self._state:
                 if self._others(claim.session, claim.place, claim.mode):
@@ -105,7 +105,7 @@ class ServerMachine:
                 if answer["ok"]:
                     is_gone = self._version >= answer["version"] and answer["locks"][0] not in self._own
                     if is_gone or joined != self._joined.get(claim.session) or epoch != self._epoch:
-                        return 0  # it was void before it was here; the comparison gives back what there is of it
+                        return 0  # it was void before it was here; the comparison releases its rest
                     claim.fence, claim.lock = answer["fences"][0], answer["locks"][0]
                     return answer["version"]
                 if answer["why"] != protocol.STALE:
@@ -123,7 +123,7 @@ class ServerMachine:
     # ------------------------------------------------------------------ the replica
 
     def run(self) -> None:
-        """Beat, apply what is new, and give back what nobody here has any more, until it is over and nothing is left."""
+        """Beat, apply news, and release unused locks, until the end with nothing left."""
         while True:
             try:
                 self._beat()
@@ -162,7 +162,7 @@ class ServerMachine:
                     return
 
     def _void(self, session: str = "") -> None:
-        """What the server has granted counts no more: all of it, or that of one session."""
+        """Void the server's grants: all, or those of one session."""
         for key, claim in list(self._claims.items()):
             if session in ("", claim.session):
                 del self._claims[key]

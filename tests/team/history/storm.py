@@ -1,4 +1,4 @@
-"""A storm: machines whose sessions fight for few places, while faults of one kind come and go; and what came of it."""
+"""A storm: machines with sessions that fight for few places, while faults of one kind come and go; and its outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED = int(os.environ.get("SWARM_TEAM_SEED", "0")) or random.randrange(1, 10**6)
 
 
 class Outcome(NamedTuple):
-    """What a storm came to: `findings` of the checker, how often what was done, and how many faults struck."""
+    """The outcome of a storm: `findings` of the checker, the number of each deed, and the number of faults."""
 
     findings: Findings | HandedFindings
     counts: Counter[str]
@@ -37,9 +37,9 @@ class Outcome(NamedTuple):
 
 
 class Players:
-    """Machines in processes of their own. `module` is run for each, with one JSON text that says which it is."""
+    """Machines in processes of their own. Each runs `module`, with one JSON text that names it."""
 
-    last_seconds = 120.0  # within which a machine is done once nothing is broken
+    last_seconds = 120.0  # for a machine to end once nothing is broken
 
     def __init__(self, module: str, folder: Path, assignments: list[dict], prefixes: list[list[str]] | None = None):
         self.folder, self._stop = folder, folder / "stop"
@@ -87,7 +87,7 @@ class Players:
             one.wait()
 
     def told(self) -> list[dict]:
-        """Return what each machine has seen."""
+        """Return each machine's observations."""
         for number, report in enumerate(self.reports):
             assert report.exists(), f"machine {number} has not told what it saw:\n{self.log(number)}"
         return [json.loads(report.read_text()) for report in self.reports]
@@ -107,7 +107,7 @@ class Players:
 
 
 class HandingPlayers(Players):
-    """Machines whose sessions hand messages, tasks and values to each other."""
+    """Machines with sessions that hand messages, tasks and values to each other."""
 
     last_seconds = 400.0  # more than they wait for each other
 
@@ -118,7 +118,7 @@ class HandingPlayers(Players):
         appended = [item for seen in told for item in seen["appended"]]
         sent = [(recipient, text) for seen in told for recipient, text in seen["sent"]]
         heard = [(recipient, text) for seen in told for recipient, text in seen["heard"]]
-        for number, seen in enumerate(told):  # what was appended to a value is for every machine
+        for number, seen in enumerate(told):  # an append to a value is for every machine
             sent += [(f"the value of machine {number}", item) for item in appended]
             heard += [(f"the value of machine {number}", item) for item in seen["value"]]
         return Outcome(judge_handed(claims, sent, heard, [seen["end"] for seen in told]), counts, faults)
@@ -150,7 +150,7 @@ class Fault(NamedTuple):
 
 
 def storm(players: Players, faults: list[Fault], seconds: float, seed: int) -> Outcome:
-    """Let `players` fight for `seconds`, striking with one of `faults` after the other, and judge what they saw."""
+    """Let `players` fight for `seconds`, with one of `faults` after the other, and judge their observations."""
     chance, struck = random.Random(seed), 0
     try:
         players.await_begun()
@@ -182,7 +182,7 @@ LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end
 
 
 class Ground:
-    """A server in `folder`, and the links of so many machines to it: what faults strike at."""
+    """A server in `folder`, and the links of so many machines to it: the targets of faults."""
 
     def __init__(self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None):
         self.folder, self.disk, self.clock = folder, disk, clock
@@ -236,7 +236,7 @@ class Ground:
         )
 
     def fall_back(self) -> Fault:
-        """The server is lost, and one takes its place that has what it had a while ago: a copy, or a standby that lagged."""
+        """Replace the server by one with an older state: a copy, or a standby that lagged."""
 
         def strike(chance: random.Random) -> None:
             self._copies += 1

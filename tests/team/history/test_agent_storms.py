@@ -32,9 +32,9 @@ def storm_of(
     kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "",
     mutant: Mutant | None = None, module: str = "local_machine", players_of: type[Players] = Players,
 ) -> Outcome:  # fmt: skip
-    """Return what came of a storm; with a fault `planted` in the agents, or a `mutant` in the server.
+    """Return the outcome of a storm, with a fault `planted` in the agents, or a `mutant` in the server.
 
-    `module` is what each machine runs, and `players_of` judges what all of them have seen.
+    Each machine runs `module`, and `players_of` judges all observations.
     """
     disk = SmallDisk(folder / "disk", 120) if kind == "disk" else None
     if disk:
@@ -119,7 +119,7 @@ def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list
     until_enough(run, SECONDS, is_enough)
 
 
-# Of what is planted in the server, `test_server_storms` tells.
+# `test_server_storms` has the faults planted in the server.
 PLANTED = {
     "an agent says too early that a grant counts": ("none", "settled_at_once"),
     "an agent's replica is fresh for too long": ("long cut", "fresh_too_long"),

@@ -1,4 +1,4 @@
-"""The checker finds what is planted in a history, and nothing in one that is right."""
+"""The checker finds planted faults in a history, and none in a right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faults do what they say, and can be undone."""
+"""The faults have their effects, and can be undone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, Swa
 
 @pytest.fixture
 def echo() -> Iterator[tuple[int, list[bytes]]]:
-    """A server that sends back what it gets, and what it has got."""
+    """A server that sends its input back, and its input so far."""
     got: list[bytes] = []
 
     def serve(client: socket.socket) -> None:
@@ -34,7 +34,7 @@ def echo() -> Iterator[tuple[int, list[bytes]]]:
         while True:
             try:
                 client, _ = listener.accept()
-            except OSError:
+            except OSError:  # the listener is closed
                 return
             threading.Thread(target=serve, args=(client,), daemon=True).start()
 

@@ -1,7 +1,7 @@
-"""What sessions hand to each other over whole machines, under every kind of fault: no task is two sessions' at once,
-nothing that was sent is lost or comes twice, and in the end all machines have the same.
+"""Work handed between sessions of whole machines, under every kind of fault: no task has two sessions at once, no sent
+thing is lost or comes twice, and in the end all machines have the same.
 
-SWARM_TEAM_SECONDS is how long all storms together last, 25 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
+SWARM_TEAM_SECONDS is the length of all storms together, 25 by default; SWARM_TEAM_SEED repeats a storm's chances.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ WANTS = [protocol.want("src/a.py")]
 
 
 class Asker:
-    """A machine whose way to the server can be stalled: its questions so far arrive late, new ones in time."""
+    """A machine with a stallable link to the server: its earlier requests arrive late, new ones in time."""
 
     def __init__(self, conninfo: str, link: SwallowingProxy):
         self.server, self.link = TeamServer(conninfo, "A"), link
@@ -39,13 +39,13 @@ class Asker:
         return granted["locks"][0], granted["fences"][0]
 
     def late(self, question: Callable[[], object]) -> None:
-        """Ask what arrives when the link is healed."""
+        """Send a request that arrives when the link is healed."""
         self.link.stall()
         with pytest.raises(TeamUnreachable):
             question()
 
     def locks(self) -> list[tuple[int, int]]:
-        """Return what the server has once everything has arrived."""
+        """Return the server's rows once everything has arrived."""
         self.link.heal()
         self.server.listen(0.3)
         return [(row["lock"], row["fence"]) for row in self.server.mine("r")["locks"]]

@@ -1,6 +1,6 @@
-"""`TeamServer` under every kind of fault, with replicas in memory: nobody holds what another holds.
+"""`TeamServer` under every kind of fault, with replicas in memory: no two sessions hold the same.
 
-SWARM_TEAM_SECONDS is how long all storms together last, 48 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
+SWARM_TEAM_SECONDS is the length of all storms together, 48 by default; SWARM_TEAM_SEED repeats a storm's chances.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MISSING = {"clock": ServerClock.missing(), "disk": SmallDisk.missing(), "plug": 
 
 @pytest.fixture
 def at_end() -> Iterator[list[Callable[[], object]]]:
-    """What is to be done at the end, last first."""
+    """Yield a list of functions to call at the end, last first."""
     left: list[Callable[[], object]] = []
     yield left
     for one in reversed(left):
@@ -53,7 +53,7 @@ def storm_of(
     mutant: Mutant | None = None,
     planted: str = "",
 ) -> Outcome:
-    """Return what came of a storm; with a `mutant` in the server, or a fault `planted` in the machines."""
+    """Return the outcome of a storm, with a `mutant` in the server, or a fault `planted` in the machines."""
     ground = ground_for(kind, folder, at_end)
     if mutant:
         mutant.plant(ground.server.dsn())

@@ -1,6 +1,6 @@
-"""What the sessions of one machine do in a storm: take places, hold them, look whether they still do, give them back.
+"""The sessions of one machine in a storm: they take places, hold them, check that they still do, and release them.
 
-It runs in a process of its own, so that it can be stopped as a whole, and writes what it has seen to a file at its end.
+It runs in a process of its own, so that it can be stopped as a whole, and writes its observations to a file at its end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOLD_SECONDS = (0.05, 0.3, 1.0, 4.5)  # each hold lasts up to one of these: the 
 
 
 class Taken(NamedTuple):
-    """A grant as a session has it: its fence, and whether every live replica has it."""
+    """A session's grant: its fence, and True if every live replica has it."""
 
     fence: int
     settled: bool
@@ -40,16 +40,16 @@ class Machine(Protocol):
     pause: float  # seconds between two looks at all files
 
     def take(self, session: str, place: str, mode: str) -> Taken | None:
-        """Return the grant; None where somebody else holds some of it, or the team cannot be asked."""
+        """Return the grant; None if another session holds some of it, or the team cannot be asked."""
 
     def holds(self, session: str, place: str, fence: int) -> bool:
-        """Tell whether the session may still believe that it holds that grant."""
+        """Return True if the session may still believe that it holds that grant."""
 
     def give_back(self, session: str, place: str, fence: int) -> None:
         """Release the grant, now or when the team can be reached again."""
 
     def look(self, file: str) -> tuple[float, set[str]]:
-        """Return until when (boot clock) this machine's replica is fresh, and the sessions whose locks hold `file`."""
+        """Return the end of this machine's freshness (boot clock), and the sessions with locks on `file`."""
 
 
 def begun(report: Path) -> Path:
@@ -58,7 +58,7 @@ def begun(report: Path) -> Path:
 
 
 def work(machine: Machine, is_over: Callable[[], bool], report: Path, seed: int) -> None:
-    """Have every session of `machine` take and release until `is_over`, and write down what all of them saw."""
+    """Have every session of `machine` take and release until `is_over`, and write down all observations."""
     begun(report).touch()
     history: list[Held] = []
     settled: list[Held] = []
@@ -80,7 +80,7 @@ def work(machine: Machine, is_over: Callable[[], bool], report: Path, seed: int)
 
 
 def _ends_all(failure: threading.ExceptHookArgs) -> None:
-    """Have a machine fail of which one thread has: a storm in which nobody does anything proves nothing."""
+    """Fail the whole machine after a failed thread: a storm without deeds proves nothing."""
     traceback.print_exception(failure.exc_type, failure.exc_value, failure.exc_traceback)
     os._exit(1)
 
@@ -100,7 +100,7 @@ def _session(
         began = ended = clock.now()
         until = began + chance.random() * chance.choice(HOLD_SECONDS)
         while not is_over():
-            now = clock.now()  # before it looks: what it learns was true then
+            now = clock.now()  # before the look: its result was true then
             if not machine.holds(session, place, taken.fence):
                 counts["lapsed"] += 1
                 break
@@ -128,6 +128,6 @@ def _onlooker(machine: Machine, is_over: Callable[[], bool], looks: list[Look], 
             counts["looks"] += 1
             if ended < fresh_until:
                 counts["fresh looks"] += 1
-                if not holders:  # others cannot have slipped past anybody
+                if not holders:  # without holders, there was no conflict to miss
                     looks.append(Look(f"an onlooker beside {machine.sessions[0]}", file, began, ended, True, True))
         time.sleep(machine.pause)

@@ -1,4 +1,4 @@
-"""What a verb declares, and what comes of a command line by it."""
+"""The declaration of a verb, and parsing a command line by it."""
 
 from __future__ import annotations
 

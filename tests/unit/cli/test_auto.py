@@ -1,4 +1,4 @@
-"""`swarm-mcp auto`: the level in force here, and setting it without harm to what else a person has set."""
+"""`swarm-mcp auto`: the level in force here, and setting it without harm to a person's other settings."""
 
 from __future__ import annotations
 

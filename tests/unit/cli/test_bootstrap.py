@@ -1,4 +1,4 @@
-"""One answer with everything to know, and mail that counts as read only once somebody has it."""
+"""`bootstrap`: all facts in one answer, and mail that counts as read only after it was delivered."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from support.fixtures import SWARM, Ground
 from support.toolbox import Hands
 
+from swarm_mcp.store import messages
+
 TOOL_KEYS = ["instance", "peers", "unread_messages", "held_locks", "state_backend", "tasks", "work_tracker"]
 CLI_KEYS = ["instance", "peers", "unread_messages", "tasks", "work_tracker"]
 OPEN = ["open", "claimed", "in_progress", "blocked", "approval_required"]
@@ -19,7 +21,7 @@ ENDED = ["done", "failed", "cancelled"]
 def mail(ground: Ground, row: dict, *contents: str) -> None:
     with ground.store() as store, store.database.writing():
         for content in contents:
-            store.messages.post(row["scope"], "x", row["id"], content)
+            messages.post(store.database, row["scope"], "x", row["id"], content)
 
 
 def unread(ground: Ground) -> list[str]:
@@ -152,7 +154,8 @@ def test_the_commands_answer_is_text_or_json(ground: Ground, sides):
 
 
 @pytest.mark.parametrize("reader", ["closed pipe", "full disk"])
-@pytest.mark.parametrize("length", [1, 200_000])  # less than a buffer, which is lost only when it is flushed, and more
+# below a buffer's size, so that it is lost only at the flush, and above
+@pytest.mark.parametrize("length", [1, 200_000])
 def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, reader: str, length: int):
     mine, *_ = sides
     mail(ground, mine.row, "x" * length)

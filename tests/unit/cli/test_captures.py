@@ -1,4 +1,4 @@
-"""What the conformance tests compare with sees every kind of difference, and the same thing by its other name."""
+"""The comparison of the conformance tests sees every kind of difference, and the same thing by its other name."""
 
 from __future__ import annotations
 

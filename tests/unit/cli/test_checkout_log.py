@@ -1,4 +1,4 @@
-"""`swarm-mcp log` without a PATH: what the agents have done here, newest last, bounded, the rest in numbers."""
+"""`swarm-mcp log` without a PATH: the newest events of the agents here, and the number of the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.sessions import new_session, ready_store, start, write
 
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.errors import UsageError
-from swarm_mcp.overview import checkout_history
+from swarm_mcp.view.overview import checkout_history
 
 
 @pytest.fixture

@@ -275,7 +275,7 @@ def test_help_of_every_command_has_an_example_and_opens_no_store(ground: Ground,
 
 # -- whatever is typed ------------------------------------------------------------------------------
 
-# What a shell can pass: any bytes but NUL, those that are no UTF-8 as the interpreter shows them.
+# A shell can pass any bytes but NUL; those that are not UTF-8 appear as the interpreter decodes them.
 RAW = st.binary(max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
 FLAG = st.sampled_from([flag for flag in FLAGS if flag != "--force"])
 WORD = st.one_of(

@@ -1,4 +1,4 @@
-"""What people expect of a command line: examples that run, errors that help, exit codes that say how it went."""
+"""Promises of a command line: examples that run, errors that help, exit codes that tell success from failure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 
 from swarm_hook_core.naming import holder_name
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.git_commands import git
+from swarm_mcp.answers.views import known_shortly
 from swarm_mcp.cli.arguments import GROUPS, INTERNAL
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.cli.verbs import OTHER_WORDS, VERBS, declared, verb_named
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.git_commands import git
 from swarm_mcp.store.sessions import Registration
-from swarm_mcp.views import known_shortly
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_help_is_wrapped_between_words_at_any_width(verb: str):
     words = " ".join(page_of(verb, 80).split()).replace(" \\ ", " ")
     for room in (40, 60, 100, 200):
         page = page_of(verb, room)
-        longest = max(map(len, re.findall(r'"[^"]*"|\S+', words)))  # what is quoted in an example stays one word
+        longest = max(map(len, re.findall(r'"[^"]*"|\S+', words)))  # quoted words of an example stay one word
         assert max(map(len, page.splitlines())) <= max(room, longest + 12)
         assert " ".join(page.split()).replace(" \\ ", " ") == words
 
@@ -103,7 +103,7 @@ def test_the_help_page_has_the_verbs_in_groups_and_fits_a_terminal(ground: Groun
 
 @pytest.fixture
 def town(ground: Ground, home, monkeypatch) -> Ground:
-    """What examples speak of: a checkout with peers, tasks and files, and this command on PATH."""
+    """The setting of the examples: a checkout with peers, tasks and files, and this command on PATH."""
     monkeypatch.setenv("PATH", os.pathsep.join([str(ground.folder / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]))
     (ground.folder / "bin").mkdir()
     for name, text in {"swarm-mcp": f'exec {shlex.join(SWARM)} "$@"', "python3": f'exec {BARE_PYTHON[0]} "$@"'}.items():
@@ -131,7 +131,7 @@ def example_of(verb: str) -> str:
 
 
 def prepare(town: Ground, verb: str) -> None:
-    """What this one example needs beyond what is there."""
+    """Add the preconditions of this one example."""
     if verb == "update-task":
         town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
     elif verb in ("unlock", "transfer", "renew"):
@@ -193,7 +193,7 @@ ELSEWHERE = ("dispatch", "watch", "serve", "work", "loop", "top", "page")
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
 def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
-    if verb in ("steal", "auto", "uninstall", "guard"):  # what only a person may do, at a terminal
+    if verb in ("steal", "auto", "uninstall", "guard"):  # reserved for people, at a terminal
         monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     prepare(town, verb)
     line = example_of(verb)
@@ -281,7 +281,7 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
         (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),
-        (["--json", "locks"], "put flags behind it: swarm-mcp locks ... --json"),
+        (["--json", "locks"], "put flags after it: swarm-mcp locks ... --json"),
         (["ui", "lits"], "did you mean list?"), (["hook", "turns", "--runtime", "codex"], "did you mean turn?"),
         (["hook", "subagent", "--runtime", "pi"], "pi has no such hook"),
         (["tasks", "--status", "opne"], "open"), (["update-task", "x", "--status", "dne"], "done"),
@@ -398,7 +398,7 @@ def test_other_words_mean_commands_that_there_are():
 
 @pytest.mark.parametrize("words", [["install"], ["guard", "install"], ["lock", "a"]])
 def test_a_home_that_takes_nothing_is_no_error_of_ours(ground: Ground, words: list[str], monkeypatch):
-    """A file stands where the folders should be: nobody, root neither, can make them."""
+    """A file stands in place of the folders: not even root can make them."""
     closed = ground.folder / "closed"
     closed.write_text("")
     for name in ("XDG_DATA_HOME", "SWARM_STATE_DIR", "SWARM_DB_PATH"):
@@ -416,7 +416,7 @@ def test_a_home_that_takes_nothing_is_no_error_of_ours(ground: Ground, words: li
 
 
 def test_a_session_is_named_in_every_way_in_which_texts_of_ours_have_it(ground: Ground):
-    """As a denial, a table and a question for more have it, whole and copied as it stands; and by its client's id."""
+    """The forms of a denial, a table and a request for more: whole and copied as they stand; and the client's own id."""
     session_id = "5f0c2f61-1111-4222-8333-444455556661"
     me = ground.session("me", "me")
     given = Registration(str(ground.repo), label="claude-code session:5f0c2f61", runtime="claude-code",

@@ -1,4 +1,4 @@
-"""Completion, as shells ask for it: what is offered where, that it is quick, and that it never misbehaves."""
+"""Completion, as shells ask for it: the candidates, the speed, and good behaviour on errors."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_busy_store_is_not_waited_for(scene: Ground):
 
 @pytest.fixture
 def shell(scene: Ground, monkeypatch):
-    """Runs text in a shell whose `swarm-mcp` is the one under test; what it prints, by lines."""
+    """Run text in a shell with the `swarm-mcp` under test; return its output by lines."""
     bin_folder = scene.folder / "bin"
     bin_folder.mkdir()
     command = bin_folder / "swarm-mcp"
@@ -204,7 +204,7 @@ def shell(scene: Ground, monkeypatch):
 
 
 def in_bash(shell, line: str, words: list[str]) -> list[str]:
-    """What bash would insert for the last of `words`, as its own splitting of `line` has them."""
+    """The words that bash would insert for the last of `words`, split from `line` as bash does."""
     state = f"COMP_LINE={shlex.quote(line)}; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}"
     text = f"source <(swarm-mcp completion bash); {state}; _swarm_mcp; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     return [line for line in shell("bash", "--norc", "--noprofile", "-c", text) if line]
@@ -236,7 +236,7 @@ FISH_FUNCTIONS = os.environ.get("SWARM_TEST_FISH_FUNCTIONS", "")  # where fish i
 @pytest.mark.skipif(not ZSH, reason="needs zsh on PATH, or named by SWARM_TEST_ZSH (apt-get install zsh)")
 def test_zsh(shell):
     def asked(*words: str) -> list[str]:
-        # What zsh's own completion widgets would get: they only exist while somebody types.
+        # Stand-ins for zsh's completion widgets, which exist only during completion.
         stand_ins = 'compdef() { }; compset() { }; _files() { print -r -- "files $*" }; '
         stand_ins += "compadd() { print -rl -- $found }"
         state = f"words=({shlex.join(words)}); CURRENT={len(words)}"

@@ -13,7 +13,7 @@ RECORD = captures.load("cli")
 
 
 def of_run(run: dict, done: Done, names: Names) -> list[str]:
-    """How a run differs from the recorded one."""
+    """The differences between a run and the recorded one."""
     found = [] if done.code == run["exit"] else [f"exit: {done.code}, not {run['exit']}"]
     found += differences(run.get("err", ""), done.err, names, "stderr")
     if "json" not in run:

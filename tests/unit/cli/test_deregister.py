@@ -10,7 +10,7 @@ from support.fixtures import Ground, Sleeper
 
 @pytest.fixture
 def pair(ground: Ground) -> tuple[dict, dict]:
-    """Two sessions of one scope, one of which holds a file."""
+    """Two sessions of one scope; the first holds a file."""
     mine, peer = ground.session("mine", "identity:p one"), ground.session("theirs", "identity:p two")
     ground.lock(peer, "f")
     return mine, peer

@@ -1,4 +1,4 @@
-"""The edge of the command: bugs, version, help, and what starting up may cost."""
+"""The entry of the command: bugs, version, help, and the cost of starting up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_hook_core.state import state_dir
 from swarm_mcp.cli.commands import locks
 
 HEAVY = ("json", "re", "argparse", "typing", "sqlite_utils", "uuid", "subprocess", "difflib", "platformdirs", "mcp")
-LIGHT = ("functools", "collections", "operator", "types", "binascii")  # each a part of what a hook's question costs
+LIGHT = ("functools", "collections", "operator", "types", "binascii")  # each costs a noticeable part of a hook's time
 
 
 def test_a_bug_exits_3_with_a_report_and_one_line(ground: Ground, monkeypatch):

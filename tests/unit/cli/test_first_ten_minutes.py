@@ -51,7 +51,7 @@ def test_every_screen_is_whole(scenes):
     for scene in scenes.values():
         assert scene.lines and max(map(len, scene.lines)) <= 80, scene
         assert not scene.broken, scene
-        assert not [found[0] for found in SEQUENCE.finditer(scene.raw) if found[2] and found[2] not in "mKAJ"], scene
+        assert not [found[0] for found in SEQUENCE.finditer(scene.raw) if found[2] and found[2] not in "mKAJhl"], scene
         assert SETTING.findall(scene.raw)[-1:] in ([], ["0"]), "the next command begins without a colour"
         assert not re.search(r"origin:|session:|platform:|(?<![/\w])\d{10}(?!\w)|Traceback", scene.raw), (
             "labels are for programs"
@@ -61,7 +61,7 @@ def test_every_screen_is_whole(scenes):
 def test_each_question_has_its_answer(scenes):
     answers = {
         "alone": ["Begin with: swarm-mcp install", "swarm-mcp help"],
-        "empty": ["Nobody is here, and nothing is locked. What to do next", "swarm-mcp lock FILE"],
+        "empty": ["No sessions and no locks here. Next steps", "swarm-mcp lock FILE"],
         "lock": ["locked schema.sql"],
         "denied": ["held by a terminal", '(note: "renumbering migrations"', "wait in line for it"],
         "status": ["you (this terminal)", "claude-code 5f0c2f6e", "codex b7d1e0a4", "WAITS", "renumbering migrations"],

@@ -1,4 +1,4 @@
-"""`swarm-mcp` alone: at a terminal where one stands and what to begin with, in a pipe the MCP server."""
+"""`swarm-mcp` alone: the front page at a terminal, the MCP server in a pipe."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_store_that_cannot_be_read_hides_no_command(ground: Ground):
 def test_in_a_pipe_it_is_the_server(ground: Ground):
     done = subprocess.run(SWARM, input=b"", capture_output=True, cwd=ground.repo, timeout=60)
     assert done.returncode == 0 and b"Start here" not in done.stdout
-    assert b"serves MCP on standard input" in done.stderr and done.stderr.count(b"\n") == 1, "and says so"
+    assert b"serving MCP on standard input" in done.stderr and done.stderr.count(b"\n") == 1, "and says so"
 
 
 def test_typed_at_a_terminal_and_read_elsewhere_it_is_the_same_as_text(ground: Ground):

@@ -13,11 +13,11 @@ from support.fixtures import FOLDERS, SWARM, Ground, time_limit, wait_for
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import host_id, start_time
-from swarm_mcp.hold_command import Hold
+from swarm_mcp.cli.hold_command import Hold
 
 pytestmark = pytest.mark.slow
 
-# Says that it has begun, and which signal ended it.
+# Prints a line at its start, and the signal that ended it.
 WAITING = "while :; do sleep 0.05; done"
 PATIENT = f"trap 'echo TERM >> said; exit 9' TERM; echo begun >> said; {WAITING}"
 STUBBORN = f"trap 'echo TERM >> said' TERM; echo begun >> said; {WAITING}"
@@ -165,7 +165,7 @@ def test_ended_while_it_waits_it_leaves_nothing(ground: Ground):
     wait_for(lambda: ground.database and os.path.exists(ground.database) and ground.sql("SELECT 1 FROM swarm_waiters"))
     held.terminate()
     assert ended(held)[0] == 128 + 15 and said(ground) == ""
-    with ground.store() as store:  # a process that is ended in the moment of joining may leave a row, which is void
+    with ground.store() as store:  # a process that ends while it joins may leave a void row
         assert store.queue.waiting() == []
     assert len(ground.sql("SELECT id FROM instances")) == 1
 

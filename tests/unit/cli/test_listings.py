@@ -1,4 +1,4 @@
-"""Commands that list: at most 100 KB where nobody asked for more, the rest said in numbers, and had in pages."""
+"""Listing commands: at most 100 KB without --limit, the number of the other rows, and pages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from support.crowd import HUGE, LONG, ROWS, fill
 from support.fixtures import Ground
 
-from swarm_mcp.answer_size import ANSWER_BYTES
+from swarm_mcp.answers.size import ANSWER_BYTES
 from swarm_mcp.cli.verbs import VERBS, verb_named
 
 pytestmark = pytest.mark.slow
 
-# What changes something, goes on for as long as it is let, or asks other programs.
+# Verbs that change something, never end, or ask other programs.
 NO_LISTING = {
     "install", "uninstall", "doctor", "demo", "lock", "unlock", "hold", "renew", "transfer", "request-lock", "steal",
     "register", "deregister", "send", "broadcast", "prompt-peer", "request-task", "claim", "update-task", "dispatch",
@@ -27,7 +27,7 @@ NO_LISTING = {
 WORDS = {
     "task": ["task-open-None-0"], "why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"], "team": ["status"],
 }  # fmt: skip
-# A verb that lists -> its words, and what names a row.
+# Verbs that list -> their words, and the key of a row.
 PAGED = {
     "tasks": ([], "id"), "messages": ([], "id"), "kv": (["list"], "key"), "instances": ([], "id"), "runs": ([], "id"),
     "ui": (["list"], "id"),

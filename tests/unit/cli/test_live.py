@@ -1,4 +1,4 @@
-"""What somebody sees who watches a run: lines, colours, the line that counts, and never a terminal's commands."""
+"""A run on a screen: lines, colours, the line of totals, and no terminal commands from the run's own words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import events, registry
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.outcome import Cost
 from swarm_mcp.cli.live import MOST_LINES, Live
-from swarm_mcp.harness import events, registry
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Cost
 
 DENIAL = 'PreToolUse:Edit hook error: swarm lock blocked Edit for /src/shop/notes.md: held by lead (note: "mine until \
 noon"; locked 7 s ago, until it is released or that session ends). Do not write this file another way: ask.'

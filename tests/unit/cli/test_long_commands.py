@@ -1,6 +1,6 @@
-"""Commands that wait for somebody else say for whom, from the first moment: at a terminal, in a pipe, beside JSON.
+"""Commands that wait name the holder they wait for, at once: at a terminal, in a pipe, beside JSON.
 
-Nothing is buffered: each test looks at what has been said before it lets the command go on.
+Nothing is buffered: each test reads the output before it lets the command go on.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_one_in_line_is_told_who_is_before(ground: Ground):
     with piped(ground, "lock", "a.txt", "--wait", "60", "--as", two["id"]) as second:
         assert "held by" in second.stdout.readline()
         with piped(ground, "lock", "a.txt", "--wait", "60", "--as", three["id"]) as third:
-            assert third.stdout.readline().startswith("waiting in line behind ")
+            assert third.stdout.readline().startswith("waiting in the queue behind ")
             ground.swarm("unlock", "a.txt", "--as", one["id"])
             assert "locked" in second.stdout.readline()
             assert third.stdout.readline().startswith("waiting for a.txt, held by ")
@@ -190,7 +190,7 @@ def test_harness_doctor_says_at_whom_it_looks(ground: Ground):
     slow.write_text(f"#!/bin/sh\nwhile [ ! -e {ground.folder}/go ]; do sleep 0.02; done\necho 1.2.3\n")
     slow.chmod(0o755)
     with piped(ground, "harness", "doctor", "claude", "--command", str(slow)) as process:
-        assert process.stdout.readline() == "claude: looking whether it can run here ...\n"
+        assert process.stdout.readline() == "claude: checking if it can run here ...\n"
         (ground.folder / "go").touch()
         out, _ = process.communicate(timeout=60)
     assert out.splitlines()[0] in ("claude: pass", "claude: warn", "claude: fail")

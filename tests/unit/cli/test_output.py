@@ -1,4 +1,4 @@
-"""What is printed: lines in a pipe, tables at a terminal, and nothing in either that acts on the terminal."""
+"""Output: lines in a pipe, tables at a terminal, and no text that acts on the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
 
-from swarm_mcp import text_width
+from swarm_mcp.answers import text_width
 from swarm_mcp.cli import table
 from swarm_mcp.cli.output import one_line, safe
 
@@ -29,7 +29,7 @@ ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066
 
 
 def on_terminal(ground: Ground, *argv: str, columns: int = 100, **environment: str) -> str:
-    """What the command prints where standard output is a terminal of so many columns."""
+    """Return the output of the command on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     settings = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONUTF8": "1", **environment}
@@ -241,7 +241,7 @@ def test_widths_shrink_only_as_far_as_needed(columns: list[tuple[int, str]], lim
     assert all(new == old or new >= table.NARROWEST for new, old in zip(fitted, widths))
     cut = [name for name, new, old in zip(names, fitted, widths) if new < old]
     for name, new, old in zip(names, fitted, widths):
-        if name in ("since", "mode", "pid") and new < old:  # what is short gives only where nothing else can
+        if name in ("since", "mode", "pid") and new < old:  # short columns give only after all others
             texts = [at for at, one in enumerate(names) if one in table.TEXTS]
             assert all(fitted[at] <= table.NARROWEST for at in texts), cut
 

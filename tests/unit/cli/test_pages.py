@@ -1,4 +1,4 @@
-"""The pages for contributors: what they show works as it stands."""
+"""The pages for contributors: their examples work as they stand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.fixtures import Ground
 from swarm_mcp.cli import command, help_page, verbs
 from swarm_mcp.server import tool
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "dev"
 
 
 def code_of(page: str) -> str:

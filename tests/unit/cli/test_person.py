@@ -1,4 +1,4 @@
-"""What weakens the protection of others is refused to agents, whatever their shell says of itself, and not to people."""
+"""Commands that weaken the protection of others are refused to agents in any shell, and allowed to people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 AGENT, PEER = "agent-1", "peer-2"
 VARIABLE = "SWARM_MCP_INSTANCE_ID"
-# What each weakens, and how the test sees that it has not been done.
+# Commands that weaken protection, and the proof that nothing was done.
 WEAKENS = {
     "auto off": ["auto", "off"],
     "auto notice --user": ["auto", "notice", "--user"],
@@ -57,7 +57,7 @@ def place(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gr
 
 
 def in_shell_of(ground: Ground, monkeypatch: pytest.MonkeyPatch, label: str = "identity:p me") -> dict:
-    """An agent's session, in whose shell the test's own commands run from now on."""
+    """Register an agent's session; the test's own commands run in its shell from now on."""
     row = ground.session(AGENT, label)
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", AGENT)
@@ -69,7 +69,7 @@ def attempts(ground: Ground) -> list[dict]:
 
 
 def state(ground: Ground) -> tuple:
-    """Whatever these commands would change."""
+    """Return everything that these commands could change."""
     hooks = sorted(path.name for path in (ground.repo / ".git" / "hooks").glob("pre-*") if path.suffix != ".sample")
     texts = [(ground.repo / ".git" / "hooks" / name).read_text() for name in hooks]
     return Path(config_path()).read_text(), texts, ground.sql("SELECT file, instance_id FROM context")
@@ -106,12 +106,12 @@ def test_an_agents_shell_may_strengthen_and_ask(place: Ground, monkeypatch, word
 
 @pytest.mark.parametrize("words", list(WEAKENS.values()), ids=WEAKENS)
 def test_a_person_may(place: Ground, monkeypatch, words: list[str]):
-    """As at a terminal: the environment says that it is to be trusted like one."""
+    """As at a terminal: a variable gives the environment a person's rights."""
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     before = state(place)
     done = place.swarm(*words)
     assert "person" not in done.err, done
-    if words[0] not in ("uninstall", "install"):  # whose client does nothing here
+    if words[0] not in ("uninstall", "install"):  # their clients change nothing here
         assert done.code == 0 and state(place) != before
     assert attempts(place) == []
 
@@ -140,7 +140,7 @@ WAYS = {
 
 @pytest.mark.parametrize("line", WAYS.values(), ids=WAYS)
 def test_an_agent_is_known_by_the_processes_around_it(ground: Ground, monkeypatch, tmp_path: Path, line: str):
-    usual = Path(os.environ["HOME"]) / ".swarm-mcp" / "swarm.db"  # which a command cannot set aside
+    usual = Path(os.environ["HOME"]) / ".swarm-mcp" / "swarm.db"  # not to be set aside by a command
     monkeypatch.setenv("SWARM_DB_PATH", str(usual))
     ground.database = str(usual)
     config = Path(os.environ["HOME"]) / ".config" / "swarm-mcp" / "config.json"
@@ -238,7 +238,7 @@ def test_whom_an_agents_shell_may_act_as(ground: Ground, monkeypatch):
 
 
 def test_a_variable_does_not_make_a_shell_another_sessions(ground: Ground, monkeypatch):
-    """The shell is its client's, whatever session a command names in the client's own variable."""
+    """The shell belongs to its client, even with another session in the client's own variable."""
     peer = ground.session(PEER, "peer")
     ground.lock(peer, "held")
     ground.session(AGENT, "me", client=(os.getpid(), start_time(os.getpid())))

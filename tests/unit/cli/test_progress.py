@@ -1,4 +1,4 @@
-"""Longer commands say what they are doing while they do it: at a terminal, in a pipe, and beside JSON."""
+"""Longer commands show their steps: at a terminal, in a pipe, and beside JSON."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ pytestmark = pytest.mark.slow
 SCENE = f"""
 import sys
 sys.path[:0] = {FOLDERS!r}
+if "--without-rich" in sys.argv:
+    sys.modules["rich"] = None
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.cli.progress import Progress
 as_json = "--json" in sys.argv
@@ -39,7 +41,7 @@ ARGV = [*BARE_PYTHON, "-c", SCENE]
 
 
 def has(*lines: str):
-    """Whether each of `lines` is the end of one on the screen, in this order and last of all."""
+    """A check that the last lines of the screen end with `lines`, in this order."""
 
     def there(screen: Screen) -> bool:
         shown = [line for line in screen.lines if line][-len(lines) :]
@@ -80,8 +82,10 @@ def test_what_is_left_of_a_command_that_breaks_off_is_a_clean_terminal(columns: 
         assert not played.screen.broken
 
 
-def test_a_terminal_that_cannot_go_back_gets_plain_lines():
-    with Played(ARGV, env={"TERM": "dumb"}) as played:
+@pytest.mark.parametrize(("terminal", "words"), [("dumb", []), ("xterm", ["--without-rich"])])
+def test_a_terminal_that_cannot_go_back_gets_plain_lines(terminal: str, words: list[str]):
+    """So does one without rich: `doctor` must run where libraries are broken."""
+    with Played([*ARGV, *words], env={"TERM": terminal}) as played:
         played.types("\n\n\n")
         assert played.ended() == 0
         assert "\x1b" not in played.raw

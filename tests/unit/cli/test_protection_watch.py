@@ -1,4 +1,4 @@
-"""What goes round the commands is noticed by the next start or prompt of a session, and said."""
+"""Changes of protection without a command are noticed by the next start or prompt of a session, and reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def prompted(me: str, folder: Path) -> str:
-    """What a prompt tells the session's model."""
+    """Return the text that a prompt gives to the session's model."""
     payload = {**captured("claude-code", "UserPromptSubmit", folder), "session_id": me}
     ran = run("claude-code", "turn", payload)
     return ran.out
@@ -82,7 +82,7 @@ def test_hooks_that_are_gone_from_a_clients_settings_are_said(place: Path) -> No
 @pytest.mark.parametrize("manager", ["overwrites", "elsewhere"])
 @pytest.mark.parametrize("way", ["beside", "dispatcher"])
 def test_a_hook_manager_that_takes_the_guard_out_is_said(place: Path, monkeypatch, way: str, manager: str) -> None:
-    """As husky and the pre-commit framework do when they install themselves anew."""
+    """husky and the pre-commit framework do this when they install themselves again."""
     hooks = place / ".git" / "hooks"
     monkeypatch.chdir(place)
     if way == "dispatcher":

@@ -1,4 +1,4 @@
-"""What the README, and the pages that it leads to, show is what swarm does today."""
+"""The README, and the pages it links to, match the behaviour of swarm."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
 
 
 def _recorder(monkeypatch: pytest.MonkeyPatch) -> dict:
-    """What the script defines that draws the demo; it has its neighbours beside it, as when it is run."""
+    """Return the names in the script that draws the demo; its neighbours are importable, as in a real run."""
     folder = ROOT / "tests" / "documents"
     monkeypatch.syspath_prepend(folder)
     return runpy.run_path(str(folder / "demo_picture.py"))
 
 
 def test_the_recording_shows_what_the_demo_prints_today(monkeypatch: pytest.MonkeyPatch):
-    """But for numbers and ids, which are another run's, and where its lines end."""
+    """Numbers, ids and line ends differ from run to run, and are left out."""
     recorder = _recorder(monkeypatch)
     program = str(Path(sys.executable).with_name("swarm-mcp"))
 
@@ -130,7 +130,7 @@ def test_pysqlite3_is_asked_for_where_the_table_has_a_wheel():
 
 
 def test_the_table_of_platforms_has_all_that_is_not_pure_python():
-    """Of what is installed here, directly needed or not; MarkupSafe does without its compiled part."""
+    """All installed packages count, direct or not; MarkupSafe works without its compiled part."""
     asked = runpy.run_path(str(ROOT / "tests" / "documents" / "platforms.py"))["PACKAGES"]
     found, waiting = set(), ["swarm-locks"]
     while waiting:
@@ -187,7 +187,7 @@ def test_the_installation_without_pipx_ends_with_the_command_on_path(tmp_path: P
 
 
 def test_the_demo_plays_wherever_temporary_files_lie(ground: Ground, tmp_path: Path):
-    """Also in a repository, whose scope its folder would otherwise belong to."""
+    """A repository around the temporary folder must not become the demo's scope."""
     (tmp_path / ".git").mkdir()
     done = ground.process("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
     assert done.code == 0 and "NOT" not in done.out, done

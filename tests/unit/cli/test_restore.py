@@ -15,7 +15,7 @@ from swarm_hook_core.watching import kept
 
 
 class Scene:
-    """A file that `holder` has locked, and what happens to it while `writer` runs commands."""
+    """A file with a lock of `holder`, changed by commands of `writer`."""
 
     def __init__(self, ground: Ground, holder: str = "identity:p holder", writer: str = "identity:p writer"):
         self.ground = ground
@@ -25,7 +25,7 @@ class Scene:
         ground.lock(self.holder, str(self.file))
 
     def changed(self, text: str | None, kind: str = "changed", file: Path | None = None, keep: bool = True) -> int:
-        """The file gets `text` (None: goes) while the writer runs ``make``; the alteration's id."""
+        """Give the file `text` (None: remove it) during the writer's ``make``; return the alteration's id."""
         file = file or self.file
         before = kept.Kept(time.time()).keep(key_of(str(file)), str(file)).path if keep else ""
         if text is None:
@@ -75,7 +75,7 @@ def test_nothing_kept_is_one_line(scene: Scene):
 
 
 def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, tmp_path: Path):
-    """As of uncommitted work that a session has overwritten although it was told."""
+    """A session has overwritten uncommitted work after a notice."""
     ground.session("1", "identity:p one")
     inside, outside, unnamed = ground.repo / "sub" / "f", tmp_path / "elsewhere", ground.repo / "old"
     for file in (inside, outside, unnamed):
@@ -115,7 +115,7 @@ def test_the_list_says_when_how_large_and_who(scene: Scene):
 
 def test_the_content_before_the_last_change_is_meant_not_the_newest_kept(scene: Scene):
     scene.changed("bad\n")
-    kept.Kept(time.time()).keep(key_of(str(scene.file)), str(scene.file))  # somebody else's command begins
+    kept.Kept(time.time()).keep(key_of(str(scene.file)), str(scene.file))  # another session's command begins
     scene.file.write_text("bad, and a little mended\n")
     assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
 
@@ -157,7 +157,7 @@ def test_a_file_that_was_not_there_is_removed_only_by_force(scene: Scene):
 
 
 def test_what_cannot_be_kept_is_replaced_only_by_force(scene: Scene, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swarm_mcp.restore.LARGEST_KEPT", 10)
+    monkeypatch.setattr("swarm_mcp.locking.restore.LARGEST_KEPT", 10)
     scene.changed("longer than ten bytes\n")
     done = scene.restore()
     assert done.code == 1 and "could not be kept" in done.err and scene.file.read_text().startswith("longer")

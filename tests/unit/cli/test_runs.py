@@ -1,4 +1,4 @@
-"""Runs: the supervisor's instance, the sessions that are its guests, and what is left when it is killed."""
+"""Runs: the supervisor's instance, the sessions that are its guests, and the state after a kill."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from support.listings import rows_of
 from support.requirement import requirement
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.agents.harness.membership import Membership, RunRow
+from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.domain.run import ABANDONED
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness.membership import Membership, RunRow
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, runs
 from swarm_mcp.store.sessions import Registration
 
 
@@ -113,7 +113,7 @@ def test_an_instance_that_was_removed_comes_back_with_the_next_beat(ground: Grou
 
 SUPERVISOR = """
 import sys
-from swarm_mcp.harness.membership import Membership
+from swarm_mcp.agents.harness.membership import Membership
 run = Membership({"scope": sys.argv[1], "harness": "codex", "cwd": sys.argv[1], "id": "r1", "task_id": "t1"})
 row = run.join()
 from swarm_mcp.store import Store
@@ -156,14 +156,14 @@ def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None
             store.runs.begin({"id": number, "record": record and str(record), **spec})
             store.runs.update(number, state="ended", **({} if number == "new" else {"ended_at": 1}))
         with store.database.writing():
-            store.runs.forget_old(10)
+            runs.forget_old(store.database, 10)
         assert [row["id"] for row in rows_of(store.runs.walk(ground.scope))] == ["new"]
     assert not folder.exists()
     assert other.is_dir()
 
 
 def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
-    """What came of a run was lost where somebody wrote for longer than a sign of life waits."""
+    """The result of a run was once lost if a writer held the store longer than a sign of life waits."""
     member = membership(ground)
     member.join()
     run_row = RunRow(member.run_id)

@@ -1,4 +1,4 @@
-"""What commands show at a terminal of 80 and of 120 columns: whole words, names, near paths and ages."""
+"""Output at terminals of 80 and of 120 columns: whole words, names, short paths and ages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSED = [["lock", LONG], ["unlock", "schema.sql"], ["steal", "schema.sql"], ["
 
 @pytest.fixture
 def shop(ground: Ground) -> Ground:
-    """A checkout in which two agents are at work, and a third one waits."""
+    """A checkout with two working agents and a waiting third."""
     claude, codex = (
         ground.session(f"s{number}", LABEL.format(client, session))
         for number, (client, session) in enumerate([("claude-code", "5f0c2f6e"), ("codex", "9b41d7e2")])

@@ -1,4 +1,4 @@
-"""`swarm-mcp status`: who is here, what is locked, and how many tasks, messages and values there are."""
+"""`swarm-mcp status`: sessions, locks, and the numbers of tasks, messages and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`swarm-mcp task ID`: one task whole; `unlock --all`; what `status` says where nobody is."""
+"""`swarm-mcp task ID`: one task whole; `unlock --all`; `status` in an empty checkout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_task_is_shown_whole(ground: Ground):
     who, other = f"asks {asks['id'][:8]}", f"does {does['id'][:8]}"
     for words in (
         f"task {made['id']}  [in_progress]  fix, priority 0\n  Mend it\n", "  what:\n    first\n    then\n",
-        f"; {other} does it\n", "  files: src/a.py\n", "  progress, 5 min ago: half way\n",
+        f"; assigned to {other}\n", "  files: src/a.py\n", "  progress, 5 min ago: half way\n",
         "  result: done\n", "  run 12ab34cd: codex, running, ", "its worker has not ended yet; swarm-mcp logs 12ab34cd -f\n",
         f"{who} → {other}\n      about {made['id']}\n      please\n",
     ):  # fmt: skip
@@ -58,9 +58,9 @@ def test_all_locks_of_a_session_are_released_by_one_word(ground: Ground):
 
 def test_where_nobody_is_status_says_what_to_do(ground: Ground):
     out = ground.swarm("status").out
-    assert "What to do next" in out and "swarm-mcp lock FILE" in out
+    assert "Next steps" in out and "swarm-mcp lock FILE" in out
     ground.session("1", "me")
-    assert "What to do next" not in ground.swarm("status").out
+    assert "Next steps" not in ground.swarm("status").out
 
 
 def test_paths_and_times_are_relative_unless_asked(ground: Ground):

@@ -9,7 +9,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
-from swarm_mcp.store.user_interface import UiCommands
+from swarm_mcp.store import user_interface
 
 COLUMNS = [
     "id", "scope", "created_by", "kind", "payload", "status", "claimed_by", "result", "error", "created_at",
@@ -102,8 +102,8 @@ def test_the_outcome_is_waited_for(ground: Ground, outcome: dict, code: int, lin
 
 def test_nobody_there_is_no_failure_and_costs_the_time_given(ground: Ground, monkeypatch):
     ground.session("1")
-    looks, get = [], UiCommands.get
-    monkeypatch.setattr(UiCommands, "get", lambda group, command_id: looks.append(1) or get(group, command_id))
+    looks, get = [], user_interface.get
+    monkeypatch.setattr(user_interface, "get", lambda tx, command_id: looks.append(1) or get(tx, command_id))
     begun = time.monotonic()
     done = ground.swarm(*MOVE, "--wait", "0.5", "--json")
     took = time.monotonic() - begun

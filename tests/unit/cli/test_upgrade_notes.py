@@ -1,4 +1,4 @@
-"""What `install` says of an upgrade: short, what matters first, nothing where nothing was upgraded."""
+"""The notes of `install` on an upgrade: short, the important first, empty without an upgrade."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp import changelog
+from swarm_mcp.answers.text_width import width
 from swarm_mcp.cli import upgrade_notes
-from swarm_mcp.text_width import width
+from swarm_mcp.runtimes import changelog
 
 SECTIONS = """# Changelog
 
@@ -49,7 +49,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_an_upgrade_names_who_had_what_and_what_has_changed(release):
     release()
     assert upgrade_notes.lines({"Claude Code": "0.2.0", "Codex": "0.2.0"}, 100) == [
-        "swarm 0.3.0 is installed; Claude Code and Codex had 0.2.0. What has changed:",
+        "swarm 0.3.0 is installed; Claude Code and Codex had 0.2.0. Changes:",
         "  Changed: What was one thing is another.",
         "  Added: An added thing.",
         "  Added: Another added thing.",
@@ -60,7 +60,7 @@ def test_an_upgrade_names_who_had_what_and_what_has_changed(release):
 def test_the_client_with_the_oldest_release_decides_what_is_new(release):
     release()
     heading, *changes = upgrade_notes.lines({"Claude Code": "0.2.0", "Codex": "0.1.0"}, 100)
-    assert heading == "swarm 0.3.0 is installed; Codex had 0.1.0; Claude Code had 0.2.0. What has changed:"
+    assert heading == "swarm 0.3.0 is installed; Codex had 0.1.0; Claude Code had 0.2.0. Changes:"
     assert "  Changed: An earlier change." in changes
 
 

@@ -39,7 +39,7 @@ class Watching:
         self.process.communicate()
 
     def line(self, seconds: float = 10) -> str:
-        """The next line; fails where none comes."""
+        """Return the next line; fail if none comes in time."""
         while b"\n" not in self._received:
             assert not self.silent_for(seconds), "nothing was printed"
             data = os.read(self.process.stdout.fileno(), 65536)
@@ -76,7 +76,7 @@ def watching_for(ground: Ground, peer: dict, *words: str, **options) -> Watching
 
 
 def told(ground: Ground, since: str) -> list[dict]:
-    """What a watch tells at once of the time `since` that event."""
+    """Return the events that a watch prints at once, from the time after event `since`."""
     done = ground.swarm("watch", "--since", since, "--timeout", "0", "--json")
     return [json.loads(line) for line in done.out.splitlines()]
 

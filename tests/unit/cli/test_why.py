@@ -1,4 +1,4 @@
-"""Why a file can or cannot be written: the explanation says what the hook says, and everything that led to it."""
+"""`swarm-mcp why`: the same decision as the hook's, with all facts behind it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def take(store, session: dict, *files: str, **given) -> list[dict]:
     return store.locks.acquire_all(session, request(session, [str(file) for file in files], **given))
 
 
-# What a peer holds -> the file that is written, and whether that is refused.
+# A peer's locks -> the file that is written, and the expected decision.
 CASES = {
     "a file": (("src/f",), {}, "src/f", True),
     "its neighbour": (("src/f",), {}, "src/fg", False),
@@ -134,7 +134,7 @@ def test_a_path_that_nobody_holds_and_no_store_at_all(ground: Ground):
     assert told["write"]["instance_id"] is None and not os.path.exists(ground.database)
     ground.session("1", "one")
     out = ground.swarm("why", "nowhere/f").out
-    assert "nobody holds it" in out and "a write by one " in out and "would go ahead" in out
+    assert "  not locked" in out and "a write by one " in out and "would go ahead" in out
 
 
 def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
@@ -143,7 +143,7 @@ def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
     told = why(ground, "f", "--as", bare["id"])
     assert (told["write"]["allowed"], told["write"]["guarded"]) == (False, False)
     said = ground.swarm("why", "f", "--as", bare["id"]).out
-    assert "a write by bare " in said and "would go ahead: no hooks of ours guard that session" in said
+    assert "a write by bare " in said and "would go ahead: that session has no hooks of ours" in said
     assert "a write by bare" not in said.partition("would be refused")[0].partition("would go ahead")[2], "one verdict"
 
 
@@ -192,7 +192,7 @@ def test_bad_input_is_one_line(ground: Ground):
 
 def test_to_somebody_without_a_session_a_refusal_names_no_stranger(ground, monkeypatch):
     holder = ground.session("stranger", "identity:q secret-name")
-    ground.session("another", "identity:q")  # with one alone, that would be who asks
+    ground.session("another", "identity:q")  # a single session would be taken for the caller
     ground.lock(holder, f"{ground.scope}/f", "secret note")
     monkeypatch.setenv("AGENT_IDENTITY", "p")
     told = ground.swarm("why", "f")

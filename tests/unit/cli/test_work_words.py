@@ -1,12 +1,12 @@
-"""The end of a worker's work in words: its report, what was changed, what it cost."""
+"""The end of a worker's task in words: its report, its changes, its cost."""
 
 from __future__ import annotations
 
 import json
 
+from swarm_mcp.agents.harness.narration import MOST_NAMED, changes_in_words
 from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.domain.run import Run
-from swarm_mcp.harness.narration import MOST_NAMED, changes_in_words
 
 
 def test_a_report_is_told_part_by_part() -> None:
@@ -16,7 +16,7 @@ def test_a_report_is_told_part_by_part() -> None:
     }  # fmt: skip
     assert report_lines(json.dumps(report)) == [
         "Renumbered.", "Two files.", "files it names: /src/a, b", "tests passed: make check",
-        "tests skipped: (not said which) (no server)", "left to do: run it again",
+        "tests skipped: (unknown command) (no server)", "left to do: run it again",
     ]  # fmt: skip
 
 

@@ -16,12 +16,12 @@ from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
 from support.supervised import GATEWAY, alive, dispatch, over, reaches, run_of
 
-from swarm_mcp.dispatch.all_tasks import AllTasks
-from swarm_mcp.dispatch.dispatch import Dispatch
-from swarm_mcp.dispatch.nursery import Nursery
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.all_tasks import AllTasks
+from swarm_mcp.agents.dispatch.dispatch import Dispatch
+from swarm_mcp.agents.dispatch.nursery import Nursery
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.harness.outcome import Cost, added
 from swarm_mcp.domain.task import Task
-from swarm_mcp.harness.outcome import Cost, added
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +101,7 @@ def test_what_fails_is_tried_once_more_and_told_why_before_anybody_else_hears_of
     assert "You have tried this before, and it failed: process_crashed: the disk was full" in told
     assert "process_crashed: the disk was full" in of(done, never)["result"]
     shown = everything(ground, *script("true"))
-    assert "(no task of this scope is to be done)" in shown.out
+    assert "(this scope has no open task)" in shown.out
 
 
 def test_what_no_second_try_helps_against_is_not_tried_again(ground: Ground, lead: dict) -> None:
@@ -110,9 +110,9 @@ def test_what_no_second_try_helps_against_is_not_tried_again(ground: Ground, lea
     assert done.code == 1 and of(done, task)["status"] == "failed" and of(done, task)["tries"] == 1, done
     assert everything(ground, "--harness", "process").err.count("\n") == 1
     refused = everything(ground, *script("true"), "--max-cost", "2")
-    assert refused.code == 1 and "process cannot be given a limit on what it costs" in refused.err
+    assert refused.code == 1 and "process cannot have a cost limit: its cost is unknown" in refused.err
     refused = everything(ground, "--spawner", "swarm-ui")
-    assert refused.code == 1 and "--all is for process and tmux" in refused.err
+    assert refused.code == 1 and "use --all with process or tmux" in refused.err
 
 
 def test_a_dispatch_that_fails_to_start_anybody_says_so_and_ends(ground: Ground, lead: dict) -> None:
@@ -176,7 +176,7 @@ def test_costs_of_two_tries_are_added_and_what_is_not_known_stays_unknown() -> N
 
 def test_a_worker_that_is_killed_gets_a_successor_and_three_are_enough(ground: Ground, lead: dict) -> None:
     well, ill = requested(ground, lead, "well"), requested(ground, lead, "ill")
-    # The worker kills its own supervisor, by what the store says of it; once, or each time.
+    # The worker kills its own supervisor, found in the store; once, or each time.
     kill = (
         "case $SWARM_TASK_ID in " + well + ") [ -e once ] && exit 0; touch once;; esac; "
         'swarm-mcp runs --json --state running > $SWARM_TASK_ID.json; kill -9 $(python3 -c "import json, os; print(next('
@@ -199,12 +199,12 @@ def kill_everything(ground: Ground, command: subprocess.Popen) -> None:
             continue
         try:
             variables = Path("/proc", entry, "environ").read_bytes()
-        except OSError:
+        except OSError:  # the process has ended
             continue
         if f"SWARM_STATE_DIR={os.environ['SWARM_STATE_DIR']}".encode() in variables:
             try:
                 os.kill(int(entry), signal.SIGKILL)
-            except ProcessLookupError:
+            except ProcessLookupError:  # it has ended
                 pass
     command.wait()
 
@@ -287,7 +287,7 @@ def test_supervisors_are_copies_of_one_process_and_whole_ones_where_that_has_gon
 
 def test_a_supervisor_starts_without_what_it_does_not_need() -> None:
     """There may be a hundred: asyncio alone took a quarter of their start."""
-    code = "import sys; import swarm_mcp.dispatch.supervision as _; print(*{'asyncio', 'logging'} & set(sys.modules))"
+    code = "import sys; import swarm_mcp.agents.dispatch.supervision as _; print(*{'asyncio', 'logging'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 

@@ -16,21 +16,21 @@ from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
 from support.task_fixtures import refused
 
-from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.assignment import GO_ON, Assignment, query_of
-from swarm_mcp.dispatch.dispatch import Dispatch
-from swarm_mcp.dispatch.processes import Processes
-from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
-from swarm_mcp.dispatch.spawners import SpawnFailed
-from swarm_mcp.dispatch.supervision import Supervisor
-from swarm_mcp.dispatch.worker_task import Progress, result_text
+from swarm_mcp.agents.dispatch import control
+from swarm_mcp.agents.dispatch.assignment import GO_ON, Assignment, query_of
+from swarm_mcp.agents.dispatch.dispatch import Dispatch
+from swarm_mcp.agents.dispatch.processes import Processes
+from swarm_mcp.agents.dispatch.request import DispatchRequest, may_use_yolo
+from swarm_mcp.agents.dispatch.spawners import SpawnFailed
+from swarm_mcp.agents.dispatch.supervision import Supervisor
+from swarm_mcp.agents.dispatch.worker_task import Progress, result_text
+from swarm_mcp.agents.harness import events, registry
+from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.process_adapter import Process
+from swarm_mcp.agents.harness.resumption import ResumableSession, serialize
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import events, registry
-from swarm_mcp.harness.adapter import Capabilities
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.process_adapter import Process
-from swarm_mcp.harness.resumption import ResumableSession, serialize
 from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools
@@ -46,7 +46,7 @@ def lead(ground: Ground):
 
 @pytest.fixture
 def running(ground: Ground, lead: dict) -> dict:
-    """A dispatch whose worker goes on for ever."""
+    """A dispatch with an endless worker."""
     answer = dispatch(ground, lead, script=FOR_EVER)
     answer["child"] = child_of(ground, answer)
     return answer
@@ -80,7 +80,7 @@ def test_only_requester_and_worker_may_cancel_or_pause(ground: Ground, lead: dic
     with ground.store() as store:
         for verb in (control.cancel, control.pause, control.resume):
             if verb is not control.resume:
-                with refused("only who asked for it"):
+                with refused("only the session that asked for it"):
                     verb(store, other, running["task_id"])
             with refused("Task not found"):
                 verb(store, stranger, running["task_id"])
@@ -159,7 +159,7 @@ def test_a_paused_worker_can_be_cancelled(ground: Ground, lead: dict, running: d
 
 
 class Talker(Process):
-    """A command whose sessions can be gone on with: it is told which in ``TALKER``."""
+    """A command with resumable sessions: the one to resume is named in ``TALKER``."""
 
     name = "talker"
     session_pattern = r"s[0-9]+"
@@ -325,7 +325,7 @@ def test_an_agents_shell_is_no_person(ground: Ground, env: dict) -> None:
 
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_a_script_without_a_terminal_dispatches_as_its_own_shell(others: int, ground: Ground) -> None:
-    """As `run` does, whoever else is in the scope; but in no mode that is a person's to choose, nor for an agent."""
+    """As `run` does, with any others in the scope; but in no mode that only a person chooses, nor for an agent."""
     for number in range(others):
         ground.session(str(number), "role:reviewer")
     words = ("dispatch", "Do it", "--no-spawn", "--json")
@@ -366,7 +366,7 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
 def test_a_worker_starts_none_with_a_wider_mode(
     ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, mode: str, given: dict, words: str
 ) -> None:
-    """It need only call itself a gateway to dispatch; what its workers may is held to what it may."""
+    """It need only call itself a gateway to dispatch; its workers have at most its own rights."""
     monkeypatch.setenv("SWARM_ALLOW_YOLO", "1")
     monkeypatch.setenv("SWARM_HARNESS_PROCESS", "true")
     worker = ground.session("worker", "mode:gateway role:implementer")

@@ -1,4 +1,4 @@
-"""Dispatch: who may, what makes two dispatches one task, who gets it, and waiting for its end."""
+"""Dispatch: its permission, equal dispatches, the choice of a worker, and waiting for its end."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from support.requirement import requirement
 from support.serving import Server
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.dispatch.dispatch import CompletionWait, Dispatch, carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import CompletionWait, Dispatch, carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.errors import Refused
 
@@ -35,7 +35,7 @@ def lead(ground: Ground) -> dict:
 
 
 def dispatch(ground: Ground, requester: dict, title: str = "Do it", **given) -> dict:
-    """The answer to a dispatch that starts nobody."""
+    """Return the answer to a dispatch without a new worker."""
     given.setdefault("spawn", False)
     with ground.store() as store:
         return carry_out(store, requester, DispatchRequest(title, **given))
@@ -46,7 +46,7 @@ def tasks(ground: Ground) -> list[dict]:
 
 
 def mail(ground: Ground, row: dict) -> list[str]:
-    """What waits for a session."""
+    """Return a session's unread mail."""
     found = ground.sql("SELECT content FROM messages WHERE recipient = ? AND read = 0 ORDER BY id", row["id"])
     return [each["content"] for each in found]
 
@@ -140,7 +140,7 @@ def test_strangers_the_dead_other_scopes_and_oneself_get_nothing(ground: Ground)
 
 
 def test_sessions_that_can_do_no_work_get_none(ground: Ground, lead: dict) -> None:
-    """Processes that hold locks, rows that are there for their locks, a person's shell, what a run has started, and who works for a run."""
+    """Lock holders, rows kept for their locks, a person's shell, sessions started by a run, and workers of a run."""
     hold = subprocess.Popen(
         [*SWARM, "hold", "a.txt", "--", "sleep", "60"],
         cwd=ground.repo,
@@ -284,8 +284,8 @@ def test_a_key_that_is_a_strangers_is_not_passed_on(ground: Ground, lead: dict) 
 def test_eight_dispatches_at_once_are_one_task_and_one_message(ground: Ground, lead: dict) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     body = """
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
@@ -393,7 +393,7 @@ def test_the_wait_ends_with_the_task_and_brings_its_mail(ground: Ground, lead: d
         assert (ended["status"], ended["task_status"], ended["result"]) == ("completed", "done", "all good")
         assert [m["content"].split("] ")[0] for m in ended["messages"]] == [f"[task:{task_id}"] * 2
         assert "half way" in ended["messages"][0]["content"] and "all good" in ended["messages"][1]["content"]
-        # Handed out, not yet delivered: nobody else is given them meanwhile, and nothing is lost.
+        # Handed out, not yet delivered: no other caller gets them meanwhile, and nothing is lost.
         assert len(mail(ground, lead)) == 3
         assert [m["content"] for m in store.messages.peek(lead)] == ["about something else"]
         store.messages.acknowledge([m["id"] for m in ended["messages"]])
@@ -522,7 +522,7 @@ def test_the_tool_hands_over_and_waits(ground: Ground, lead: dict) -> None:
         assert time.monotonic() - begun < time_limit(1)
         assert (ended["status"], len(ended["messages"])) == ("completed", 1)
         assert ground.sql("SELECT read FROM messages WHERE id = ?", ended["messages"][0]["id"])
-        wait_for(lambda: mail(ground, row) == [], 5)  # what was answered with is read
+        wait_for(lambda: mail(ground, row) == [], 5)  # delivered mail is read
 
 
 def test_a_dispatch_needs_no_second_look_without_change(ground: Ground, lead: dict) -> None:

@@ -14,12 +14,12 @@ from support.fixtures import Ground, Sleeper, wait_for
 from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, mutexes, over, reaches, run_of, task
 
-from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
-from swarm_mcp.dispatch.processes import Processes
-from swarm_mcp.dispatch.request import DispatchRequest
-from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.agents.dispatch.processes import Processes
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.store import spawn_locks
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
@@ -284,7 +284,7 @@ def test_a_supervisor_that_is_ended_leaves_nothing_behind(ground: Ground, lead: 
 
 @pytest.mark.parametrize("how", ["deleted", "garbage"])
 def test_a_store_that_is_lost_ends_no_worker(ground: Ground, lead: dict, how: str) -> None:
-    """The worker goes on, and word of it is left; it used to be ended as one whose task somebody else has."""
+    """The worker goes on, and a note of it is left; it used to be ended as one with a lost task."""
     answer = dispatch(ground, lead, script=f"echo $$ > pid; {WAIT}; echo whole > written")
     child, row = child_of(ground, answer), run_of(ground, answer)
     files = [Path(f"{ground.database}{ending}") for ending in ("-wal", "-shm", "")]

@@ -1,10 +1,10 @@
-"""Which dispatched work goes into the tracker: each rule alone, and each before the next."""
+"""The decision about the tracker: each rule alone, and each before the next."""
 
 from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.dispatch.promotion import Parent, Work, decide, provider_of
+from swarm_mcp.agents.dispatch.promotion import Parent, Work, decide, provider_of
 
 LINEAR = {"provider": "linear", "mcp": "linear"}
 ENTRY = {"identifier": "ENG-7", "url": "https://tracker.example/ENG-7", "linked_at": 1}

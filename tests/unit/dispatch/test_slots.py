@@ -1,4 +1,4 @@
-"""How many workers run at once: places, the line before them, and what is left by those that were killed."""
+"""The number of workers at once: slots, the queue before them, and the leftovers of killed workers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.dispatch import slots
-from swarm_mcp.dispatch.slots import Slot
+from swarm_mcp.agents.dispatch import slots
+from swarm_mcp.agents.dispatch.slots import Slot
 
 HOLDER = """
 import sys
 sys.path[:0] = {path!r}
-from swarm_mcp.dispatch.slots import Slot
+from swarm_mcp.agents.dispatch.slots import Slot
 slot = Slot()
 print(slot.take(), flush=True)
 sys.stdin.read()
@@ -61,7 +61,7 @@ def test_the_oldest_ticket_is_served_first(cap) -> None:
 
 
 def test_a_stopped_waiter_blocks_nobody(cap, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks no more is passed over, and is first again once it asks."""
+    """A silent waiter is passed over, and is first again once it asks."""
     holder, stopped, waiting, late = cap(1, 4)
     assert [slot.take() for slot in (holder, stopped, waiting)] == [True, False, False]
     holder.release()

@@ -1,4 +1,4 @@
-"""Starting workers: one at a time, through whichever spawner, and mending what a killed dispatch leaves."""
+"""Starting workers: one at a time, through any spawner, and the repair of a killed dispatch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.scripted_herdr import Herdr
 from support.supervised import mutexes
 
-from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
-from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
+from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.store import spawn_locks
 
@@ -43,7 +43,7 @@ def orders(ground: Ground) -> list[dict]:
 
 
 def settle(ground: Ground, status: str, result: dict | None = None, error: str | None = None) -> None:
-    """What a user interface does with the last request."""
+    """Settle the last request, as a user interface does."""
     ground.sql(
         "UPDATE ui_commands SET status = ?, result = ?, error = ?, claimed_by = 'ui', started_at = 1,"
         " completed_at = CASE WHEN ? IN ('done', 'failed') THEN 2 END WHERE id = (SELECT max(id) FROM ui_commands)",
@@ -52,7 +52,7 @@ def settle(ground: Ground, status: str, result: dict | None = None, error: str |
 
 
 def dispatch_settled(ground: Ground, lead: dict, *how, **given) -> dict:
-    """The answer to a dispatch whose order the user interface settles meanwhile."""
+    """Return the answer to a dispatch while a user interface settles its order."""
     thread = threading.Thread(target=lambda: wait_for(lambda: orders(ground)) and settle(ground, *how))
     thread.start()
     try:
@@ -121,8 +121,8 @@ def test_eight_dispatches_at_once_start_one_worker(
     ground: Ground, lead: dict, herdr: Herdr, spawner: str, seconds: float
 ) -> None:
     body = f"""
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
@@ -429,7 +429,7 @@ def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.tasks.end(lead, task_id, "cancelled")
         for lock in mutexes(ground):
-            assert store.spawn_locks.is_void(Lock(lock))
+            assert spawn_locks.is_void(store.database, Lock(lock))
 
 
 def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:

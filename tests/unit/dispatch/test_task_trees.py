@@ -14,8 +14,8 @@ from support.fixtures import Ground, wait_for
 from support.supervised import GATEWAY, alive, dispatch, over, reaches, run_of, task
 
 from swarm_hook_core import repository
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.git_commands import git
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.git_commands import git
 from swarm_mcp.errors import Refused
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ def tree_of(ground: Ground, answer: dict) -> Path:
 
 
 def worked(ground: Ground, lead: dict, title: str, script: str, status: str = "done", **given) -> dict:
-    """A dispatch with a work tree whose worker has run `script` and gone."""
+    """Return a dispatch with a work tree after its worker has run `script` and gone."""
     answer = dispatch(ground, lead, title, script, worktree=True, **given)
     reaches(ground, answer, status)
     over(ground, answer)
@@ -95,7 +95,7 @@ def test_a_worker_has_a_work_tree_of_its_own_and_merge_brings_its_commits_back(
     listed = ground.swarm("merge")
     assert f"[done]  Do it: well, now!\n  {tree}, branch swarm/{tree.name}: 2 commits for main" in listed.out
     stopped = merge(ground, answer["task_id"][:8])
-    assert stopped.code == 1 and "it would overwrite what is not committed in 1 file here" in stopped.err
+    assert stopped.code == 1 and "it would overwrite uncommitted changes in 1 file here" in stopped.err
     assert "\n  a.txt\n" in stopped.err and (repo / "a.txt").read_text().endswith("mine\n")
     git(str(repo), "checkout", "-q", "a.txt")
 
@@ -123,7 +123,7 @@ def test_while_there_are_task_trees_locks_hold_in_all_work_trees(ground: Ground,
     (tree / "go").touch()
     over(ground, answer)
     assert repository.opted_in(repository.tree_at(str(repo), True))
-    assert merge(ground, answer["task_id"]).code == 0  # it commits what the worker left: `said` and `go`
+    assert merge(ground, answer["task_id"]).code == 0  # it commits the worker's leftovers: `said` and `go`
     assert subjects(repo) == ["Hold it", "begin"]
     assert not repository.opted_in(repository.tree_at(str(repo), True))
 
@@ -182,7 +182,7 @@ def test_a_task_begins_with_what_the_tasks_before_it_have_done(ground: Ground, r
     assert {"1", "2", "3", "4"} <= set(subjects(repo))
     sides = [worked(ground, lead, f"Side {n}", f"echo {n} > a.txt; {COMMIT} side{n}")["task_id"] for n in (1, 2)]
     torn = worked(ground, lead, "Torn", "echo never", status="failed", depends_on=tuple(sides))
-    assert "what the tasks before this one have done conflicts in a.txt" in task(ground, torn)["result"]
+    assert "the work of earlier tasks conflicts in a.txt" in task(ground, torn)["result"]
     assert task_trees.of_task(str(repo), torn["task_id"]) is None and len(branches(repo)) == 3
 
 
@@ -231,7 +231,7 @@ def test_what_another_session_holds_keeps_a_merge_out(ground: Ground, repo: Path
         done = merge(ground, answer["task_id"])
         assert done.code == 1 and "File is already locked" in done.err and subjects(repo) == ["begin"], done
         assert ground.swarm("unlock", held, "--as", other["id"]).code == 0
-    ground.swarm("lock", "src/b.txt", "--as", lead["id"])  # what the one that merges holds itself is no obstacle
+    ground.swarm("lock", "src/b.txt", "--as", lead["id"])  # the merging session's own locks are no obstacle
     assert merge(ground, answer["task_id"]).code == 0
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [str(repo / "src" / "b.txt")]
 
@@ -257,7 +257,7 @@ def test_a_merge_goes_to_the_branch_that_the_task_began_on(ground: Ground, repo:
 
 
 def test_a_merge_that_was_killed_is_taken_up_again(ground: Ground, repo: Path, lead: dict) -> None:
-    """At whatever git command it dies: the commits are all there, and the next one brings them back."""
+    """A merge that dies at any git command leaves all commits, and the next one brings them back."""
     answers = [worked(ground, lead, f"T{n}", f"echo {n} > f{n}; {COMMIT} c{n}a; echo x >> f{n}; {COMMIT} c{n}b")
                for n in range(6)]  # fmt: skip
     (repo / "mine").write_text("x")
@@ -267,7 +267,7 @@ def test_a_merge_that_was_killed_is_taken_up_again(ground: Ground, repo: Path, l
     real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
     for number, answer in enumerate(answers):
         verb = ("rebase", "log", "diff", "merge --ff-only", "worktree", "branch")[number]
-        # It kills the command that started it once git has done what it was asked for.
+        # It kills the command that started it once git has done its work.
         shim.write_text(f'#!/bin/sh\n{real} "$@"\ncode=$?\ncase "$*" in *"{verb}"*) kill -9 $PPID;; esac\nexit $code\n')
         shim.chmod(0o755)
         path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
@@ -303,7 +303,7 @@ def test_a_task_tree_is_thrown_away_where_that_is_asked_and_only_then(ground: Gr
     tip = git(tree.top, "rev-parse", "HEAD")
     done = ground.swarm("cancel", answer["task_id"], "--discard", "--as", lead["id"])
     assert (done.code, done.err) == (0, "")
-    assert f"thrown away: the work tree {tree.top}, 1 file in it that was not committed" in done.out
+    assert f"thrown away: the work tree {tree.top}, with 1 uncommitted file in it" in done.out
     assert f"git branch {tree.branch} {tip[:12]} has its commits back" in done.out
     assert not os.path.exists(tree.top) and branches(repo) == ["main"]
 

@@ -9,15 +9,15 @@ import pytest
 from support.fixtures import Ground
 from support.outside_packages import command, installed_packages, package
 
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapter import HarnessAdapter
 
 pytestmark = pytest.mark.slow
 
 ADAPTER = """
-from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import HarnessAdapter, Launch
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
 
 
 class Outside(HarnessAdapter):
@@ -94,5 +94,5 @@ class Here(HarnessAdapter):
 
 
 def test_the_guide_shows_the_entry_point() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adding-a-harness.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "dev" / "adding-a-harness.md").read_text()
     assert f'[project.entry-points."{registry.GROUP}"]' in page

@@ -1,4 +1,4 @@
-"""Looking whether a harness can run: the same codes for the same findings, nothing raised, nothing changed."""
+"""The check of a harness's fitness: the same codes for the same findings, nothing raised, nothing changed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from support.fixtures import time_limit
 from support.requirement import requirement
 
-from swarm_mcp.harness import checks, registry
-from swarm_mcp.harness.adapter import Check, HarnessAdapter, Launch
-from swarm_mcp.harness.checks import common, environment_test, status_of
-from swarm_mcp.harness.query import McpServer
+from swarm_mcp.agents.harness import checks, registry
+from swarm_mcp.agents.harness.adapter import Check, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.checks import common, environment_test, status_of
+from swarm_mcp.agents.harness.query import McpServer
 
 
 class Toy(HarnessAdapter):

@@ -17,20 +17,20 @@ from support.harness_fixtures import gone_within, is_alive
 from support.requirement import requirement
 
 from swarm_hook_core.process import is_stopped
-from swarm_mcp.harness import environment, leftover_processes, private_folder
-from swarm_mcp.harness.child import Child, LineSplitter, found
-from swarm_mcp.harness.private_folder import place, sweep
+from swarm_mcp.agents.harness import environment, leftover_processes, private_folder
+from swarm_mcp.agents.harness.child import Child, LineSplitter, found
+from swarm_mcp.agents.harness.private_folder import place, sweep
 
 pytestmark = pytest.mark.slow
 
-# A run whose child ignores TERM, has a member of its group, and one that has left it. Prints their pids.
+# A run with a child that ignores TERM, a member of its group, and one that has left it. Prints their pids.
 SUPERVISOR = (
     f"import sys; sys.path[:0] = {FOLDERS!r}"
     + """
 import json, os, time
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 child = '''
 import os, signal, subprocess, time
 signal.signal(15, signal.SIG_IGN)
@@ -65,8 +65,8 @@ def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path):
     assert sweep() == [str(left[0])] and not left[0].exists()
 
 
-# What a child leaves behind in a session of its own, with no environment, by a parent that has ended; and what says of
-# itself that it is to live on. Prints both pids.
+# A child's leftovers in a session of their own, with no environment and an ended parent; and a process marked to
+# outlive the run. Prints both pids.
 UNMARKED = """
 import os, subprocess, time
 left = subprocess.run(["env", "-i", "/bin/sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"], stdout=-1, text=True)
@@ -79,10 +79,10 @@ UNMARKED_SUPERVISOR = (
     f"import sys; sys.path[:0] = {FOLDERS!r}"
     + f"""
 import os
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.run import ended_by_signals
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.run import ended_by_signals
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 run = Run(registry.get("process"), Query("p", os.getcwd(), command=(sys.executable, "-c", {UNMARKED!r})))
 run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
 with ended_by_signals(run):
@@ -121,7 +121,7 @@ def test_a_process_that_has_just_been_started_is_known_by_its_mark(monkeypatch):
         assert (process.pid in found) is expected
 
 
-# Two looks for the client that started this: by the child's own child, and by one whose parent has ended.
+# Two searches for the client that started this: by the child's own child, and by one with an ended parent.
 CLIENT_SEEN = (
     f"import sys, time; sys.path[:0] = {FOLDERS!r}"
     + """
@@ -139,7 +139,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
 def test_a_keeper_is_nobodys_client(tmp_path):
-    """A hook that was left by what started it belongs to no client that could be told, as where there is no keeper."""
+    """A hook left by its starter belongs to no client, with and without a keeper."""
     known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": f"{RUN_ID}-2"}
     child = Child([sys.executable, "-I", "-S", "-c", CLIENT_SEEN], str(tmp_path), known)
     out = b""
@@ -175,9 +175,9 @@ def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
 @pytest.mark.parametrize(
     "rest",
     [
-        "from swarm_mcp.harness.run import ended_by_signals\n"
+        "from swarm_mcp.agents.harness.run import ended_by_signals\n"
         "with ended_by_signals(run): sys.exit(3 if run.start().wait().error_category == 'aborted' else 4)",
-        "run.start(); time.sleep(0.4); sys.exit(3)",  # nobody waits for the run, and its process ends
+        "run.start(); time.sleep(0.4); sys.exit(3)",  # the process ends without waiting for the run
     ],
     ids=["by a signal", "at exit"],
 )
@@ -198,7 +198,7 @@ def child_of(tmp_path, script: str, prompt: str = "", **variables) -> Child:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
 def test_nobody_elses_processes_are_ended(tmp_path):
-    """What left the group is found by the run's id: by that whole variable, and by nothing where there is no id."""
+    """Processes that left the group are found by the run's id: by that whole variable, and never without an id."""
 
     def bystander(**variables) -> subprocess.Popen:
         return subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}, start_new_session=True)

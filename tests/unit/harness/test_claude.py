@@ -11,11 +11,11 @@ import pytest
 from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness.checks import status_of
+from swarm_mcp.agents.harness.claude import launch
+from swarm_mcp.agents.harness.outcome import cost_of, priced
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.checks import status_of
-from swarm_mcp.harness.claude import launch
-from swarm_mcp.harness.outcome import cost_of, priced
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 
 RECORDED = Recordings("claude")
 CLAUDE = RECORDED.adapter
@@ -46,7 +46,7 @@ def test_only_the_session_that_was_asked_for_is_unknown() -> None:
 
 
 def test_the_table_reckons_what_the_client_does() -> None:
-    """Where a run is a session's only one, its cost by our list is the client's own."""
+    """For a run alone in its session, the cost by our list is the client's own."""
     alone = [case for case in RECORDED.expected if not case.startswith(("resume", "compact"))]
     costs = {case: cost_of(RECORDED.expected[case]["cost"]) for case in alone}
     costs = {case: cost for case, cost in costs.items() if cost.total_cost_usd}
@@ -78,7 +78,7 @@ def test_what_a_session_is_told_of() -> None:
         "context_used_tokens": 132, "context_total_tokens": 1_000_000, "output_tokens": 20, "context_percent": 0.01,
     }  # fmt: skip
     counted = data_of(RECORDED.parsed(lines), "result")[-1]["cost"]
-    assert spent == {**counted, "total_cost_usd": None}  # what was seen on the way is what the client counts
+    assert spent == {**counted, "total_cost_usd": None}  # the figures seen on the way equal the client's
     (compaction,) = data_of(RECORDED.parsed(RECORDED.lines("compact")), "compaction")
     assert compaction == {
         "pre_compact_tokens": 132, "compact_trigger": "manual", "context_total_tokens": 1_000_000,
@@ -222,7 +222,7 @@ def test_a_run_killed_between_two_results_has_failed() -> None:
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for the bundle, which takes a while to write."""
+    """A stand-in for the bundle: writing that takes a while."""
     folder = tmp_path / "plugin"
     skill = folder / "skills" / "swarm-mcp"
     skill.mkdir(parents=True)
@@ -343,7 +343,7 @@ def test_yolo_is_what_it_says(plugin: Path, tmp_path: Path) -> None:
 def test_what_a_checkout_brings_along_is_not_allowed_for_it(
     plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarm_mcp.harness.servers import servers_for
+    from swarm_mcp.agents.harness.servers import servers_for
 
     cwd = tmp_path / "checkout"
     cwd.mkdir()
@@ -377,9 +377,9 @@ def test_a_schema_that_no_command_line_can_hold_is_refused(plugin: Path, tmp_pat
 
 
 def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
-    """The real one: its server runs the same command as ours, which is why the client starts only one of them."""
-    from swarm_mcp.harness.plugin import skill_folders
-    from swarm_mcp.harness.servers import servers_for
+    """The real one: its server runs the same command as ours, so the client starts only one of them."""
+    from swarm_mcp.agents.harness.plugin import skill_folders
+    from swarm_mcp.agents.harness.servers import servers_for
 
     query = Query("x", str(tmp_path))
     made = Start(tmp_path, mcp_servers=servers_for(query), skills=skill_folders(query))

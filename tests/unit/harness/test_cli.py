@@ -1,4 +1,4 @@
-"""The commands run, runs, logs and harness: answers, exit codes, what the store and the record say of it."""
+"""The commands run, runs, logs and harness: answers, exit codes, and their traces in the store and the record."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from support.harness_fixtures import is_alive
 from support.listings import rows_of
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.cli.output import show, show_with_list
-from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def command(code: str) -> str:
 
 
 def complaints(err: str) -> list[str]:
-    """The lines of standard error but for the one that says, of a run that takes longer, who is working."""
+    """Return the lines of standard error without the progress line of a longer run."""
     return [line for line in err.splitlines() if not re.match(r"swarm-mcp run: \w+ is working \(", line)]
 
 
@@ -120,7 +120,7 @@ def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground) -> Non
         store.runs.begin({"id": "abc-1", **spec, "session_params": params})
         store.runs.begin({"id": "def-1", **spec})
     assert "add --harness codex" in ground.swarm("run", "--resume", "abc", "x").err
-    assert "no session that could be gone on with" in ground.swarm("run", "--resume", "def", "x").err
+    assert "no session that could be resumed" in ground.swarm("run", "--resume", "def", "x").err
 
 
 @pytest.mark.usefixtures("usual_signals")
@@ -302,7 +302,7 @@ def test_harness_models(installed: Ground) -> None:
 
 
 def test_a_harness_that_cannot_be_loaded_hides_no_other(installed: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.harness.adapters.none", "X"))
+    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.agents.harness.adapters.none", "X"))
     done = installed.swarm("harness", "list")
     assert done.code == 0 and "  codex  " in done.out and "broken cannot be loaded" in done.err
     assert "choose from list, doctor, models" in installed.swarm("harness", "lst").err

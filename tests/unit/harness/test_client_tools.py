@@ -1,4 +1,4 @@
-"""Python functions served to a child: what they tell of themselves, who may call them, and what calls come to."""
+"""Python functions served to a child: their descriptions, their callers, and the results of calls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness.client_tools import ToolServer, complaint_about, outcome_of, schema_of, tool_of
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.client_tools import ToolServer, complaint_about, outcome_of, schema_of, tool_of
 
 
 class Colour(enum.Enum):
@@ -27,7 +27,7 @@ def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, not
     """Paint a wall.
 
     Args:
-        wall: which one
+        wall: the wall's name
         coats (int): how often
     """
     return {"wall": wall, "colour": colour, "coats": coats, "notes": notes}
@@ -44,7 +44,7 @@ async def slow(text: str) -> str:
     return text
 
 
-# -- what they tell of themselves --------------------------------------------------------------------
+# -- descriptions --
 
 
 def test_a_signature_becomes_a_schema() -> None:
@@ -52,7 +52,7 @@ def test_a_signature_becomes_a_schema() -> None:
     assert tool.name == "paint" and tool.description.startswith("Paint a wall.")
     properties = tool.schema["properties"]
     assert tool.schema["required"] == ["wall"] and tool.schema["additionalProperties"] is False
-    assert properties["wall"] == {"type": "string", "description": "which one"}
+    assert properties["wall"] == {"type": "string", "description": "the wall's name"}
     assert properties["colour"] == {"enum": ["red", "blue"], "default": "red"}
     assert properties["coats"] == {"type": "integer", "description": "how often", "default": 1}
     assert {"type": "array", "items": {"type": "string"}} in properties["notes"]["anyOf"]
@@ -140,14 +140,20 @@ def request(method: str, number: int | None = 1, **params: object) -> dict:
     return {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
 
 
+CLIENT = {"capabilities": {}, "clientInfo": {"name": "a client", "version": "1"}}
+
+
 def test_a_session_as_the_clients_hold_it(tools: ToolServer) -> None:
     assert tools.server.url.startswith("http://127.0.0.1:")
     status, probed = ask(tools, request("server/discover", 7))  # Claude Code tries a newer protocol first
     assert status == 200 and probed["error"]["code"] == -32601 and probed["id"] == 7
-    status, opened = ask(tools, request("initialize", 0, protocolVersion="2025-11-25"))
+    status, opened = ask(tools, request("initialize", 0, protocolVersion="2025-11-25", **CLIENT))
     assert status == 200 and opened["result"]["protocolVersion"] == "2025-11-25"
     assert opened["result"]["capabilities"] == {"tools": {}}
-    assert ask(tools, request("initialize", 0, protocolVersion="1999"))[1]["result"]["protocolVersion"] == "2025-06-18"
+    assert (
+        ask(tools, request("initialize", 0, protocolVersion="1999", **CLIENT))[1]["result"]["protocolVersion"]
+        == "2025-06-18"
+    )
     assert ask(tools, request("notifications/initialized", None)) == (202, None)
     assert ask(tools, "", "GET") == (405, None) and ask(tools, "", "DELETE") == (200, None)
     _, listed = ask(tools, request("tools/list"))

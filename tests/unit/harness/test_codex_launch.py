@@ -1,4 +1,4 @@
-"""How the harness codex starts Codex: argv, what never may be in argv, trust in hooks, prompts, looks."""
+"""The start of Codex by the harness codex: argv, exclusions from argv, trust in hooks, prompts, looks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from support.requirement import requirement
 from support.toml_reader import reader
 
+from swarm_mcp.agents.harness import plugin, registry
+from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.codex import overrides
+from swarm_mcp.agents.harness.codex import skills as skills_of_codex
+from swarm_mcp.agents.harness.codex.overrides import configured_servers, server_overrides
+from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import plugin, registry
-from swarm_mcp.harness.adapter import Launch
-from swarm_mcp.harness.codex import overrides
-from swarm_mcp.harness.codex import skills as skills_of_codex
-from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
-from swarm_mcp.harness.query import McpServer, Query
 from swarm_mcp.installation import plugin_source
 
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
@@ -44,7 +44,7 @@ def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
 
 
 def said_in(argv: tuple[str, ...]) -> dict:
-    """What the ``-c`` values say, read as TOML."""
+    """Return the ``-c`` values, read as TOML."""
     toml = reader()
     found: dict = {}
     for before, value in zip(argv, argv[1:], strict=False):
@@ -94,7 +94,7 @@ def test_modes_are_sandboxes_and_nothing_is_ever_asked(tmp_path: Path, mode: str
 
 
 def told_in(launch: Launch) -> str:
-    """What is added to the system prompt: by a hook, from a private file."""
+    """Return the addition to the system prompt, printed by a hook from a private file."""
     file = launch.env.get(overrides.WORDS)
     return json.loads(Path(file).read_text())["hookSpecificOutput"]["additionalContext"] if file else ""
 
@@ -135,7 +135,7 @@ def test_nothing_secret_is_in_argv(tmp_path: Path) -> None:
     assert {header: launch.env[name] for header, name in web["env_http_headers"].items()} == {"X-Agent-ID": "a-1"}
     assert [launch.env[name] for name in db["env_vars"]] == [SECRET, "/elsewhere"]
     assert (db["command"], db["cwd"], db["args"][2:]) == ("/bin/sh", "/srv", ["run-db", "--x"])
-    # What is secret is called so, and kept from the agent's own commands; a folder's name is not.
+    # Secrets have names that say so, and are kept from the agent's own commands; a folder's name is not.
     secret, path = db["env_vars"]
     assert secret.endswith("_SECRET") and path.endswith("_VALUE")
     assert set(said_in(launch.argv)["shell_environment_policy"]["set"]) == {secret, web["bearer_token_env_var"]}
@@ -234,7 +234,7 @@ def test_each_build_is_asked_once(tmp_path: Path) -> None:
     assert set(overrides.trust_for(str(program), hooks).values()) == {"sha256:other"}
     assert set(overrides.trust_for(str(program), hooks).values()) == {"sha256:other"}
     assert log.read_text().split() == ["initialize", "hooks/list"]
-    write([])  # another build, which does not answer as it should
+    write([])  # another build, with a wrong answer
     assert overrides.trust_for(str(program), hooks) == ours
     assert overrides.trust_for(str(tmp_path / "none"), hooks) == ours
 

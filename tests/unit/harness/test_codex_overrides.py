@@ -1,4 +1,4 @@
-"""What is written as TOML is what a reader of TOML reads."""
+"""A reader of TOML reads back our TOML."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 from support.toml_reader import reader
 
+from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.codex import overrides
 
 WRITABLE = st.recursive(
     st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False) | st.text(),

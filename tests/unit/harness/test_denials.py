@@ -1,4 +1,4 @@
-"""What a refusal says is read back from the words that the hooks write, in every form they have for it."""
+"""The facts of a refusal are read back from the hooks' words, in every form."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_hook_core import brief_reason, storms
-from swarm_hook_core.decision import Denial as Refusal
+from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.collision import _strictly
 from swarm_hook_core.wording import holder, reason
-from swarm_mcp.harness.denials import Denial, denial_in, reason_in
+from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 
 NOW = 1_790_000_000
 LABEL = "identity:p claude-code platform:cli origin:claude-code session:0c0ffee0"

@@ -1,4 +1,4 @@
-"""What Python imports from ``swarm_mcp.harness``: the names, events in loops, results and failures, sync and async."""
+"""The public interface ``swarm_mcp.agents.harness``: the names, events in loops, results and failures, sync and async."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from support.harness_fixtures import Scripted, kinds, run_of
 from support.requirement import requirement
 
-import swarm_mcp.harness as front_door
+import swarm_mcp.agents.harness as front_door
+from swarm_mcp.agents.harness.query_types import checked, normalized
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import Event, HarnessError, McpServer, Query, Run, RunResult, Unsupported
-from swarm_mcp.harness.query_types import checked, normalized
 
 pytestmark = pytest.mark.slow
 GOOD = "tell('init', 's-1'); tell('say', 'hello'); tell('result', 'all done')"
@@ -26,13 +26,13 @@ IN_ORDER = ["session_init", "message", "result"]
 
 
 def test_every_name_is_there_and_typed() -> None:
-    """What type checkers are told is what is imported when the program runs."""
+    """Type checkers see the same names as the running program."""
     tree = ast.parse(Path(front_door.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = {(alias.name, node.module) for node in block.body if isinstance(node, ast.ImportFrom)
              for alias in node.names}  # fmt: skip
     homes = {(name, home) for home, names in front_door._HOMES.items() for name in names}
-    homes |= {(name, "swarm_mcp.harness") for name in ("events", "registry")}
+    homes |= {(name, "swarm_mcp.agents.harness") for name in ("events", "registry")}
     assert typed == homes
     assert sorted(name for name, _ in typed) == sorted(front_door.__all__) == dir(front_door)
     for name, home in homes:
@@ -46,10 +46,10 @@ def test_every_name_is_there_and_typed() -> None:
 def test_it_loads_only_what_is_asked_for() -> None:
     script = (
         "import sys; from swarm_mcp.harness import Query\n"
-        "print(*sorted(name for name in sys.modules if name.startswith('swarm_mcp.harness')))"
+        "print(*sorted(name for name in sys.modules if name.startswith('swarm_mcp.agents.harness')))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["swarm_mcp.harness", "swarm_mcp.harness.query"]
+    assert done.stdout.split() == ["swarm_mcp.agents.harness", "swarm_mcp.agents.harness.query"]
 
 
 def test_events_in_a_loop(tmp_path: Path) -> None:

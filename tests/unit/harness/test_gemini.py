@@ -1,4 +1,4 @@
-"""The harness gemini without Gemini CLI: the home that a run is given, what a reader may do, its stream's oddities."""
+"""The harness gemini without Gemini CLI: a run's home, a read-only run's rights, its stream's oddities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.recordings import Recordings, ended, named
 
-from swarm_mcp.harness import plugin
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.runtimes import bundle
 
 pytestmark = pytest.mark.slow

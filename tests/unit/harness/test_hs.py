@@ -16,12 +16,12 @@ from support.replay import Replayed, replay
 from support.requirement import requirement
 from support.sessions import ROOT
 
+from swarm_mcp.agents.harness import outcome, plugin, registry
+from swarm_mcp.agents.harness.hs import session as hs_session
+from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
-from swarm_mcp.harness import outcome, plugin, registry
-from swarm_mcp.harness.hs import session as hs_session
-from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import READ_ONLY, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, owned_folder, runtime
 from swarm_mcp.runtimes.steps import Steps
@@ -35,7 +35,7 @@ hs = registry.get("hs")
 
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The harness's own folder, private; an installation of it, of which nothing is run; the plugin of the checkout."""
+    """The harness's own folder, private; an installation of it that never runs; the plugin of the checkout."""
     root = tmp_path / "opt" / "harness"
     for name in ("core/tools", "core/hooks.d/start", "openai/providers"):
         (root / "plugins" / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Commands that are run as workers, where the kernel holds what others have locked."""
+"""Commands run as workers under the kernel's protection of others' locks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from support.kernel_calls import says
 from support.sessions import join, mistakes, new_session, peer_locks, ready_store
 
 from swarm_hook_core.kernel import probe
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.domain.session import RUN_RUNTIME
-from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -42,9 +42,9 @@ def ran(folder: Path, *command: str, member: bool = True) -> tuple[Any, list[Any
 
 
 def notes(seen: list[Any]) -> list[str]:
-    """What the run says of what it could not have held."""
+    """Return the run's notes about locks that could not be held."""
     found = [event.data["data"]["message"] for event in seen if event.data.get("name") == "swarm.not_heeded"]
-    return [words for words in found if words.startswith("what others have locked is not held by the kernel")]
+    return [words for words in found if words.startswith("the kernel does not protect the locked files of others")]
 
 
 def needs_the_kernel() -> None:

@@ -1,4 +1,4 @@
-"""The order of events, loops, errors, figures, and sessions: whatever a harness says, or fails to say."""
+"""The order of events, loops, errors, figures, and sessions, for any output of a harness."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 from support.replay import replay
 from support.requirement import requirement
 
-from swarm_mcp.harness import events, outcome, registry, resumption
-from swarm_mcp.harness.events import LONGEST_OUTPUT, Ledger
-from swarm_mcp.harness.outcome import Cost, Ending, Price, error_of
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.tool_loop import ToolLoopGuard
+from swarm_mcp.agents.harness import events, outcome, registry, resumption
+from swarm_mcp.agents.harness.events import LONGEST_OUTPUT, Ledger
+from swarm_mcp.agents.harness.outcome import Cost, Ending, Price, error_of
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.tool_loop import ToolLoopGuard
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,7 @@ assert {name for name, _, _ in STREAMS} >= {"claude", "codex", "pi", "gemini", "
 
 
 def lasting(found) -> None:
-    """What holds of every run, whatever was in it."""
+    """Assert the invariants of every run."""
     names = [event.kind for event in found.events]
     assert names.count("result") == 1 and names[-1] == "result" and names.count("session_init") <= 1
     starts = [e.data["tool_call_id"] for e in found.events if e.kind == "tool_start"]
@@ -193,7 +193,7 @@ def mangled(draw: st.DrawFn, name: str) -> str:
 
 
 def _replaced(value: object, odd: object) -> list:
-    """What `value` becomes with `odd` in the place of each of its members in turn, at any depth."""
+    """Return `value` with `odd` in the place of each of its members in turn, at any depth."""
     members = (
         list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
     )

@@ -1,4 +1,4 @@
-"""The harness opencode without OpenCode: the configuration of a run, what a reader may do, its costs."""
+"""The harness opencode without OpenCode: a run's configuration, a read-only run's rights, its costs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.recordings import Recordings, ended
 
-from swarm_mcp.harness import plugin
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
 

@@ -1,4 +1,4 @@
-"""docs/python.md: each program on the page does what the page says, with the loop and a model scripted on loopback."""
+"""docs/dev/python.md: each program does what the page promises, with the loop and a scripted model on loopback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support.loop_fixtures import Fail, Model, Say, settings
 from support.python_page import PAGE, SECRET, programs, write
 
-from swarm_mcp import harness
+from swarm_mcp.agents import harness
 
 pytestmark = pytest.mark.slow
 PROGRAMS = programs()
@@ -26,7 +26,7 @@ def model() -> Iterator[Model]:
 
 
 class Ground:
-    """A folder with a program in it, and the environment in which it finds its model."""
+    """A folder with a program in it, and an environment with its model."""
 
     def __init__(self, folder: Path, model: Model):
         self.folder = folder

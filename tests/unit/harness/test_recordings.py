@@ -8,7 +8,7 @@ import pytest
 from support.recordings import Recordings, data_of, named
 from support.requirement import requirement
 
-from swarm_mcp.harness import outcome
+from swarm_mcp.agents.harness import outcome
 
 ALL = {name: Recordings(name) for name in ("claude", "codex", "pi", "gemini", "opencode")}
 
@@ -51,7 +51,7 @@ def test_a_recording_becomes_what_is_expected(harness: str, case: str) -> None:
 @pytest.mark.parametrize("harness", ALL)
 @requirement("C-23")
 def test_a_session_that_is_gone_is_known_by_the_general_rules(harness: str) -> None:
-    """What each client says of it is enough: an adapter needs no rule of its own."""
+    """Each client's own words are enough: an adapter needs no rule of its own."""
     _, ending = ALL[harness].replayed("resume_unknown")
     code, words = outcome.error_of(ending) or ("", "")
     assert code == outcome.SESSION_NOT_FOUND and "\x1b" not in words, (code, words)

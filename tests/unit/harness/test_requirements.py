@@ -1,4 +1,4 @@
-"""What a run asks for and its harness cannot do: refused before anything starts where it protects, else said."""
+"""Requests beyond a harness's abilities: a missing protection is refused before anything starts, all else is reported."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from support.harness_fixtures import MAKERS, Scripted, run_of, seen_of
 from support.requirement import requirement
 from support.serving import Server
 
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.events import CONTEXT_USAGE, Event
+from swarm_mcp.agents.harness.events import result as ended
+from swarm_mcp.agents.harness.query import McpServer, Query
+from swarm_mcp.agents.harness.requirements import left_out, limit_passed, require_possible
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapter import Capabilities
-from swarm_mcp.harness.errors import Unsupported
-from swarm_mcp.harness.events import CONTEXT_USAGE, Event
-from swarm_mcp.harness.events import result as ended
-from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.requirements import left_out, limit_passed, require_possible
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +104,7 @@ def test_from_python_it_is_an_exception(tmp_path: Path) -> None:
 
 
 class Counting(Scripted):
-    """Says after each answer what it has taken so far."""
+    """Reports its cost so far after each answer."""
 
     capabilities = Capabilities(max_cost=True, max_turns=True)
 
@@ -123,7 +123,7 @@ GOES_ON = "tell('say', 'a word'); tell('used', 0.02, 2, True); time.sleep(60)"
     [
         ({"max_cost_usd": 0.01}, GOES_ON, "it has cost $0.02, and may cost at most $0.01"),
         ({"max_turns": 2}, GOES_ON, "it has taken 2 turns, and may take at most 2"),
-        ({"max_cost_usd": 1}, "tell('used', None, 1, True); time.sleep(60)", "not known"),
+        ({"max_cost_usd": 1}, "tell('used', None, 1, True); time.sleep(60)", "unknown"),
         ({"max_cost_usd": 0.01}, "tell('result', 'answer', False, {'total_cost_usd': 0.02})", "was to cost at most"),
     ],
 )

@@ -16,15 +16,15 @@ from support.fixtures import time_limit
 from support.harness_fixtures import MAKERS, OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import events, private_folder, registry
+from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.errors import AuthError, HarnessError, NotInstalled
+from swarm_mcp.agents.harness.events import Event, retry
+from swarm_mcp.agents.harness.outcome import Cost
+from swarm_mcp.agents.harness.query import McpServer, Query
+from swarm_mcp.agents.harness.run import Run, ended_by_signals
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.faults import recorded_faults
-from swarm_mcp.harness import events, private_folder, registry
-from swarm_mcp.harness.adapter import Launch
-from swarm_mcp.harness.errors import AuthError, HarnessError, NotInstalled
-from swarm_mcp.harness.events import Event, retry
-from swarm_mcp.harness.outcome import Cost
-from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.run import Run, ended_by_signals
 
 pytestmark = pytest.mark.slow
 
@@ -645,7 +645,7 @@ def test_endless_output_is_survived(tmp_path):
 
 @requirement("A-09")
 def test_a_log_file_has_what_the_record_has(tmp_path: Path) -> None:
-    """One more file for whoever keeps logs of its own: of each attempt, and not read by others."""
+    """One more file for callers with logs of their own: of each attempt, and private."""
     log = tmp_path / "mine.jsonl"
     adapter = Scripted("sys.exit('No session found')", GOOD)
     run = run_of(adapter, tmp_path, log_file=str(log), resume_session_id=SESSION)
@@ -679,7 +679,7 @@ def test_what_a_cost_is_of(tmp_path: Path) -> None:
 
     class Recorded(Scripted):
         def session_cost(self, session_id: str) -> Cost:
-            return Cost(0.2)  # somebody has gone on by hand since
+            return Cost(0.2)  # a person has continued it since
 
     recorded, _ = seen_of(run_of(Recorded(script), tmp_path, resume_session_id=SESSION))
     assert recorded.cost.total_cost_usd == 0.3

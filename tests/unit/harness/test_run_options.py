@@ -1,4 +1,4 @@
-"""What `run`, `dispatch` and the tool of that name hand to the agent, seen from the adapter of a harness."""
+"""The options of `run`, `dispatch` and the tool of that name, as they reach a harness's adapter."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from support.outside_packages import command, installed_packages, package
 from support.requirement import requirement
 from support.serving import Server
 
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import Refused
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.slow
 # Answers with the query that it was launched with.
 ECHO = """
 import json
-from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
 
 
 class Echo(HarnessAdapter):
@@ -143,7 +143,7 @@ def test_a_template(ground: Ground) -> None:
 
 
 def test_the_tool_takes_the_same(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is senseless in it is refused before there is a task; the rest is the worker's."""
+    """Senseless options are refused before there is a task; the rest reaches the worker."""
     monkeypatch.setenv("SWARM_HARNESS_PROCESS", "sh -c 'printf %s $GIVEN'")
     with Server(ground) as server:
         server.call("register", {"directory": ground.scope, "label": "mode:gateway"})
@@ -159,7 +159,7 @@ def test_the_tool_takes_the_same(ground: Ground, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground) -> None:
-    """As with --command: it would run outside of what its own mode allows."""
+    """As with --command: it would run outside of its own mode."""
     lead = ground.session("lead", "identity:p mode:gateway")
     ground.add(
         "swarm_runs", id="run-1", scope=ground.scope, instance_id=lead["id"], harness="codex", cwd=ground.scope,
@@ -173,7 +173,9 @@ def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground) ->
 
 @requirement("A-30")
 def test_folder_and_model_belong_to_the_task(ground: Ground, program: list[str]) -> None:
-    """Whoever goes on with it does so where, and as, its first worker did; what a dispatch says itself comes before."""
+    """A later worker of the task works in the folder, and with the model, of the first; options of the dispatch itself
+    come before.
+    """
     lead = ground.session("lead", "identity:p mode:gateway")
     place = ground.repo / "sub"
     place.mkdir()

@@ -1,4 +1,4 @@
-"""Secrets, wherever they stand and however they are written."""
+"""Secrets in all places and spellings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.fixtures import time_limit
 from support.requirement import requirement
 
-from swarm_mcp.harness.scrub import Scrubber, is_secret_name
+from swarm_mcp.agents.harness.scrub import Scrubber, is_secret_name
 
 WORD = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SHAPES = {

@@ -1,4 +1,4 @@
-"""The MCP servers, skills and hooks that a child is given: which go before which, and that others' files stay."""
+"""The MCP servers, skills and hooks of a child: their precedence, and others' files left alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, call, lines
 
+from swarm_mcp.agents.harness.client_tools import NAME, ToolServer, with_tools
+from swarm_mcp.agents.harness.plugin import described, plugin_folder, skill_folders
+from swarm_mcp.agents.harness.query import McpServer, Query
+from swarm_mcp.agents.harness.servers import HiddenValues, own_server, project_file, project_servers, servers_for
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.client_tools import NAME, ToolServer, with_tools
-from swarm_mcp.harness.plugin import described, plugin_folder, skill_folders
-from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.servers import HiddenValues, own_server, project_file, project_servers, servers_for
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatc
     assert server.args[-1] == "serve" and os.path.isabs(server.command)
     assert server.env["SWARM_MCP_INSTANCE_ID"] == ME and server.env["SWARM_MCP_DIRECTORY"] == str(tmp_path)
     assert server.env["SWARM_TASK_ID"] == "t1" and server.env["SWARM_DB_PATH"] == str(tmp_path / "swarm.db")
-    # As Codex starts servers: with next to nothing in their environment but what is said here.
+    # Like Codex's servers: with next to no environment beside these values.
     done = subprocess.run(
         [server.command, *server.args], input=lines(INITIALIZE, INITIALIZED, call(2, "whoami")), timeout=30,
         capture_output=True, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **server.env}, cwd="/",
@@ -76,7 +76,7 @@ def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypat
     assert list(project_servers(str(tmp_path / "a/b/c"))) == ["near"]
     assert list(project_servers(str(tmp_path / "a"))) == ["far"]
     if os.getuid() == 0:
-        os.chown(near, 4321, -1)  # root's own are taken from everybody
+        os.chown(near, 4321, -1)  # root's own are taken from any user
     else:
         monkeypatch.setattr(os, "getuid", lambda: 4321)
     assert project_file(str(near.parent)) != near
@@ -151,7 +151,7 @@ def test_what_is_no_skill_is_refused(tmp_path: Path) -> None:
 
 def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
-    script = "from swarm_mcp.harness.plugin import plugin_folder; print(plugin_folder())"
+    script = "from swarm_mcp.agents.harness.plugin import plugin_folder; print(plugin_folder())"
     racing = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     folders = {process.communicate()[0].strip() for process in racing}
     assert folders == {str(plugin_folder())} and all(process.returncode == 0 for process in racing)

@@ -1,4 +1,4 @@
-"""What a prompt can invoke in each harness: found in its own folders and the project's, without starting anything."""
+"""The commands of a prompt in each harness: found in its own folders and the project's, without starting anything."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from support.fixtures import Ground
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.slash_commands import slash_commands
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.slash_commands import slash_commands
 
-# Harness -> what puts its folder into a private place, a skill in it, how a prompt invokes that, a command of the
-# project's, how a prompt invokes that.
+# Harness -> the variable for its private folder, a skill in it, that skill's invocation, a command of the project's,
+# that command's invocation.
 PLACES = {
     "claude": ("CLAUDE_CONFIG_DIR", "skills", "/knots", ".claude/commands/boats/fold.md", "/boats:fold"),
     "codex": ("CODEX_HOME", "skills", "/knots", "", ""),

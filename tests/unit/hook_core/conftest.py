@@ -1,4 +1,4 @@
-"""What the tests of hooks share: repositories in which their sessions work, and that nothing went wrong."""
+"""Fixtures of the hook tests: repositories for their sessions, and the absence of faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_faults() -> Iterator[None]:
-    """When the test is over, the hooks have recorded no faults, but for what a busy machine had no time for."""
+    """After the test, the hooks have recorded no faults, except for those of a busy machine."""
     yield
     assert mistakes() == []
 
@@ -49,6 +49,6 @@ def checks_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
-    """A repository with three committed files and an empty store, in which sessions are played without a fault."""
+    """A repository with three committed files and an empty store, for sessions without a fault."""
     ready_store()
     return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")

@@ -1,4 +1,4 @@
-"""What a session holds, its agents hold; what one of its agents holds, nobody else in it may write."""
+"""A session's locks are its agents' too; a lock of one of its agents keeps all others in it out."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_another_session_is_kept_out_by_both_kinds(runtime: str, repo: Path, me:
 
 
 def test_a_server_is_told_which_agent_asks_where_the_client_can_say_so(runtime: str, repo: Path, me: str) -> None:
-    """Codex drops a hook that names a field which the payload lacks, so there its own agents are not kept apart."""
+    """Codex drops a hook that names a field missing in the payload, so its own agents are not kept apart there."""
     asked = hooks_by_tool(runtime)[0]["input"]
     assert ("agent_id" in asked) is (runtime == "claude-code")
     lock(runtime, me, repo / "sa.md", agent="a1")

@@ -1,4 +1,4 @@
-"""`swarm-mcp why` says what the check says, for each kind of write, and leaves nothing behind."""
+"""`swarm-mcp why` gives the check's answer for each kind of write, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.sessions import fault_lines
 from support.traced import Player, git
 
 from swarm_mcp.cli.main import main
-from swarm_mcp.lock_explaining import verdict
+from swarm_mcp.locking.explaining import verdict
 from swarm_mcp.store import Store
 
 KINDS = {
@@ -19,7 +19,7 @@ KINDS = {
     "overwrite": ("Bash", {"command": "echo x > notes.md"}),
     "remove": ("Bash", {"command": "rm notes.md"}),
 }
-# What there is -> the level, and the kinds of writes that are refused.
+# A state -> the level, and the kinds of writes that are refused.
 STATES = {
     "nothing": ("keep", set()),
     "a change of a peer": ("keep", {"overwrite", "remove"}),

@@ -1,4 +1,4 @@
-"""A store that somebody else has for himself: for a moment, as a commit has it, and for good."""
+"""A store locked by another process: for a moment, as by a commit, and for good."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def nothing_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses of this process's checks so far, which take no time; nor does SQLite's own waiting."""
+    """The pauses of this process's checks so far, without real waiting; nor does SQLite itself wait."""
     pauses: list[float] = []
     monkeypatch.setattr(lookup, "BUSY_SECONDS", 0.0)
     clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=pauses.append)
@@ -133,7 +133,7 @@ def test_a_store_that_is_kept_is_waited_for_once(runtime: str, repo: Path) -> No
 
 
 class TestInOneProcess:
-    """As in a server that is asked by the client, which makes one check after another."""
+    """As in a server that answers one check after another."""
 
     @pytest.fixture(autouse=True)
     def kept(self, repo: Path, asked: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

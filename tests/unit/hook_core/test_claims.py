@@ -1,4 +1,4 @@
-"""Claims: whoever writes a file first in a turn has it, whatever else happens at the same moment."""
+"""Claims: the first session to write a file in a turn gets it, even at the same moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The coordinator's command: which one it is, told from other programs of that name before any is started."""
+"""The coordinator's command: told from other programs of that name before any is started."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("way", ["python", "sh"])
 def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version manager's stand-in has the same text whatever it leads to."""
+    """A version manager's stand-in has the same text for every target."""
     ours = script(tmp_path / "ours", f'echo >>"$0.asked"; exec {INSTALLED} "$@"')
     other = script(tmp_path / "other", SPEAKS_LIKE_US)
     if way == "sh":
@@ -204,7 +204,7 @@ def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, monkeypatch: pytest.
 
 
 def told(ran: Ran) -> str:
-    """What a session's start tells the user; the model hears the same."""
+    """Return a session start's text for the user; the model hears the same."""
     answer = json.loads(ran.out)
     assert answer["systemMessage"] in answer["hookSpecificOutput"]["additionalContext"]
     return str(answer["systemMessage"])

@@ -1,4 +1,4 @@
-"""What is whole in JSON that was cut short is read as it was meant, wherever the cut is."""
+"""The whole parts of JSON that was cut short are read correctly, for every place of the cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 
 def begins(found: Any, meant: Any, partly: bool = False) -> bool:
-    """Whether `found` is `meant` without some members, or without some last items; `partly`: or part of a text."""
+    """Return True if `found` is `meant` without some members, or without some last items; `partly`: or part of a text."""
     if isinstance(meant, dict):
         return isinstance(found, dict) and all(
             key in meant and begins(value, meant[key], key == "command") for key, value in found.items()

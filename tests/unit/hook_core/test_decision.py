@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.requirement import requirement
 
+from swarm_hook_core.check import Writes
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
-from swarm_hook_core.decision import Denial, decide
+from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Held, Session
 from swarm_hook_core.paths import key_of
@@ -48,7 +50,8 @@ class Among:
 def decided(
     config: RuntimeConfig, tool: str, tool_input: Any, *held: Held, session: Session = ME, cwd: str = "/repo"
 ) -> Denial | None:
-    denial = decide(config, session, ToolCall(tool, tool_input, cwd=cwd), Among(*held), NOW)
+    writes = Writes(config, ToolCall(tool, tool_input, cwd=cwd))
+    denial = denied_by_lock(writes, session, Among(*held), NOW)
     assert denial is None or isinstance(denial, Denial)
     return denial
 

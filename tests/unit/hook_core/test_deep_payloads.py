@@ -1,4 +1,4 @@
-"""Calls whose input nests deeper than a parser can go, or is huge: judged like any other, in bounded time."""
+"""Calls with input deeper than a parser can go, or huge: judged like any other, in bounded time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swarm_mcp.server.tools.check import Check
 
 pytestmark = pytest.mark.slow
 
-DEPTHS = (LEVELS + 1, 450, 990, 1200, 100_000)  # too deep for what follows, for Python's parser, for any
+DEPTHS = (LEVELS + 1, 450, 990, 1200, 100_000)  # too deep for our readers, for Python's parser, for any
 SECONDS_PER_MEGABYTE = 3  # of processor time, at the worst; 0.01 to 0.3 where nothing else runs
 
 
@@ -104,7 +104,7 @@ def test_the_command_and_the_server_deny_it_too(ground: Ground) -> None:
                 call = {"name": "check_write", "arguments": given}
                 said = asked(server, number, "tools/call", filled(call, sent))["content"]
                 assert "held by" in said[0]["text"], depth
-            # What is no check is not altered: it is refused, by its own id, and the server goes on.
+            # Other calls are not altered: the call is refused, by its own id, and the server goes on.
             answer = asked(server, number, "tools/call", filled({"name": "kv_set", "arguments": {}}, nested(depth)))
             assert "isError" in answer or answer["error"]["message"] == "the request nests too deeply to be read"
         assert server.ask("ping") == {}
@@ -138,7 +138,7 @@ def asked(server: Server, number: int, method: str, parameters: str) -> dict[str
 
 @pytest.mark.parametrize("wants", ["[" * 100_000, "7", "[7]", "\x1b", '[{"file": 7}]'])
 def test_a_spoilt_row_of_the_line_opens_no_file(ground: Ground, wants: str) -> None:
-    """A denial says how many wait; whoever stored something else there must not make the check fail."""
+    """A denial counts the waiters; another program's value there must not make the check fail."""
     me, peer = ground.session("S"), ground.session("peer")
     file = Path(ground.scope) / "f.py"
     with ground.store() as store:
@@ -196,7 +196,7 @@ def test_any_depth_and_width_is_read_in_time(layers: list, sibling: str, width: 
 
 
 def judge(text: str) -> None:
-    """Read `text`, whose fields are known, within the time for its size."""
+    """Read `text`, with known fields, within the time for its size."""
     begun = time.process_time()
     value: Any = loads_outer(text)
     took = time.process_time() - begun

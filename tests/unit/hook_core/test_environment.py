@@ -1,4 +1,4 @@
-"""What hooks take from the environment, and in which order."""
+"""The hooks' variables, and their precedence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.requirement import requirement
 
 from swarm_hook_core import environment
 
-# What asks for a setting, where the one that counts stands first, and its values then and at last where none is set.
+# The sources of a setting, the deciding one first, with their values, and the default.
 PRECEDENCE = [
     (environment.identity, "SWARM_CC_IDENTITY=a SWARM_HERMES_IDENTITY=b AGENT_IDENTITY=c SWARM_IDENTITY=d", "a b c d -"),
     (environment.scope, "SWARM_CC_SCOPE=/a SWARM_HERMES_SCOPE=/b SWARM_MCP_SCOPE=/c", "/a /b /c -"),

@@ -1,4 +1,4 @@
-"""SWARM_FAIL=closed: what could not be checked is denied, in words that name the fault and the way past it."""
+"""SWARM_FAIL=closed: an unchecked call is denied, in words that name the fault and the way past it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def assert_traces_matter(runtime: str, tmp_path: Path, spoil: Callable[[Path], o
     assert run(runtime, "pre_tool_use", {**shell(runtime, tmp_path, "ls"), "session_id": me}, closed).reason == ""
 
 
-# -- what a client might send --------------------------------------------------------------------------
+# -- odd input of a client --
 
 
 @pytest.mark.parametrize("data", [b"", b"no JSON", b"[]", b'{"tool_', b"[" * 100_000, b"\xff\xfe{}", b"{}"], ids=ascii)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong on our side, the call passes: soon, silently, and with a line for the doctor."""
+"""With any fault on our side, the call passes: soon, silently, and with a line for the doctor."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def cores() -> list[Any]:
 
 
 def coordinator(folder: Path, body: str) -> dict[str, str]:
-    """An environment in which `swarm-mcp` is this shell script, or nothing."""
+    """Return an environment with this shell script as `swarm-mcp`, or without one."""
     folder.mkdir()
     if body:
         (folder / "swarm-mcp").write_text(
@@ -143,7 +143,7 @@ def test_a_hook_s_own_deadline_is_within_its_client_s(runtime: str) -> None:
     assert given_seconds["SessionStart"] > lifecycle.START_SECONDS
     assert lifecycle.TURN_SECONDS < given_seconds["Stop"] == given_seconds["UserPromptSubmit"]
     assert given_seconds["SessionEnd"] > lifecycle.END_SECONDS
-    # Claude Code cancels a SessionEnd hook after 1.5 s in all, whatever its hooks.json asks for.
+    # Claude Code cancels a SessionEnd hook after 1.5 s in all, in spite of its hooks.json.
     assert lifecycle.END_SECONDS <= 1.0
 
 
@@ -294,7 +294,7 @@ def test_a_write_passes_where_the_store_may_not_be_read(runtime: str, tmp_path: 
         path.chmod(0o600)
 
 
-# -- what a client might send ----------------------------------------------------------------------
+# -- odd input of a client --
 
 INPUTS = {
     "nothing": b"",
@@ -322,7 +322,7 @@ def test_input_that_is_no_payload_is_a_recorded_fault(hook: str, data: bytes) ->
 
 
 def odd_payloads(runtime: str, cwd: Path) -> dict[str, bytes]:
-    """Objects that are odd inside; whether one is a fault is the hook's to say."""
+    """Return objects that are odd inside; the hook decides if one is a fault."""
     whole = write_payload(runtime, new_session(), cwd, str(cwd / "f"))
     tool_input = json.dumps(whole["tool_input"]).encode()
     text = json.dumps(whole).encode()

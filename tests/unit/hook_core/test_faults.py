@@ -1,4 +1,4 @@
-"""The record of what went wrong inside hooks."""
+"""The record of faults inside hooks."""
 
 from __future__ import annotations
 

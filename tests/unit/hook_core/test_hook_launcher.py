@@ -1,4 +1,4 @@
-"""The shell in front of the hooks: it finds an interpreter that can run them, or says that there is none."""
+"""The shell in front of the hooks: it finds an interpreter that can run them, or reports its absence."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtim
     peer_locks(repo, repo / "f")
     me = new_session()
     assert write(runtime, me, repo, repo / "f").reason
-    # On a busy machine the registration outlasts the check, which does not wait for it for ever.
+    # On a busy machine the registration outlasts the check: the check waits for a limited time only.
     end = time.monotonic() + 10
     while len(instances()) < 2 and time.monotonic() < end:
         time.sleep(0.05)
@@ -311,7 +311,7 @@ def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtim
 def test_a_session_that_cannot_be_registered_is_checked_all_the_same(
     runtime: str, coordinator: str, repo: Path, tmp_path: Path
 ) -> None:
-    # Whoever is not registered holds nothing, so every live lock is a peer's.
+    # An unregistered session has no locks, so every live lock is a peer's.
     peer_locks(repo, repo / "f")
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -368,7 +368,7 @@ def test_a_write_through_a_configured_file_root_is_found(runtime: str, repo: Pat
     assert write(runtime, me, tmp_path / "tree", "g").reason == ""
 
 
-# -- who has gone ----------------------------------------------------------------------------------
+# -- departed sessions --
 
 
 def client(runtime: str, session_id: str, cwd: Path) -> subprocess.Popen[bytes]:
@@ -449,7 +449,7 @@ def test_a_lock_of_another_implementation_counts_under_its_spelling(
     me = new_session()
     start(runtime, me, repo)
     now = int(time.time())
-    connection = sqlite3.connect(store)  # not our Store, which gives such rows a key when it opens the file
+    connection = sqlite3.connect(store)  # not our Store: it gives such rows a key when it opens the file
     with connection:
         connection.execute(
             "INSERT INTO instances (id, scope, directory, pid, label, heartbeat) VALUES ('o', '/', '/', 1, 'other', ?)",

@@ -1,4 +1,4 @@
-"""Plans go with their calls, and what killed sessions have left goes in the end; nothing else does."""
+"""Plans are removed with their calls; leftovers of killed sessions are removed after a day, and only those."""
 
 from __future__ import annotations
 

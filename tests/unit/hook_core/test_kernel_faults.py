@@ -1,4 +1,4 @@
-"""Whatever is wrong with our own files, the call goes ahead, and a fault says so."""
+"""Faults in our own files: the call goes ahead, and the fault is recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def caller(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Caller:
 
 
 def recorded(text: str) -> None:
-    """One fault was recorded, which says `text`."""
+    """Check that one fault with this text was recorded."""
     found = [line["fault"] for line in fault_lines()]
     assert len(found) == 1 and text in found[0], found
 
@@ -60,7 +60,7 @@ def test_a_folder_of_plans_that_is_a_file(caller: Caller) -> None:
 
 
 def test_where_nothing_can_be_written_it_is_as_if_the_kernel_held_nothing(caller: Caller) -> None:
-    """The folder of all plans is somebody's file."""
+    """A file is in the place of the folder of all plans."""
     shutil.rmtree(plans.kernel_dir())
     Path(plans.kernel_dir()).write_text("")
     verdict = caller.check()

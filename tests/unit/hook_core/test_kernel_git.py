@@ -1,4 +1,4 @@
-"""The git of a script where locked files are read-only: it asks the check before it begins what would end half done."""
+"""git in a script with read-only locked files: it asks the check before it begins something that would end half done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever is killed, at whatever moment: nothing is left behind, and nothing is mounted outside of the namespace."""
+"""Processes killed at any moment: nothing is left behind, and nothing is mounted outside of the namespace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_command_is_killed_at_any_moment(ground: KernelGround) -> None:
 
 
 def test_who_keeps_the_mounts_is_killed_at_any_moment(ground: KernelGround) -> None:
-    """The command goes on as it is, or is not started, which a strict plan asks for."""
+    """The command goes on, or is not started if its plan is strict."""
     held = ground.locked("held.txt")
     place, chance = ground.plan(held, strict=True), random.Random(2)
     for _again in range(MOMENTS):
@@ -60,7 +60,7 @@ def test_who_keeps_the_mounts_is_killed_at_any_moment(ground: KernelGround) -> N
 def kill(process: int) -> None:
     try:
         os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         pass
 
 

@@ -1,4 +1,4 @@
-"""A command where the kernel holds what others have locked: those files are read-only, and all else is as outside."""
+"""A command while the kernel holds locked files: those are read-only, and everything else is as outside."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def refusal(ground: KernelGround, place: Path, text: str) -> str:
-    """What a command that must fail says."""
+    """Return the output of a command that must fail."""
     done = ground.bash(place, text)
     assert done.returncode != 0
     return done.stderr
@@ -74,7 +74,7 @@ def test_odd_names_are_held_and_let_go(ground: KernelGround, name: str) -> None:
     place = ground.plan(held)
     done = ground.run(place, "bash", "-c", 'echo x > "$1"', "bash", name)
     assert done.returncode == 1 and held.read_text() == "theirs\n"
-    # Nobody holds it: it is let go once that is noticed, though the store has not changed.
+    # The lock has ended: the file is released at the next look at the locks, without a change of the store.
     done = ground.run(place, "bash", "-c", 'until echo x > "$1"; do sleep 0.05; done 2> /dev/null', "bash", name)
     assert done.returncode == 0 and held.read_text() == "x\n"
 
@@ -159,7 +159,7 @@ def test_somebody_in_another_root_stays_there(ground: KernelGround) -> None:
     words = " ".join(
         f"'{word}'" for word in ground.words(place, "bash", "-c", f"cat {ground.folder}/mark; echo x > held.txt")
     )
-    # Python changes the root: the command `chroot` lies in a folder that is not on everybody's PATH.
+    # Python changes the root: the program `chroot` is in a folder that is not on all users' PATH.
     change = "import os, sys; os.chroot('root'); os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
     text = (
         f"set -e; cd {ground.folder}; mount --rbind / root; mount --bind own root{ground.folder}/mark;"
@@ -187,7 +187,7 @@ def test_a_thousand_files_are_held(ground: KernelGround) -> None:
 
 
 def test_where_it_cannot_the_command_goes_ahead_unless_it_is_strict(ground: KernelGround) -> None:
-    """Many files are open already: none is left for the calls to the kernel."""
+    """Many files are open already, so the calls to the kernel fail."""
     held = ground.locked("held.txt")
     few = 'ulimit -n 5; exec "$@"'
     for strict, code, said, text in ((False, 4, 1, "mine\n"), (True, 126, 2, "theirs\n")):
@@ -196,5 +196,5 @@ def test_where_it_cannot_the_command_goes_ahead_unless_it_is_strict(ground: Kern
         done = ground.run(ground.folder / "no-plan", "bash", "-c", few, "bash", *words)
         lines = done.stderr.splitlines()
         assert (done.returncode, len(lines), held.read_text()) == (code, said, text), done.stderr
-        assert lines[0].startswith("swarm: what others have locked is not held by the kernel for this command: ")
+        assert lines[0].startswith("swarm: the kernel does not protect the locked files of others from this command: ")
         assert not strict or "SWARM_STRICT" in lines[1]

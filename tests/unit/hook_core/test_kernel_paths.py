@@ -1,4 +1,4 @@
-"""Which paths the kernel is to hold: the real ones of what others have locked, as far as it is there."""
+"""The paths to hold: real paths of existing files that others have locked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swarm_hook_core.kernel.reach import held_now
 
 @pytest.fixture
 def locked(ground: Ground):
-    """Has a peer lock paths of the checkout; returns what is then to be held for a session beside it."""
+    """Have a peer lock paths of the checkout; return the paths to hold for a session beside it."""
     peer, me = ground.session("peer"), ground.session("me")
 
     def lock(*names: str) -> list[str]:

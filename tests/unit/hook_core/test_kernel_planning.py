@@ -1,4 +1,4 @@
-"""For which calls a plan is left, and how it gets into the shell of the call."""
+"""The calls that get a plan, and its way into the shell of the call."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_a_guess_elsewhere_reaches_what_is_locked_there(caller: Caller, tmp_path
 )
 @pytest.mark.parametrize("user", [0, 1000])
 def test_what_a_user_namespace_breaks(caller: Caller, monkeypatch: pytest.MonkeyPatch, command: str, user: int) -> None:
-    """Root needs none."""
+    """Root needs no user namespace."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    says()  # what was tried as the one says nothing of the other
+    says()  # results for one user are not valid for the other
     assert not caller.denied(f"{OPAQUE}; {command}")
     assert bool(caller.plan()) is (user == 0)
 
@@ -193,7 +193,7 @@ def payload(caller: Caller, command: str, event: str = "PreToolUse") -> dict[str
 
 
 def answered(caller: Caller, command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """What the client is told before a call."""
+    """Return the answer to the client before a call."""
     assert caller.core.run_pre_tool_use_hook(io.StringIO(json.dumps(payload(caller, command)))) == 0
     out = capsys.readouterr().out
     return dict(json.loads(out)["hookSpecificOutput"]) if out else {}

@@ -1,4 +1,4 @@
-"""What is written down for the shell of a call: left, found by the right command alone, and gone afterwards."""
+"""The files for the shell of a call: written, found by the right command only, and removed afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths the kernel is to hold for a session: what it may not write around it, and nothing else."""
+"""The paths that the kernel holds for a session: others' locks around it, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ME = "my-session"
 
 
 def reach(folder: Path, me: Any, agent: str = "", *others: Path) -> tuple[list[str], bool]:
-    """What is to be held, by names within `folder`; and whether that is all."""
+    """Return the paths to hold, by names within `folder`, and True if they are complete."""
     reader = StoreReader(os.environ["SWARM_DB_PATH"])
     session = reader.session("claude-code", ME) or Session(me["id"])
     peers = Peers(reader, me["id"], time.time(), agent)
@@ -135,7 +135,7 @@ def test_a_thousand_at_most(work: Path, me: Any) -> None:
         lock(peer, *files[begin : begin + 200])
     found, are_all = reach(work, me)
     assert len(found) == MOST_PATHS and not are_all
-    # Which of them are the first may change; those of a plan stay held while they are locked.
+    # Among many locks the first may change; those of a plan stay held while they are locked.
     plan = Plan("claude-code", ME, me["id"], roots=[str(work)], store=os.environ["SWARM_DB_PATH"])
     plan.paths = [str(file) for file in files[-3:]]
     assert set(plan.paths) <= still_held(plan)

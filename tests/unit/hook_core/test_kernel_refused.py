@@ -1,4 +1,4 @@
-"""The line about what the kernel has refused: only where it may have been our doing."""
+"""The line about refused writes: only if the kernel's mounts may be the reason."""
 
 from __future__ import annotations
 

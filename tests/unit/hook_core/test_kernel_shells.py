@@ -1,4 +1,6 @@
-"""What the shell of a call sources: it runs the same text once more, in the same process, with locked files held."""
+"""The text that the shell of a call sources: it runs the same command again, in the same process, with locked files
+held.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 
 def left(ground: KernelGround, command: str, *paths: Path, alone: bool = False) -> str:
-    """Leave a plan for a command; what its shell sources."""
+    """Write a plan for a command; return the file that its shell sources."""
     names = [str(path) for path in paths]
     text = plans.print_of(command)
     who = "claude-code", ground.session_id, ground.me["id"]

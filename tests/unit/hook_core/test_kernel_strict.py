@@ -1,4 +1,4 @@
-"""Strict, and the kernel: what cannot be told may run where all that others hold is held for it."""
+"""Strict mode and the kernel: a command that cannot be parsed may run if all locks of others are held for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of held files while a command runs: locks end or change hands, holders save, processes stay behind."""
+"""Held files while a command runs: locks end or change hands, holders save, processes stay behind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ends_well(child: subprocess.Popen[str], held: Path) -> None:
 
 
 def refused_for(child: subprocess.Popen[str], held: Path, seconds: float) -> None:
-    """The command is kept from writing all the time, in which the locks are looked at."""
+    """Check that the command cannot write for so many seconds, with looks at the locks meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert child.poll() is None and held.read_text() != "x\n"
@@ -102,7 +102,7 @@ def test_the_death_of_the_holder_lifts_it(ground: KernelGround) -> None:
 
 
 def hand_over(held: Path, giver: Any, taker: Any) -> None:
-    """What one session holds is another's, with no moment between at which it is nobody's."""
+    """Move a lock from one session to another, without a moment between."""
     with Store() as store:
         store.database.connection.execute(
             "UPDATE context SET instance_id = ? WHERE instance_id = ? AND type = 'lock' AND file = ?",
@@ -183,12 +183,12 @@ def test_who_reads_its_output_is_kept_no_longer_than_it_runs(ground: KernelGroun
 
 
 def handles_of(process: int) -> list[str]:
-    """What a process has open."""
+    """Return the open files of a process."""
     found = []
     for handle in Path(f"/proc/{process}/fd").iterdir():
         try:
             found.append(os.readlink(handle))
-        except OSError:
+        except OSError:  # the process has ended
             continue
     return found
 

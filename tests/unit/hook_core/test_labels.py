@@ -1,4 +1,4 @@
-"""How sessions are named."""
+"""The labels of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools of MCP servers that write: what they would write, and what a person adds in ``config.json``."""
+"""MCP tools that write: their effects, and the user's own entries in ``config.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sessions are called."""
+"""The names of sessions."""
 
 from __future__ import annotations
 

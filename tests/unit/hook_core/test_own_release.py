@@ -1,4 +1,4 @@
-"""A plugin without a command: what a session's start says and has uv fetch, once it has said so, and what runs then."""
+"""A plugin without a command: a session start's words, its request to uv after these words, and the next sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swarm_hook_core.state import config_path
 
 pytestmark = pytest.mark.slow
 
-# As much of uv as it takes to be asked for a tool: it notes what it was told, then runs the tool.
+# A stand-in for uv's tool command: it notes its arguments, then runs the tool.
 UV = """#!/bin/sh
 echo "$PWD $*" >>{folder}/asked
 [ "$1 $2 $3 $4" = "tool run --quiet --from" ] || exit 2
@@ -46,7 +46,7 @@ class Machine:
 
     @property
     def asked(self) -> list[str]:
-        """What uv has been asked, a line each."""
+        """Return the requests to uv, a line each."""
         file = self.folder / "asked"
         return file.read_text().splitlines() if file.exists() else []
 
@@ -62,7 +62,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def said(ran: Ran) -> tuple[str, str]:
-    """What the user and what the model was told."""
+    """Return the texts for the user and for the model."""
     answer = json.loads(ran.out)
     return answer.get("systemMessage", ""), answer["hookSpecificOutput"]["additionalContext"]
 

@@ -1,4 +1,4 @@
-"""What apply_patch texts would write: examples from the real Codex's behaviour, and properties of any text at all."""
+"""The files of apply_patch texts: examples of the real Codex's behaviour, and properties of any text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PATCH = envelope(ADD)
         (ADD + UPDATE + UPDATE + "*** Delete File: n\n", ["n", "f"]),
         ("", []),
         ("*** Add File: a\0b\n+1\n" + ADD, ["n"]),  # a path that no file can have is left out
-        # Of several envelopes all are read, and what stands between them is not.
+        # Of several envelopes all are read, without the text between them.
         (ADD + "*** End Patch\n*** Add File: between\n+1\n*** Begin Patch\n" + UPDATE, ["n", "f"]),
     ],
 )
@@ -82,7 +82,7 @@ def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> Non
         ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n*** Add File: f\n+1\n", "f replace"),
         ("*** Move File: a -> b\n", "a remove, b replace"),
         ("*** Move File: a\n", "a remove"),
-        # Of a file that is named more than once, what is done last.
+        # For a file that is named more than once, its last change.
         (UPDATE + UPDATE, "f edit"),
         (UPDATE + "*** Delete File: f\n", "f remove"),
         ("*** Delete File: f\n*** Add File: f\n+1\n", "f replace"),
@@ -245,7 +245,7 @@ def ground(tmp_path: Path) -> Path:
 
 
 def applied(command: str, folder: Path) -> set[str]:
-    """What `command` certainly writes, as Codex itself reads it or as a shell does; seen from `folder`."""
+    """Return the certain writes of `command`, read as Codex itself or as a shell does; seen from `folder`."""
     found = write_targets(CODEX, "Bash", {"command": command}, str(folder))
     effects = effects_of(command, str(folder), {"HOME": str(folder / "home")})
     found += [(write.folder, write.path) for write in effects.writes]
@@ -533,7 +533,7 @@ TEXTS = st.one_of(st.text(), st.lists(SOUP, max_size=40).map("".join))
 
 @st.composite
 def hunks(draw: st.DrawFn) -> tuple[str, list[str], bool]:
-    """A hunk without its indentation, the paths it names, and whether an indented line after it would be context."""
+    """Draw a hunk without its indentation, its paths, and True if an indented line after it would be context."""
     kind, name, pad = draw(st.sampled_from(["add", "delete", "update", "move", "old"])), draw(NAMES), draw(BLANKS)
     lines = draw(st.lists(CONTENT, max_size=4))
     if kind == "add":
@@ -622,7 +622,7 @@ def test_any_patch_is_found_in_any_quoting(parts: list[tuple[str, list[str], boo
 # -- time -------------------------------------------------------------------------------------------
 
 MANY = 300_000
-SLOWEST = 10.0  # seconds; what is linear takes a tenth of it on a busy machine, what is not takes hours
+SLOWEST = 10.0  # seconds; linear reading takes a tenth of it on a busy machine, any other takes hours
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which spellings name one file."""
+"""Spellings of one file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NFC, NFD = "caf\u00e9.md", "cafe\u0301.md"
 
 
 def found(lock: Path | str, spelled: str, cwd: Path | str = "/") -> bool:
-    """Whether a lock taken on absolute `lock` is found by a write to `spelled` from `cwd`."""
+    """Return True if a write to `spelled` from `cwd` finds a lock taken on absolute `lock`."""
     return key_of(str(lock)) in keys_for(spelled, str(cwd))
 
 
@@ -89,7 +89,7 @@ def test_a_relative_path_through_a_linked_working_folder(tree: Path) -> None:
 
 
 def test_a_link_that_has_moved_on_is_found_under_its_own_name(tree: Path) -> None:
-    # What the lock stored is its own spelling and the key of that day.
+    # The lock stored its own spelling and the key of that day.
     stored = {str(tree / "l"), key_of(str(tree / "l"))}
     (tree / "l").unlink()
     (tree / "l").symlink_to("real/deep/f")
@@ -200,7 +200,7 @@ def simulate_blindness(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose file system takes ``A`` and ``a`` for one name: a real one where there is one."""
+    """A folder on a file system that takes ``A`` and ``a`` for one name: a real one if available."""
     folder = tmp_path / "Volume"
     folder.mkdir()
     (tmp_path / "probe").touch()
@@ -471,7 +471,7 @@ def test_paths_that_are_resolved_together_cost_a_look_for_each_folder(
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=7), st.integers(0, 40))
 def test_the_top_of_a_deep_path_is_found_from_above_as_it_is_from_below(maze: str, walk: list[str], depth: int) -> None:
-    """Whatever the limit is from which a path counts as deep."""
+    """For every limit of a deep path."""
     folder = "/".join([maze, *walk, *["new"] * depth])
     found = []
     for deep in (0, 10_000):

@@ -1,4 +1,4 @@
-"""A locked pattern keeps out whatever a lock on a file keeps out: writes, commands, git, and what nobody saw."""
+"""A locked pattern keeps out the same as a lock on a file: writes, commands, git, and unseen writers."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_command_is_denied_where_it_writes_what_is_covered(
 
 @pytest.mark.parametrize("pattern", ["*.sql", "src/*.sql"])
 def test_a_command_beside_nothing_but_a_pattern_is_read_all_the_same(ground: Ground, repo: Path, pattern: str) -> None:
-    """From the client's own payload: what names no other place is looked at where something is locked around it."""
+    """From the client's own payload: a command without another place is read if something is locked around it."""
     me = new_session()
     assert start("claude-code", me, repo).context
     with Store() as store:

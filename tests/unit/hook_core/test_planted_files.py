@@ -1,5 +1,6 @@
-"""Pipes, links, folders and endless files in the place of hooks' own files: they keep no hook waiting, no lock from
-holding, and nobody's traces from counting."""
+"""Pipes, links, folders and endless files in place of the hooks' own files: hooks do not wait for them, locks hold, and
+traces count.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_private, state_dir
 from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.watching import records
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.session import Session
-from swarm_mcp.faults import recorded_faults
 from swarm_mcp.store import Store
 
-ENDLESS = 1 << 40  # bytes of a file with nothing in it: who reads it whole has no memory left
+ENDLESS = 1 << 40  # bytes of a sparse file: reading all of it would exhaust the memory
 
 
 def sparse(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who runs where, and proof that somebody does not any more."""
+"""Processes, their places, and the proof of their end."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_one_clock_leases_go_by_the_boot_clock_which_counts_sleep() -> None:
     assert abs(clock.now() - time.clock_gettime(getattr(time, name))) < 1
 
 
-# -- whose hook this is ----------------------------------------------------------------------------
+# -- the owner of a hook --
 
 ASK = "from swarm_hook_core.process import client_process; print(*client_process())"
 
@@ -199,7 +199,7 @@ def test_the_client_is_the_process_that_started_the_hook() -> None:
 
 
 def test_the_client_is_found_behind_its_shells() -> None:
-    # The trailing command keeps each shell from replacing itself by what it runs.
+    # The trailing command keeps each shell from replacing itself by its command.
     script = f"{sys.executable} -c '{ASK}'; true"
     assert asked(["sh", "-c", script]) == [str(os.getpid()), start_time(os.getpid())]
     assert asked(["bash", "-c", f'sh -c "{script}"; true']) == [str(os.getpid()), start_time(os.getpid())]

@@ -19,7 +19,7 @@ GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-
 
 
 class World:
-    """A home with an installed swarm, and a guarded repository in which a session works."""
+    """A home with an installed swarm, and a guarded repository with a session in it."""
 
     def __init__(self, folder: Path):
         self.home = Path(os.environ["HOME"])
@@ -154,7 +154,7 @@ def test_another_servers_tool_does_not_write_it(world: World) -> None:
     ("path", "given", "denied"),
     [
         ("{repo}/src/config.json", {"content": "x"}, False),
-        ("{repo}/swarm_mcp/person.py", {"content": "x"}, False),
+        ("{repo}/swarm_mcp/sessions/person.py", {"content": "x"}, False),
         ("{home}/.claude/CLAUDE.md", {"content": "swarm"}, False),
         ("{home}/.gemini/settings.json", {"content": "x"}, False),
         ("{repo}/.git/hooks/post-commit", {"content": "x"}, False),

@@ -1,4 +1,4 @@
-"""Every refusal is an event with its reason, and every screen shows it: for a lock, and for what is not committed."""
+"""Every refusal is an event with its reason on every screen: for a lock, and for uncommitted work."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from support.traced import Player
 from swarm_hook_core import coordinator, storms
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.cli.main import main
-from swarm_mcp.overview.people import People
-from swarm_mcp.overview.timeline import refusals
 from swarm_mcp.store import Store
-from swarm_mcp.top import tables
+from swarm_mcp.view.overview.people import People
+from swarm_mcp.view.overview.timeline import refusals
+from swarm_mcp.view.top import tables
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> list[list[str]]:
-    """The commands that refusals start, each of which is run to its end, here."""
+    """The commands that refusals start, each run to its end, here."""
     commands: list[list[str]] = []
 
     def start(argv: list[str]) -> None:
@@ -35,7 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> l
 
 
 def tries(me: Player, command: str, id: str = "") -> Any:
-    """The Denial of a shell command that is asked about as a hook does, None where it may pass."""
+    """Return the Denial of a shell command, asked as a hook does; None if it may pass."""
     call = ToolCall("Bash", {"command": command}, me.session_id, str(me.folder), "PreToolUse", id=id)
     verdict = me.core.judge(call)
     return verdict.denial if verdict is not None else None
@@ -48,13 +48,13 @@ def events(what: str = "context.%denied") -> list[tuple[str, str, str, dict]]:
 
 
 def told(capsys: pytest.CaptureFixture, *words: str) -> str:
-    """What a command prints."""
+    """Return a command's output."""
     capsys.readouterr()
     assert main([*words]) == 0
     return str(capsys.readouterr().out)
 
 
-# What the peer does, what this session tries -> the reason, what it would do, the words of `log FILE`.
+# The peer's change, this session's attempt -> the reason, the effect, the words of `log FILE`.
 LOSSES = {
     "overwrites": (["edit"], "echo x > notes.md", "uncommitted", "overwrite", "it would overwrite what {peer} changed"),
     "removes": (["edit"], "rm notes.md", "uncommitted", "remove", "it would remove what {peer} changed"),
@@ -119,7 +119,7 @@ def test_a_refusal_for_a_lock_that_has_gone_by_then_is_an_event(work: Path, star
     verdict = me.core.check(call)
     with Store() as store:
         store.locks.release(holder, str(work / "notes.md"))
-    me.core._note_refusal(call, verdict.denial)
+    me.core.note_denial(call, verdict.denial)
     ((kind, actor, subject, payload),) = events()
     assert (kind, actor, subject) == ("context.lock_denied", me.row["id"], str(work / "notes.md"))
     assert (payload["holder"], payload["tool"]) == (holder["id"], "Bash")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core.traces import Trail, meetings, seen
+from swarm_hook_core.traces import Trail, meetings, others, seen
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -52,7 +52,7 @@ def pair(request: pytest.FixtureRequest, work: Path) -> tuple[Player, Player]:
 
 
 def said_to(player: Player, call: tuple[str, Any]) -> str:
-    """Why a call is denied, or what its model is told; "very moment" is in both where it met one that is to come."""
+    """Return the denial or notice for a call; "very moment" is in both if it met a pending write."""
     verdict = player.check(*call)
     return f"denied: {verdict.denial.reason}" if verdict.denial is not None else str(verdict.notice)
 
@@ -87,7 +87,7 @@ def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_
     assert any(said), "not all of them pass"
     monkeypatch.setattr(seen, "APART_NS", 0)
     for player in (me, peer):
-        player.runs("true")  # what it was let write is over, and not made
+        player.runs("true")  # the write that was let pass is over, and was not made
     assert me.denied(*OVERWRITE) == "" and "very moment" in peer.denied(*OVERWRITE)
 
 
@@ -146,9 +146,9 @@ def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, monkeypatch
     me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
     through, read, looked = meetings.journal.read, [], []
-    stamps = meetings.Meetings._stamps
+    stamps = others.Journals.stamps
     monkeypatch.setattr(meetings.journal, "read", lambda path: read.append(path) or through(path))
-    monkeypatch.setattr(meetings.Meetings, "_stamps", lambda *given: looked.append(given) or stamps(*given))
+    monkeypatch.setattr(others.Journals, "stamps", lambda *given: looked.append(given) or stamps(*given))
     me.told(*patch_of(me))
     assert len(looked) > len(read), "it looked whether anything had changed, and nothing had"
     assert len(read) < 6
@@ -193,12 +193,12 @@ def shell(command: str) -> tuple[str, Any]:
 
 
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Whoever would wait is noted, and stops at once as if time were up."""
+    """Record waits, and end each at once as if its time were up."""
     waited: list[float] = []
     sleep = time.sleep
 
     def paused(seconds: float) -> None:
-        if seconds != meetings.LONG_PAUSE:  # somebody else, for git's answer say
+        if seconds != meetings.LONG_PAUSE:  # another wait, for example for git
             sleep(seconds)
             return
         waited.append(seconds)

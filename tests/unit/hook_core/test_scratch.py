@@ -1,4 +1,4 @@
-"""What a hook keeps of a session outside the store, whatever the session is called."""
+"""A hook's records of a session outside the store, for every name of the session."""
 
 from __future__ import annotations
 

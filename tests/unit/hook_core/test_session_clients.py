@@ -43,13 +43,13 @@ def leave(ground: Ground, client: Sleeper) -> dict:
 
 
 def hooks_see(ground: Ground, file: str) -> list[str]:
-    """Who holds `file`, as a check of somebody else's write finds it."""
+    """Return the holders of `file` that a check of another session's write finds."""
     found = Peers(StoreReader(ground.database), "somebody", time.time()).on([file])
     return sorted({held.instance_id for held in found})
 
 
 def held_by(ground: Ground) -> str:
-    """Who holds f, on which the coordinator and the hooks must agree; empty where nobody does."""
+    """Return the holder of f, the same for the coordinator and the hooks; empty for a free file."""
     peer = ground.session("peer", "peer", client=(1, start_time(1)))
     seen = hooks_see(ground, f"{ground.scope}/f")
     try:
@@ -124,7 +124,7 @@ def test_a_client_that_has_gone_is_not_kept(ground: Ground, two):
 
 
 def test_a_client_elsewhere_is_followed_and_not_waited_for(ground: Ground, two):
-    """What cannot be looked at, a client in a container that is no more, must not keep the session's locks."""
+    """An invisible client, such as one in a container that is no more, must not keep the session's locks."""
     session = join(ground, two[0])
     ground.lock(session, "f")
     ground.sql("UPDATE swarm_sessions SET host = 'another/boot/pid'")

@@ -22,12 +22,12 @@ from support.sessions import (
     wired_command,
 )
 
-from swarm_mcp import hook_process
 from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.hooks import process as hook_process
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.session_hooks import StoreRegistrar
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, notices
 
 pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -42,7 +42,7 @@ class Installed:
         bundle.write(folder, local=True)
 
     def tell(self, runtime: str, session: str, name: str, **env: str) -> str:
-        """What the hook of the captured payload `name` answers, as the client starts it."""
+        """Return the hook's answer to the captured payload `name`, started as the client does."""
         payload = {**captured(runtime, name, self.folder.parent), "session_id": session}
         command = wired_command(runtime, name.partition(".")[0])
         done = subprocess.run(
@@ -108,7 +108,7 @@ def test_a_notice_is_told_once_it_has_been_written(installed: Installed, runtime
     with Store() as store, store.database.writing():
         row = store.instances.of_session(runtime, me)
         assert row
-        store.notices.post(row, "word of a lock")
+        notices.post(store.database, row, "word of a lock")
     command = wired_command(runtime, "UserPromptSubmit")
     payload = json.dumps({**captured(runtime, "UserPromptSubmit", installed.folder.parent), "session_id": me})
     subprocess.run(["/bin/sh", "-c", f"({command}) >/dev/full"], input=payload, text=True, check=True)
@@ -150,7 +150,7 @@ def test_a_coordinator_that_is_killed_is_recorded_and_not_asked_again(installed:
 @pytest.mark.parametrize("name", ["SessionStart.startup", "UserPromptSubmit", "SessionEnd"])
 def test_a_coordinator_that_hangs_has_no_more_than_its_time(installed: Installed, name: str) -> None:
     launcher = installed.launcher.read_text()
-    slow = "import swarm_mcp.hook_process, time; swarm_mcp.hook_process.run = lambda *a: time.sleep(60); from swarm_mcp.cli"
+    slow = "import swarm_mcp.hooks.process, time; swarm_mcp.hooks.process.run = lambda *a: time.sleep(60); from swarm_mcp.cli"
     installed.launcher.write_text(launcher.replace("from swarm_mcp.cli", slow))
     script = installed.folder / bundle.HOOK
     text = script.read_text()
@@ -193,7 +193,7 @@ def test_a_payload_that_is_no_object_is_a_fault_and_no_more(installed: Installed
 def test_a_store_that_cannot_be_closed_is_a_fault_and_the_hook_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With another exit status the plugin's own hook would run too, and nobody has the payload any more."""
+    """With another exit status the plugin's own hook would run too, without a payload."""
     ready_store()
 
     def fail(registrar: StoreRegistrar) -> None:

@@ -1,4 +1,4 @@
-"""What is in force where: variables, the file's word for a checkout, its word for the user, and what is wrong in it."""
+"""The settings in force: variables, the file's value for a checkout, its value for the user, and its errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_levels_are_the_same_words_in_both_places() -> None:
 
 
 def test_the_nearest_word_counts(config: Write, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runtime's own variable, the general one, the checkout's, the user's, and none."""
+    """A runtime's own variable, the general one, the checkout's, the user's, and the default."""
     monkeypatch.setenv("SWARM_CC_AUTO", " Off ")
     monkeypatch.setenv("SWARM_AUTO", "notice")
     config({"auto": "off", "checkouts": {str(checkout): {"auto": "turn"}}})

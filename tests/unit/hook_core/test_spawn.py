@@ -16,7 +16,7 @@ from swarm_hook_core.spawn import run
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         return False
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in "ZX"

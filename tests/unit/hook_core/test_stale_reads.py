@@ -1,4 +1,4 @@
-"""What counts as having seen another's change: what was read before it was there does not."""
+"""Looks at another session's change: a read before the change does not count."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ OVERWRITE = "printf 'all new\\n' > src/app.py"
 
 
 def test_a_read_after_the_check_and_before_the_write_saw_nothing(tmp_path: Path, repo: Path) -> None:
-    """A hook runs before its call: between the two somebody else may read the file as it was."""
+    """A hook runs before its call: meanwhile another session may read the file as it was."""
     place = repository(tmp_path.resolve() / "same", "src")
     writer, reader = Worker("claude-code", place, "keep"), Worker("codex", place, "keep")
     assert writer.checked(OVERWRITE)
     reader.turn("cat src/app.py")
     (place / "src/app.py").write_text("all new\n")
-    reader.turn("printf 'of its own\\n' > src/app.py")  # another text than the writer's, which that would throw away
+    # another text than the writer's, so that a whole write would destroy that
+    reader.turn("printf 'of its own\\n' > src/app.py")
     assert [said.denied for said in reader.said] == [True], reader.said
 
 

@@ -1,39 +1,18 @@
-"""Where this user's state lives, and who may look at it."""
+"""The places of this user's state, and their permissions."""
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
 from pathlib import Path
 
-import platformdirs.macos
-import platformdirs.unix
 import pytest
 
-from swarm_hook_core.state import config_dir, make_private, state_dir, store_path, write_private
+from swarm_hook_core.state import make_private, state_dir, store_path, write_private
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
-
-
-@pytest.mark.parametrize("base", [None, "/some/state", "", "  ", "relative/state"])
-@pytest.mark.parametrize(
-    ("platform", "dirs"), [("linux", platformdirs.unix.Unix), ("darwin", platformdirs.macos.MacOS)]
-)
-def test_the_folders_are_those_that_platformdirs_names(
-    base: str | None, platform: str, dirs: type[platformdirs.PlatformDirs], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SWARM_STATE_DIR")
-    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(variable)
-        if base is not None:
-            monkeypatch.setenv(variable, base)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "platform", platform)
-        ours = state_dir(), config_dir()
-    assert ours == (dirs("swarm-mcp").user_state_dir, dirs("swarm-mcp").user_config_dir)
 
 
 def test_the_places_are_where_their_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:

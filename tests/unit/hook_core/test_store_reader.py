@@ -10,7 +10,7 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 
 
 def test_what_a_thread_has_left_is_closed_in_another(ground: Ground):
-    """The garbage collector runs in whichever thread happens to ask for memory."""
+    """The garbage collector runs in the thread that happens to ask for memory."""
     ground.store().close()
     made: list[StoreReader] = []
     thread = threading.Thread(target=lambda: made.append(StoreReader(ground.database)))

@@ -27,7 +27,7 @@ from swarm_mcp.store import Store
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that denials in this process start, which are not started."""
+    """The commands that denials in this process would start."""
     started: list[list[str]] = []
     monkeypatch.setattr("swarm_hook_core.spawn.start_detached", started.append)
     monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
@@ -40,7 +40,7 @@ def session(repo: Path, name: str = "me", label: str = "identity:p me") -> Any:
 
 
 def tried(repo: Path, file: str, times: int = 1, name: str = "me", tool: str = "Write", **more: str) -> list[str]:
-    """The reasons for which the writes of session `name` were denied."""
+    """Return the reasons for the denials of session `name`'s writes."""
     given = {"file_path": file} if tool == "Write" else {"command": f"echo x > {file}"}
     call = ToolCall(tool, given, name, str(repo), "PreToolUse", **more)
     reasons = []
@@ -167,7 +167,7 @@ def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list
 
 
 def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, monkeypatch) -> None:
-    """A denial takes no longer, however often its session has tried before; what it is told is true all the same."""
+    """A denial's cost does not depend on the number of earlier attempts, and its count is true all the same."""
     session(repo)
     peer_locks(repo, repo / "f")
     monkeypatch.setattr(repeated_denials, "MOST", 12)

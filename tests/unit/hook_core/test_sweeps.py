@@ -1,4 +1,4 @@
-"""Git commands that meet what others have changed and not committed: who is kept from what, and in which words."""
+"""Git commands that meet others' uncommitted changes: denials, notices, and their words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Reader:
 
 
 class Beside:
-    """The session `me` in a checkout in which others have written as well."""
+    """The session `me` in a checkout with writes of others."""
 
     def __init__(self, here: Checkout, level: str = "keep"):
         self.here = here
@@ -54,13 +54,13 @@ class Beside:
         self.reader = Reader()
 
     def wrote(self, who: str, *names: str, at: float = 0, top: str = "") -> None:
-        """Note that the session `who` has written these files, which are as they are."""
+        """Note that the session `who` has written these files, in their present state."""
         top = top or str(self.here.top)
         for name in names:
             note(who, top, "wrote", os.path.join(top, name), at or time.time() - 630)
 
     def asked(self, command: str, folder: str = "") -> tuple[str, str]:
-        """Why a command is denied, or nothing; and what the model is told beside it."""
+        """Return a command's denial or "", and the notice."""
         cwd = str(self.here.top / folder)
         call = ToolCall("Bash", {"command": command}, "me", cwd)
         trail = Trail(CONFIG, call, self.level)
@@ -80,7 +80,7 @@ class Beside:
         return denial
 
     def told(self, command: str, folder: str = "") -> str:
-        """What the model is told: the command must pass."""
+        """Return the notice about a command that must pass."""
         denial, words = self.asked(command, folder)
         assert not denial, denial
         return words
@@ -93,7 +93,7 @@ def state(tmp_path, checks_have_time, monkeypatch):
 
 @pytest.fixture
 def beside(checkout, state):
-    """`dirty`, in which peer has written b.txt, staged.txt, u.txt and i.log, and this session a.txt and mine.txt."""
+    """The checkout `dirty`: peer has written b.txt, staged.txt, u.txt, i.log; this session a.txt and mine.txt."""
 
     def made(level: str = "keep") -> Beside:
         here = checkout("dirty")
@@ -180,10 +180,10 @@ def test_each_verb_at_each_level(beside, level: str):
     here = beside(level)
     for command in rows(LOSES):
         said = here.told(command) if level == "notice" else here.denied(command)
-        assert "what others have changed and not committed" in said and "peer" in said, command
+        assert "others' uncommitted changes" in said and "peer" in said, command
     for command in rows(TAKES):
         said = here.denied(command) if level == "turn" else here.told(command)
-        assert "what others have changed and not committed" in said and "peer" in said, command
+        assert "others' uncommitted changes" in said and "peer" in said, command
     for command in rows(NEITHER):
         assert here.told(command) == "", command
 
@@ -193,14 +193,14 @@ def test_the_words_of_a_denial_and_of_a_line(beside):
     top = here.here.top
     denial = here.denied("git stash -u")
     assert denial == (
-        f"swarm: Bash (`git stash -u`) would put aside what others have changed and not committed: {top}/b.txt,"
+        f"swarm: Bash (`git stash -u`) would put aside others' uncommitted changes: {top}/b.txt,"
         f' {top}/staged.txt, {top}/u.txt (by codex peer 10 min ago (working on "the parser")).'
         " For your own files alone: `git stash push -u -- a.txt mine.txt`. Leave theirs as it is: go on without this"
         " command, or message their session (instance id-peer) and try again once they have committed. Past this only"
         " a person can go, by running it in a terminal of their own."
     )
     assert here.told("git add -A") == (
-        f"swarm: `git add -A` stages what others have changed and not committed: {top}/b.txt, {top}/u.txt"
+        f"swarm: `git add -A` stages others' uncommitted changes: {top}/b.txt, {top}/u.txt"
         ' (by codex peer 10 min ago (working on "the parser")). For your own files alone: `git add a.txt mine.txt`.'
     )
 
@@ -303,7 +303,7 @@ def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, monkeypa
         elif command in SAID_BY_GIT_ALONE or (level == "keep" and command in rows(TAKES)):
             assert " may " in here.told(command), command
         else:
-            assert "peer" in (said := here.denied(command)) and "Git did not say in time" in said, command
+            assert "peer" in (said := here.denied(command)) and "Git was too slow" in said, command
     for command in rows(NEITHER):
         assert here.asked(command)[0] == "" or command in ("git clean -fd src",), command
     assert here.told("git add a.txt") == "" and here.told("git fetch") == ""
@@ -462,7 +462,7 @@ def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, monkeypatch
         "git diff b.txt | git apply --cached",
     ):
         said = here.denied(command) if level == "turn" else here.told(command)
-        assert "b.txt (by codex peer" in said and ("stage what" in said or "stages what" in said), command
+        assert "b.txt (by codex peer" in said and ("stage others" in said or "stages others" in said), command
     assert here.told("git apply --cached own.patch") == ""
 
 
@@ -483,7 +483,7 @@ def trees(templates, tmp_path, state):
 
 
 def put_aside(beside: Beside, tree: Checkout, who: str, at: float) -> None:
-    """Let session `who` put a change aside in `tree` at this time."""
+    """Have the session `who` stash a change in `tree` at this time."""
     tree.put("b.txt", f"{at}\n")
     note(who, str(tree.top), "stash", str(tree.top), at)
     stamp = f"{int(at) + 1} +0000"
@@ -535,7 +535,7 @@ def test_the_words_about_an_entry(trees):
     here, linked = trees()
     put_aside(here, linked, "peer", time.time() - 570)
     assert here.denied("git stash pop") == (
-        "swarm: Bash (`git stash pop`) would take out what another session has put into the stash: stash@{0} (by codex"
+        "swarm: Bash (`git stash pop`) would take out another session's stash entry: stash@{0} (by codex"
         " peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
         " session (instance id-peer). Past this only a person can go, by running it in a terminal of their own."
     )
@@ -554,7 +554,7 @@ def test_where_nobody_is_known_to_have_made_an_entry_it_passes(trees):
     here.reader.gone.clear()
     assert here.denied("git stash pop")
     linked.git("stash", "drop", "-q")
-    put_aside(here, linked, "peer", now - 5000)  # long before what is there
+    put_aside(here, linked, "peer", now - 5000)  # long before the present entry
     linked.git("stash", "drop", "-q")
     linked.put("b.txt", "a person's\n")
     linked.git("stash")
@@ -625,7 +625,9 @@ def test_one_session_sweeps_while_another_is_at_work(work, mine, theirs):
             assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
     assert "PEER" in (work / "notes.md").read_text() and "MINE" in (work / "other.md").read_text()
     assert "`git stash push -- other.md`" in me.runs("git stash")
-    assert "stages what others have changed" in me.runs("git add -A") and "`git add" not in me.runs("git add other.md")
+    assert "stages others' uncommitted changes" in me.runs("git add -A") and "`git add" not in me.runs(
+        "git add other.md"
+    )
     traced.git(work, "reset", "-q")
     assert peer.runs("git stash push -q -- notes.md") == ""
     assert "stash@{0}" in me.runs("git stash pop") and "PEER" not in (work / "notes.md").read_text()

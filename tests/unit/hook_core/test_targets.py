@@ -1,4 +1,4 @@
-"""Which files a call of a client's own tools writes, and what becomes of what is in them."""
+"""The files written by a call of a client's own tools, and the effect on their content."""
 
 from __future__ import annotations
 

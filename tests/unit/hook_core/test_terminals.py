@@ -1,4 +1,4 @@
-"""A person's terminal is its own shell, or the agent's session around it; never anybody else."""
+"""A person's terminal is its own shell, or the agent's session around it; never another session."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_a_person_types_at_a_fresh_terminal_is_that_persons(ground: Ground,
     ],
 )  # fmt: skip
 def test_each_verb_makes_a_fresh_shell_known(ground: Ground, monkeypatch, words: tuple[str, ...]):
-    """As at a terminal: the environment may say that it is to be trusted like one."""
+    """As at a terminal: a variable may declare the environment to be trusted like one."""
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     peer = ground.session("peer", "peer")
     ground.lock(peer, "held")
@@ -99,7 +99,7 @@ def test_each_verb_makes_a_fresh_shell_known(ground: Ground, monkeypatch, words:
 
 
 def test_a_terminal_opened_from_another_is_its_own(ground: Ground):
-    """As a terminal program that was started by hand: its shell descends from the first one."""
+    """As in a terminal program started by hand: its shell descends from the first one."""
     line = shlex.join(SWARM)
     typed = f"{line} unlock b.txt; {line} lock c.txt; {line} whoami --json; :"
     program = "import subprocess, sys; subprocess.run(['sh', '-c', sys.argv[1]], start_new_session=True)"

@@ -1,4 +1,4 @@
-"""Calls of other servers' and editors' tools as these declare them: what meets a lock on a.txt.
+"""Calls of other servers' and editors' tools in their declared form: the answer beside a lock on a.txt.
 
 Denied: the tool certainly writes the file. Told: it may. Silent: it reads, or writes elsewhere. No reader is denied.
 """
@@ -78,7 +78,7 @@ SHAPES: list[tuple[str, str, dict[str, Any]]] = [
     (DENIED, "mcp__edit__apply_hashline_edits", {"file": A, "edits": []}),
     (TOLD, "mcp__win__run_powershell", {"command": "Remove-Item a.txt"}),
     (TOLD, "write_bash", {"shellId": "1", "input": "rm a.txt\n"}),
-    # outputs by their names, whatever the tool is called
+    # outputs by their names, for every name of the tool
     (DENIED, "mcp__playwright__browser_take_screenshot", {"filename": A}),
     (DENIED, "mcp__playwright__browser_snapshot", {"filename": A}),
     (DENIED, "mcp__playwright__browser_storage_state", {"filename": A}),
@@ -116,7 +116,7 @@ def top(tmp_path: Path) -> Path:
 
 
 def verdict(tool: str, given: dict[str, Any], top: Path) -> str:
-    """Return what comes of the call beside a lock on a.txt."""
+    """Return the answer to the call beside a lock on a.txt."""
     if not is_writer(tool, given):
         return SILENT
     effects = effects_of_tool(tool, given, str(top))

@@ -1,4 +1,4 @@
-"""What a session is told, when it starts and at each turn, of what others have changed and not committed."""
+"""News for a session, at its start and at each turn: uncommitted changes of others."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_strangers_stay_unnamed(work: Path) -> None:
 
 
 def test_a_command_that_nobody_had_read_counts(work: Path) -> None:
-    """A session that was alone: its commands are kept, and read when somebody is there to hear of them."""
+    """A session that was alone: its commands are kept, and parsed when another session asks."""
     peer = Player("codex", work)
     for command in ("ls", "printf 'x\\n' > sub/deep.md", "sed -i s/beta/B/ notes.md", "cat notes.md"):
         assert peer.runs(command) == ""
@@ -207,10 +207,10 @@ def test_the_hooks_of_a_client_tell_it_at_start_and_at_each_turn(runtime: str, b
 
 
 def test_the_coordinator_s_own_process_tells_it_too(work: Path, monkeypatch) -> None:
-    """As an installed plugin has it: ``swarm-mcp hook``."""
+    """As in an installed plugin: ``swarm-mcp hook``."""
     import io
 
-    from swarm_mcp import hook_process
+    from swarm_mcp.hooks import process as hook_process
 
     peer = Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")

@@ -1,4 +1,4 @@
-"""Files that sessions write with no lock taken: what one meets of another's work, and what is made of it."""
+"""Files that sessions write without locks: traces of others that a call meets, and the decision about it."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
 
 
 def test_a_write_that_was_let_pass_just_now_counts_before_it_is_made(work: Path) -> None:
-    """Its client is about to make it: what is put there meanwhile would be lost, or lose it."""
+    """Its client is about to write: a change made meanwhile would be lost, or destroy that write."""
     me, peer = Player("codex", work), Player("claude-code", work)
     me.runs("cat notes.md")
     assert peer.told("Edit", {"file_path": str(work / "notes.md"), "old_string": "a", "new_string": "b"}) == ""
@@ -440,7 +440,7 @@ def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, later
     (work / "notes.md").write_text("not committed, by a person\n")
     old = time.time() - 100
     os.utime(work / "notes.md", (old, old))
-    time.sleep(0.05)  # the kernel's clock, by which the file changed, must have moved on
+    time.sleep(0.05)  # the clock of file times must have moved on
     assert peer.told("apply_patch", {"command": "*** Begin Patch\n*** Add File: notes.md\n+x\n*** End Patch\n"}) == ""
     later(2)
     peer.runs("true")
@@ -552,7 +552,7 @@ def test_a_patch_that_moves_a_file_onto_itself_removes_it(target: str, work: Pat
 
 
 def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> None:
-    """A look could not be noted either. No file may grow here, for whatever user, as on a full disk."""
+    """A look could not be noted either. No file may grow here, for any user, as on a full disk."""
     me, peer = Player("codex", work), Player("codex", work)
     me.runs("cat notes.md")
     peer.edits("notes.md", "beta", "PEER")
@@ -691,11 +691,11 @@ def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path
     path = tmp_path / "codex.one"
     path.write_text("many entries")
     first, second = (os.open(path, os.O_RDWR) for _ in range(2))
-    traces._begin_anew(str(path), first)
+    journal.rotate(str(path), first)
     os.close(first)
-    traces._begin_anew(str(path), second)
+    journal.rotate(str(path), second)
     path.write_text("a new one")
-    traces._begin_anew(str(path), second)
+    journal.rotate(str(path), second)
     os.close(second)
     assert (path.read_text(), Path(f"{path}.1").read_text()) == ("a new one", "many entries")
 

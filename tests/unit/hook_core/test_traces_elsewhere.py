@@ -1,4 +1,4 @@
-"""Commands that are run in one repository and reach into another one, in which somebody else is at work."""
+"""Commands run in one repository that reach into another one, with another session at work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A day of ordinary work through the hooks: who works alone, or elsewhere, hears nothing of others; nobody is hindered."""
+"""A day of ordinary work through the hooks: sessions alone, or on other files, hear nothing; no call is denied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DAY = (
 )  # fmt: skip
 
 
-# What nobody but a session alone does without a thought.
+# Commands that only a session alone runs without thinking.
 SWEEPS = (
     "new HERE/last.py", "git add -A && git commit -qam 'all of it'", "edit five six HERE/app.py",
     "git stash -q && git stash pop -q", "git checkout .", "edit five seven HERE/app.py", "git reset -q --hard", "git clean -fdq",
@@ -66,9 +66,9 @@ def test_two_in_separate_checkouts_hear_nothing(tmp_path: Path, repo: Path, leve
 def test_two_in_separate_folders_of_one_checkout_hear_nothing_at_their_calls(
     tmp_path: Path, repo: Path, level: str
 ) -> None:
-    """Which files the other has changed is said where a turn begins, and nowhere else.
+    """Changed files of the other session are listed at the beginning of a turn only.
 
-    But at `turn`: there its files are locked, and a program that nobody can read beforehand may write any of them.
+    Except at `turn`: there its files are locked, and a program that cannot be parsed may write any of them.
     """
     place = repository(tmp_path.resolve() / "both", "mine", "yours")
     workers = [Worker(runtime, place, level) for runtime in ("claude-code", "codex")]
@@ -92,7 +92,7 @@ def side_by_side(workers: list[Worker], folders: list[str]) -> None:
 
 
 def test_two_on_the_same_file_in_turn_hear_one_line_each_way(tmp_path: Path, repo: Path, level: str) -> None:
-    """Each is told once that the other has changed it, however often it writes; nobody is hindered in an edit."""
+    """Each session is told once about the other's change, however often that writes; no edit is denied."""
     place = repository(tmp_path.resolve() / "same", "src")
     one, two = (Worker("codex", place, level) for _ in range(2))
     one.turn("edit one two src/app.py", "edit two three src/app.py")
@@ -105,10 +105,10 @@ def test_two_on_the_same_file_in_turn_hear_one_line_each_way(tmp_path: Path, rep
 
 @pytest.mark.parametrize("over", ["committed", "undone", "left"])
 def test_what_is_over_is_no_news(tmp_path: Path, repo: Path, over: str) -> None:
-    """What was committed or undone, and what a session has left behind."""
+    """Changes that were committed or undone, or whose session has ended."""
     place = repository(tmp_path.resolve() / "same", "src")
     one, two = Worker("claude-code", place, "keep"), Worker("codex", place, "keep")
-    later = f"'{int(time.time()) + 60} +0000'"  # of what happens in one second nobody knows which came first
+    later = f"'{int(time.time()) + 60} +0000'"  # within one second the order is unknown
     end = {"committed": [f"git commit -qam done --date={later}"], "undone": ["git checkout -- src/app.py"]}
     one.turn("edit one two src/app.py", *end.get(over, []))
     if over == "left":

@@ -1,9 +1,9 @@
-"""Sessions that replace the same file whole, with a read before each write, while calls take their time to land.
+"""Sessions that replace the same file whole, each after a read, while calls take time until they write.
 
-Each agent appends a line of its own to what it has last read, and puts the whole text in place of the file: by a shell
-command whose text nobody knows beforehand. Between the check of a call and its write others read, are checked, and
-write. No line may be lost, whatever the order, and nobody may be kept from writing for good. The model knows the lines
-that were written; it shares no code with what it checks.
+Each agent appends a line to the text that it last read, and replaces the file with it, by a shell command whose text
+cannot be parsed. Between the check of a call and its write, other sessions read, are checked, and write. In any order,
+no line may be lost, and no session may be denied for ever. The model knows the written lines and shares no code with
+the traces.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ pytestmark = pytest.mark.slow
 
 NAME = "notes.md"
 AGENTS = st.integers(0, 3)
-WAYS = (f"cp /tmp/x {NAME}", f"make && sort /tmp/x > {NAME}", f"mv /tmp/x {NAME}")  # whose text nobody knows beforehand
+# commands with a text known only at run time
+WAYS = (f"cp /tmp/x {NAME}", f"make && sort /tmp/x > {NAME}", f"mv /tmp/x {NAME}")
 
 
 class Agent:
-    """A session: what it has `read`, and the text of the call that was let pass and has not landed (`flying`)."""
+    """A session: the text that it has `read`, and the new text of a call that was let pass and has not written
+    (`flying`).
+    """
 
     def __init__(self, player: Player):
         self.player = player
@@ -90,7 +93,7 @@ class InFlight(RuleBasedStateMachine):
 
     @rule(place=AGENTS, way=st.sampled_from(WAYS), end=st.sampled_from(["lands", "lands", "lands", "fails", "turns"]))
     def goes_on(self, place: int, way: str, end: str) -> None:
-        """An agent does what comes next: it reads, it is let write or denied, its call lands or comes to nothing."""
+        """Take the next step of an agent: it reads, its write is let pass or denied, its call writes or fails."""
         agent = self.agents[place % len(self.agents)]
         if agent.flying is not None:
             self._ends(agent, end)

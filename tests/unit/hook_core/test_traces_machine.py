@@ -1,10 +1,9 @@
-"""Sessions that write the same files with no lock taken, against a model that shares no code with what it checks.
+"""Sessions that write the same files without locks, against a model that shares no code with the traces.
 
-The model knows of each file who has changed it, and of each session which change it has last seen, by a command that
-shows the whole file. At `keep` a write of
-a whole file must be denied exactly where it would throw away a change that its session has not seen, that is not
-committed or undone, and whose writer lives; and each edit must pass. The same goes for a folder that is removed; a git
-command that throws a change away must be denied as long as that is the last one.
+For each file the model knows the session of each change; for each session, the last change that it has seen by a
+command showing the whole file. At `keep` a write of a whole file must be denied exactly if it would destroy a change
+that its session has not seen, that is neither committed nor undone, and whose session lives; each edit must pass. The
+same holds for removing a folder. A git command that discards a change must be denied while that is the last change.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ class Traces(RuleBasedStateMachine):
         self.patches = [
             mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
             mock.patch.dict(os.environ, {"SWARM_AUTO": self.level}),
-            # What happens here in a moment is apart for people, and for the clock of file times.
+            # Moments in this test are apart for people, and for the clock of file times.
             mock.patch.object(journal, "SLACK_NS", 0),
             mock.patch.object(meetings, "WAIT_SECONDS", 0),
-            # Commands are read to the end and git's answers waited for: what is left open would differ from run to run.
+            # Parse commands to the end and wait for git: open questions would differ from run to run.
             mock.patch.object(budget, "SECONDS", AMPLE),
             mock.patch.object(walk, "SECONDS", AMPLE),
             mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),

@@ -1,4 +1,4 @@
-"""What a session has read with its client's own tool, which no hook sees, is found in the client's transcript."""
+"""Reads with the client's own tool, which has no hook, are found in the client's transcript."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIENTS = {
 
 @pytest.fixture(params=CLIENTS)
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Blocks:
-    """An empty transcript in the form of each client, of which `form` is the name."""
+    """An empty transcript in each client's format; `form` is its name."""
     form, kind, *_tools = CLIENTS[request.param]
     made: Blocks = kind(tmp_path / "transcripts")
     made.form = form  # type: ignore[attr-defined]
@@ -213,7 +213,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_file_that_the_session_has_not_been_shown_is_not_overwritten(client: str, work: Path, tmp_path: Path) -> None:
-    """Whatever the client's own guard does, and with each of its models."""
+    """With any guard of the client's own, and with each of its models."""
     _form, kind, write, edit = CLIENTS[client]
     me, peer = Player(client, work), Player("codex", work)
     told = kind(tmp_path / "transcripts")
@@ -232,7 +232,7 @@ def test_a_file_that_the_session_has_not_been_shown_is_not_overwritten(client: s
     assert "was changed by" in me.told(edit, {**part, "file_path": str(work / "sub" / "deep.md")})
     told.reads(file)
     assert me.told(edit, part) == me.told(write, whole) == ""
-    assert me.told("Bash", {"command": "echo x > notes.md"}) == ""  # whichever way it takes
+    assert me.told("Bash", {"command": "echo x > notes.md"}) == ""  # in either way
 
 
 def test_what_was_read_may_be_removed_with_its_folder(work: Path, tmp_path: Path) -> None:

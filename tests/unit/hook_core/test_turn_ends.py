@@ -1,4 +1,4 @@
-"""What ends a turn, and with it what the turn's writes have claimed: events of the clients, as their hooks get them."""
+"""Ends of turns, and of the claims made in them, by clients' events as their hooks get them."""
 
 from __future__ import annotations
 

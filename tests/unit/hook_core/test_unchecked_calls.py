@@ -42,7 +42,7 @@ WRITES = "sed -i s/x/y/ f"
 
 
 def told(ran: Ran) -> str:
-    """What the model is told of a call that goes ahead, which must be the one object that clients honour."""
+    """Return the notice about a call that goes ahead, in the one object that clients honour."""
     answer = json.loads(ran.out)
     assert (ran.code, ran.err, set(answer)) == (0, "", {"hookSpecificOutput"})
     assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
@@ -50,7 +50,7 @@ def told(ran: Ran) -> str:
 
 
 def assert_goes_ahead_unchecked(ran: Ran, held: Path) -> None:
-    """The call may pass, the model hears that nobody has looked, and the locked file is watched."""
+    """The call may pass, the model hears that it is unchecked, and the locked file is watched."""
     assert "could not be checked" in told(ran) and str(held) in told(ran)
     assert os.path.isdir(watched_dir())
 
@@ -125,7 +125,7 @@ def test_asking_needs_no_file(me: str, tmp_path: Path) -> None:
     assert run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), nowhere).reason
 
 
-# -- nobody holds anything -------------------------------------------------------------------------------
+# -- without any lock --
 
 
 @pytest.mark.parametrize("store", ["none", "empty", "a stranger's", "without locks"])
@@ -149,7 +149,7 @@ def test_a_call_costs_nothing_where_nobody_can_hold_a_lock(store: str, tmp_path:
     assert path.exists() is (store != "none")
 
 
-# -- what is asked of the disk and of git ----------------------------------------------------------------
+# -- questions to the disk and to git --
 
 
 def judged(me: str, folder: Path, *, tree: Tree | None = None, git: GitCall | None = None):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.sessions import join, mistakes, new_session, peer_locks
 
+from swarm_hook_core.check import rules
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
@@ -25,7 +26,7 @@ CONFIG = RuntimeConfig(
 
 @pytest.fixture
 def editor(repo: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Asks the check about a call of the session ``me``: what it answers, empty where it is silent."""
+    """Ask the check about a call of the session ``me``. Returns its answer, empty for silence."""
 
     def ask(tool: str, agent: str = "", **tool_input: str) -> str:
         payload = {"session_id": "me", "cwd": str(repo), "hook_event_name": "PreToolUse", "tool_name": tool}
@@ -87,7 +88,7 @@ def test_news_beside_a_refusal_are_told_with_the_next_call(
 ) -> None:
     peer_locks(repo, repo / "f", "mine")
     with monkeypatch.context() as patched:
-        patched.setattr(HookCore, "_add_news", lambda self, call, verdict, peers, session: _append(verdict))
+        patched.setattr(rules, "AFTERWARDS", (lambda check, verdict: _append(verdict), rules.shorten))
         assert "news" not in editor("save", path="f")
     assert editor("read", path="f") == "news of your own locks"
 

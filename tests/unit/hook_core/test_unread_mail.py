@@ -28,7 +28,7 @@ from support.sessions import (
 from support.traced import Player
 
 from swarm_hook_core import scratch, unread_mail
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, messages
 
 
 def send(sender: Any, to: Any, *texts: str) -> None:
@@ -47,7 +47,7 @@ def pair(work: Path) -> tuple[Player, Player]:
     return Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
 
 
-# What a session's call is, and whether somebody holds what it would write.
+# A session's call, and True if another session holds its file.
 CALLS = {
     "a command that is not looked at": ("Bash", {"command": "ls"}, False),
     "a write": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: new.md\n+x\n*** End Patch\n"}, False),
@@ -95,7 +95,7 @@ def test_who_wrote_is_named_as_far_as_the_session_may_know(pair, work: Path, mon
                 ("system", "c"),
                 (peer.row["id"], "d"),
             ]:
-                store.messages.post(scope, sender, me.row["id"], text)
+                messages.post(store.database, scope, sender, me.row["id"], text)
         store.instances.remove(gone.row["id"])
     said = me.told("Bash", {"command": "ls"})
     assert "4 unread messages" in said or "5 unread messages" in said, "its leaving may be announced"

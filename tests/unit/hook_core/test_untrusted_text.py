@@ -1,4 +1,4 @@
-"""Labels, notes, file names, titles, reasons and messages of others: short, harmless and quoted wherever they are shown."""
+"""Labels, notes, file names, titles, reasons and messages of others: short, harmless and quoted in every place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.sessions import mistakes, new_session, peer_locks, run, start, writ
 
 from swarm_hook_core import labels, untrusted_text
 from swarm_hook_core.watching.report import quoted as as_word
-from swarm_mcp.harness.prompting import task_prompt
+from swarm_mcp.agents.harness.prompting import task_prompt
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def test_whatever_is_shown_is_short_and_harmless(text: str, longest: int) -> Non
     ):
         assert harmless(shown) and untrusted_text.one_line(shown) == shown
         assert len(shown) <= 2 * max(longest, untrusted_text.LABEL) + 2
-        if shown != text:  # somebody's words: they end where the only bare quotation mark after the first is
+        if shown != text:  # foreign words: they end at the only bare quotation mark after the first
             assert shown[0] == shown[-1] == '"' and '"' not in shown[1:-1].replace("\\\\", "").replace('\\"', "")
             assert not shown[1:-1].replace("\\\\", "").endswith("\\"), "which would take the end for one of theirs"
     assert len(untrusted_text.cut_text(text, longest)) <= longest and harmless(
@@ -90,11 +90,11 @@ def test_a_suggested_command_names_the_very_file(name: str, tmp_path: Path) -> N
     assert done.stdout == name.encode("utf-8", "surrogateescape")
 
 
-# -- what a model reads --------------------------------------------------------------------------------
+# -- texts for a model --
 
 
 def stored_raw(peer: dict[str, Any], label: str, note: str) -> None:
-    """As another program, or an earlier release, stored it."""
+    """Store it as another program, or an earlier release, did."""
     with Store() as store, store.database.writing():
         store.database.change("UPDATE instances SET label = ? WHERE id = ?", (label, peer["id"]))
         store.database.change("UPDATE context SET content = ? WHERE instance_id = ?", (note, peer["id"]))
@@ -147,7 +147,7 @@ def test_a_worker_is_told_whose_words_its_task_is() -> None:
     ]
 
 
-# -- what is too long ----------------------------------------------------------------------------------
+# -- long texts --
 
 
 def test_notes_reasons_and_messages_have_bounds(ground: Ground) -> None:

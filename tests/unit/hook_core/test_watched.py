@@ -1,4 +1,4 @@
-"""What a call does to locked files without anybody seeing it beforehand is noticed afterwards, told, and kept."""
+"""Changes of locked files by calls that cannot be parsed: found afterwards, reported, and the earlier content kept."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_what_the_holder_does_itself_is_not_held_against_the_peer(runtime: str, 
 
 
 def edited(runtime: str, me: str, repo: Path, name: str) -> str:
-    """What a session is told at an edit that passes, of the file `name`."""
+    """Return the notice to a session about an edit, which passes, of the file `name`."""
     payload = write_payload(runtime, me, repo, str(repo / name))
     ran = run(runtime, "pre_tool_use", payload)
     assert '"deny"' not in ran.out and mistakes() == []
@@ -279,7 +279,7 @@ def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
     time.sleep(1.1)  # events have whole seconds
     (repo / "f").write_text("mine\n")
     assert after("codex", payload) == ""
-    time.sleep(1)  # nobody waits for the command that would have told
+    time.sleep(1)  # long enough for a detached command that must not have been started
     assert alterations() == []
 
 
@@ -350,7 +350,7 @@ def seen(changes: list[Any]) -> list[tuple[str, str]]:
 
 
 def mark_own(call: ToolCall, instance_id: str, *files: Path) -> None:
-    """As the hook before the call does that a holder itself makes."""
+    """Mark a call of the holder, as the hook before it does."""
     records.mark_own(instance_id, [str(file) for file in files], records.call_key("codex", call), time.time_ns())
 
 
@@ -458,7 +458,7 @@ def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path
     assert calls.finish("1") == [] and not (state / "watched").exists()
 
 
-# -- whose doing it was ---------------------------------------------------------------------------------
+# -- changes by the holder itself ---------------------------------------------------------------------
 
 
 def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None:
@@ -485,7 +485,7 @@ def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(fil
     assert calls.finish("1") == [("b", "changed")]
 
 
-# -- what is looked at, and what is kept ----------------------------------------------------------------
+# -- files looked at, and contents kept ----------------------------------------------------------------
 
 
 def kept_files(state: Path) -> list[Path]:

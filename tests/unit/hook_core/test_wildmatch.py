@@ -1,4 +1,4 @@
-"""Patterns mean what git means by them, two are told apart whichever comes first, and none takes long."""
+"""Patterns have git's meaning, two are told apart in either order, and each takes little time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swarm_hook_core.wildmatch import LONGEST, PatternUnreadable, covers, litera
 
 pytestmark = pytest.mark.slow
 
-# Names of a small tree, with what wildcards and classes are about: dots, dashes, brackets, digits, several levels.
+# Names of a small tree, for all features of wildcards and classes: dots, dashes, brackets, digits, several levels.
 NAMES = ["a", "b", "ab", "abc", "a.b", ".a", "a-b", "[a]", "]", "7", "A", "a*b", "-", "!x", "^", "z.sql"]
 FILES = [
     *NAMES, *(f"{folder}/{name}" for folder in ("a", "ab", "src") for name in NAMES if name != folder),
@@ -44,7 +44,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def listed(repository: Path, pattern: str) -> set[str]:
-    """What git lists for it, with ``**`` as in .gitignore, counted from the top."""
+    """Return git's list for it, with ``**`` as in .gitignore, counted from the top."""
     done = subprocess.run(
         ["git", "-C", str(repository), "ls-files", "-z", "--", f":(top,glob){pattern}"], capture_output=True, check=True
     )
@@ -52,7 +52,7 @@ def listed(repository: Path, pattern: str) -> set[str]:
 
 
 def ignored(repository: Path, pattern: str) -> set[str]:
-    """Which of the files git ignores where .gitignore has that one line, whatever is in the index."""
+    """Return the files that git ignores by a .gitignore with that one line, independent of the index."""
     (repository / ".git/info/exclude").write_text(pattern + "\n")
     done = subprocess.run(
         ["git", "-C", str(repository), "-c", "core.ignoreCase=false", "check-ignore", "--no-index", "--stdin", "-z"],
@@ -68,7 +68,7 @@ def ours(pattern: str) -> set[str]:
 
 
 def with_inside(pattern: str) -> set[str]:
-    """As .gitignore has it: what is in a folder that is covered goes with it."""
+    """Return the same with everything in covered folders, as .gitignore has it."""
     segments = parsed(pattern)
     found = set()
     for file in FILES:
@@ -84,7 +84,7 @@ DEEPER = ["src/**/*.sql", "**/deep/**", "src/**", "**/src/**/a", "src/*/*/z.sql"
 
 
 def test_a_pattern_with_a_slash_is_git_s_glob_pathspec(repository: Path) -> None:
-    # A process each, so a sample. A pathspec that is a folder's own name means what is in it, as a lock on it does.
+    # A process each, so a sample. A pathspec that is a folder's own name covers its content, as a lock on it does.
     for pattern in [*DEEPER, *(one for one in ANCHORED[::4] if wildmatch.is_pattern(one))]:
         assert ours(pattern) == listed(repository, pattern), pattern
 
@@ -93,7 +93,7 @@ def test_a_pattern_with_a_slash_is_git_s_glob_pathspec(repository: Path) -> None
 def test_a_pattern_without_a_slash_counts_at_every_depth_as_in_gitignore(repository: Path, end: str) -> None:
     for pattern in [part for part in PARTS if not part.startswith("!")]:
         expected = ignored(repository, pattern + end)
-        if end:  # what is in such folders, and these are no files
+        if end:  # the content of such folders; these are no files
             assert ours(pattern + end) == expected, pattern
         else:
             assert with_inside(pattern) == expected, pattern

@@ -1,4 +1,4 @@
-"""What a person sees of the loop at a terminal: words as they come, what they took, a conversation, keys that are kept."""
+"""A person's view of the loop at a terminal: words as they come, their cost, a conversation, kept keys."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Screen:
             return False
         try:
             piece = os.read(self._terminal, 65536)
-        except OSError:  # Linux says so when nobody has the other end any more
+        except OSError:  # Linux reports this when the other end is closed
             return False
         self.text += piece.decode("utf-8", "replace").replace("\r\n", "\n")
         return bool(piece)
@@ -80,7 +80,7 @@ def screen(model: Model, usual_signals: None):
 def test_words_are_shown_while_the_answer_is_still_coming(model: Model, screen) -> None:
     model.script = [Say("One two three", pause=SECONDS * 2)]
     seen = screen("count")
-    seen.until("One two ")  # its stream has not ended, and will not while anybody waits
+    seen.until("One two ")  # its stream has not ended, and will not during this wait
     seen.process.send_signal(signal.SIGINT)
     seen.until("error: interrupted")
     assert seen.over() == 130
@@ -180,7 +180,7 @@ def test_keys_are_listed_by_name_replaced_and_forgotten(model: Model, monkeypatc
         kept = loop("auth", "set", "openrouter", stdin=f"{key}\n")
         assert kept.code == 0 and key not in kept.out + kept.err
     assert loop("auth", "list").out == loop("auth").out == "openrouter\n"
-    # A provider that has only been given a key is the one to ask, and its key goes to nobody else.
+    # A provider with only a key is asked, and its key goes to no other.
     for name in ("HARNESS_PROVIDER", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL"):
         monkeypatch.delenv(name)
     own = Path(os.environ["HARNESS_HOME"], "providers", "openrouter.conf")

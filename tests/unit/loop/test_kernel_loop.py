@@ -1,4 +1,4 @@
-"""The loop's own shell, where the kernel holds what others have locked."""
+"""The loop's own shell, with others' locks held by the kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.sessions import mistakes, peer_locks
 from support.traced import git
 
 from swarm_hook_core.kernel import probe
-from swarm_mcp.loop.swarm_session import CONFIG
+from swarm_mcp.agents.loop.swarm_session import CONFIG
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def held(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def result(model: Model, command: str = "./build") -> str:
-    """What the model is told of a command."""
+    """Return the model's result of a command."""
     model.script = [Say("", (("bash", {"command": command}),)), Say("Done.")]
     assert loop("go").code == 0
     (told,) = model.told()

@@ -14,9 +14,9 @@ from support.fixtures import time_limit
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
-from swarm_mcp.loop import agent_variants, conf_files, sources
-from swarm_mcp.loop.providers import choice
-from swarm_mcp.loop.settings import LoopFailure
+from swarm_mcp.agents.loop import agent_variants, conf_files, sources
+from swarm_mcp.agents.loop.providers import choice
+from swarm_mcp.agents.loop.settings import LoopFailure
 
 pytestmark = pytest.mark.slow
 
@@ -163,7 +163,7 @@ def test_states_without_end_are_stopped(model: Model, packs: Path, monkeypatch: 
 
 
 def test_a_veto_is_the_result_of_its_call_alone(model: Model, packs: Path, project: Path) -> None:
-    """As the guard of the harness plugin does it for calls that are not streamed."""
+    """The guard of the harness plugin does so for calls that are not streamed."""
     veto = (
         "raw = sys.stdin.read()\ncall = json.loads(raw)['tool_calls'][0]\n"
         "folder = os.environ['HARNESS_SESSION'] + '/.tool_dispatch'\nos.makedirs(folder, exist_ok=True)\n"
@@ -187,7 +187,7 @@ def test_a_veto_is_the_result_of_its_call_alone(model: Model, packs: Path, proje
 
 
 def test_a_guard_hands_on_to_the_next_tool_of_its_name(model: Model, packs: Path, project: Path) -> None:
-    """A plugin's tool that shadows ours and hands calls on, which find ours as an executable."""
+    """A plugin's tool that shadows ours and hands calls on. It finds ours as an executable."""
     guard = (
         "me = os.path.realpath(__file__)\nname = os.path.basename(__file__)\n"
         "places = reversed(os.environ['HARNESS_SOURCES'].split(':'))\n"
@@ -317,7 +317,7 @@ def test_variants(model: Model, packs: Path, project: Path, monkeypatch: pytest.
     asked, headers = model.asked[-1], model.headers[-1]
     assert (asked["model"], asked["max_tokens"], "stream" in asked) == ("llama", 77, False)
     assert headers["authorization"] == "Bearer k-llama"
-    # Another's key is never sent to a variant's address.
+    # The key of one provider is never sent to a variant's address.
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     nearer = project / ".harness" / "providers" / "llama.conf"
     nearer.parent.mkdir(parents=True)
@@ -331,7 +331,7 @@ def test_a_variants_own_prices(model: Model, packs: Path, monkeypatch: pytest.Mo
     conf = packs / "providers" / "llama.conf"
     monkeypatch.setenv("HARNESS_PROVIDER", "llama")
     for price, dollars in (
-        ("", None),  # what its maker publishes is not what this seller takes
+        ("", None),  # this seller's prices differ from the published ones
         ("price_input=2\nprice_output=10\n", (107 * 2 + 20 * 10) / 1e6),
         ("price_input=2\nprice_output=10\nprice_cached=1\n", (100 * 2 + 7 * 1 + 20 * 10) / 1e6),
         ("price_input=0\nprice_output=0\n", 0.0),
@@ -368,7 +368,7 @@ def test_kinds_of_agents(model: Model, packs: Path, project: Path, monkeypatch: 
     # Its session stays of that kind.
     assert loop(sessions()[-1].name, "and now?").code == 0
     assert "You review." in model.system() and "write_file" not in model.tools()
-    # A project's own, with its own model; who names another has that.
+    # A project's own variant, with its own model; a model named on the command line comes first.
     (project / ".harness" / "agents").mkdir(parents=True)
     (project / ".harness" / "agents" / "scribe.conf").write_text(
         "# ours\nprompt=Write it\nprompt=down.\nprovider=openai\nmodel=small\nmax_turns=1\n"

@@ -15,13 +15,13 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import Query, Run
+from swarm_mcp.agents.harness.claude.adapter import Claude
+from swarm_mcp.agents.harness.codex.adapter import PRICES, SHORT
+from swarm_mcp.agents.loop import session as session_files
+from swarm_mcp.agents.loop.providers.anthropic import Anthropic
+from swarm_mcp.agents.loop.providers.openai import OpenAI
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.harness import Query, Run
-from swarm_mcp.harness.claude.adapter import Claude
-from swarm_mcp.harness.codex.adapter import PRICES, SHORT
-from swarm_mcp.loop import session as session_files
-from swarm_mcp.loop.providers.anthropic import Anthropic
-from swarm_mcp.loop.providers.openai import OpenAI
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def test_goes_on_with_a_session_at_another_provider(model: Model, project: Path,
     assert "provider=anthropic" in (session / "session.conf").read_text()
     monkeypatch.delenv("HARNESS_PROVIDER")
     assert loop("--resume", session.name, "third").code == 0
-    assert "x-api-key" in model.headers[-1]  # the session's own provider, where nobody names one
+    assert "x-api-key" in model.headers[-1]  # the session's own provider, if no other is named
 
 
 @pytest.mark.parametrize("words", [("20990101-000000-1", "go"), ("--resume", "../x", "go")])
@@ -113,7 +113,7 @@ def test_interrupted_calls_have_a_result_when_the_session_goes_on(model: Model, 
 
 
 def test_the_models_by_default_are_those_that_the_makers_clients_know() -> None:
-    """So that none is asked for that was taken away long ago, and each has a price."""
+    """So that no model is asked that was withdrawn, and each has a price."""
     assert Anthropic.default_model in Claude.models.values() and Anthropic.default_model in Claude.prices
     assert OpenAI.default_model in SHORT.values() and OpenAI.default_model in PRICES
     asked = OpenAI().request({}, {}, False).body, OpenAI().request({}, {"OPENAI_API_URL": "http://x/"}, False).body
@@ -133,10 +133,10 @@ def test_events(model: Model, way: str, project: Path) -> None:
     cost = result["cost"]
     assert (result["output"], cost["output_tokens"], cost["cache_read_tokens"]) == ("Done.", 40, 14)
     assert cost["num_turns"] == 2
-    # Twice what an answer of 100 tokens in, 20 out, 7 from a cache and 3 into one costs by the list.
+    # Twice the list price of an answer with 100 tokens in, 20 out, 7 from a cache and 3 into one.
     dollars = 2 * (100 * 2 + 20 * 10 + 7 * 0.1 + (3 * 2.5 if way == ANTHROPIC else 0))
     assert cost["total_cost_usd"] == pytest.approx(dollars / 1e6)
-    assert cost["input_tokens"] == 200  # without what came from a cache
+    assert cost["input_tokens"] == 200  # without the tokens from a cache
     used = [event["context_used_tokens"] for event in ran.events if event["type"] == "context_usage"]
     assert used == [110, 110] if way == ANTHROPIC else [107, 107]
 
@@ -200,7 +200,7 @@ def test_an_endpoint_that_refuses_is_unreachable(model: Model, monkeypatch: pyte
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HARNESS_RETRIES", "1")
-        monkeypatch.setattr("swarm_mcp.loop.providers.http.FIRST_WAIT", 0.01)
+        monkeypatch.setattr("swarm_mcp.agents.loop.providers.http.FIRST_WAIT", 0.01)
         for name in ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{nobody.getsockname()[1]}")
         monkeypatch.setenv("HARNESS_PROVIDER", "anthropic")

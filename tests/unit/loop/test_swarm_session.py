@@ -95,7 +95,7 @@ def test_a_store_out_of_reach_lets_the_run_go_on(model: Model, project: Path, mo
 
 
 def test_a_guarding_plugin_is_left_to_it(model: Model, project: Path) -> None:
-    """Where the harness plugin is there, its tools check; ours neither register nor check again."""
+    """With the harness plugin, its tools check; ours neither register nor check again."""
     plugin = Path(os.environ["HARNESS_HOME"]) / "plugins" / "swarm"
     executable(plugin / "hooks.d" / "tool_exec" / "05-swarm-lock", "#!/bin/sh\ncat\n")
     tool(plugin, "write_file", "cat > /dev/null; echo passed on")
@@ -121,7 +121,7 @@ def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path)
 
 
 def test_python_functions_over_http(model: Model, project: Path) -> None:
-    from swarm_mcp.harness.client_tools import ToolServer
+    from swarm_mcp.agents.harness.client_tools import ToolServer
 
     def double(number: int) -> int:
         """Twice a number."""
@@ -151,7 +151,7 @@ def test_read_only(model: Model, project: Path) -> None:
 
 
 def test_an_agent_below_one_that_only_reads_only_reads(model: Model, project: Path) -> None:
-    """However it came to that: by its command line or its kind, of which the private file of the run says nothing."""
+    """By its command line or its kind; the private file of the run does not contain it."""
     for words in (("--mode", "read-only"), ("--variant", "reviewer")):
         model.asked.clear()
         call = ("agent", {"prompt": "the small task", "variant": "tester"})
@@ -193,7 +193,7 @@ def _alive(pid: int) -> bool:
     except OSError:
         try:
             os.kill(pid, 0)
-        except OSError:
+        except OSError:  # the process has ended
             return False
         return not os.path.isdir("/proc/self")
 

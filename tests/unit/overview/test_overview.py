@@ -1,4 +1,4 @@
-"""What those who look on are shown: sessions, files, lines and what has happened; bounded, and without strangers' words."""
+"""The viewers' rows: sessions, files, queues and events; bounded, and without strangers' words."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from support.traced import Player
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
 from swarm_mcp.errors import Deadlock, UnknownInstance
-from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.overview.checkouts import checkouts
-from swarm_mcp.overview.edits import Edit, edits, journal_marks
-from swarm_mcp.overview.lines import Line, Obstacle, circles, lines
-from swarm_mcp.overview.now import FILES, now
-from swarm_mcp.overview.people import People
-from swarm_mcp.overview.session import session_whole
-from swarm_mcp.overview.timeline import newest, refusals, timeline
-from swarm_mcp.store import Store
+from swarm_mcp.locking.acquisition import LockWait
+from swarm_mcp.store import Store, claimed
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.view.overview.checkouts import checkouts
+from swarm_mcp.view.overview.edits import Edit, edits, journal_marks
+from swarm_mcp.view.overview.lines import Line, Obstacle, circles, lines
+from swarm_mcp.view.overview.now import FILES, now
+from swarm_mcp.view.overview.people import People
+from swarm_mcp.view.overview.session import session_whole
+from swarm_mcp.view.overview.timeline import newest, refusals, timeline
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     ann, bob = (Player("claude-code", ground.repo) for _ in range(2))
     file = str(ground.repo / "f")
     assert ann.writes("f", "ann\n") == ""
-    bob.runs("echo bob >> f")  # which keeps hers
+    bob.runs("echo bob >> f")  # her line stays
     assert (ground.repo / "f").read_text() == "ann\nbob\n"
     found = edits(store, ground.scope, People(store))
     assert {one.instance_id for one in found} == {ann.row["id"], bob.row["id"]} and {one.path for one in found} == {
@@ -190,7 +190,7 @@ def test_looking_on_without_adopting_writes_nothing(ground):
     before = ground.sql("PRAGMA data_version")
     with Store(ground.database, read_only=True, adopts=False) as looking:
         assert now(looking, ground.scope, People(looking)).lock_count == 1
-        assert looking.locks._finder.adopt() is False
+        assert claimed.adopt(looking.database) is False
     assert ground.sql("PRAGMA data_version") == before
 
 

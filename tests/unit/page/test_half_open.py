@@ -1,4 +1,4 @@
-"""Connections whose client stops in the middle: they are closed, and those that are being answered are not."""
+"""Connections with a client that stops in the middle are closed; those being answered are not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from swarm_mcp import http_process
+from swarm_mcp.view.page import http_process
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -19,7 +19,7 @@ HALVES = {
     "half a body that nobody reads": b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nhalf",
     "half a second request": b"GET / HTTP/1.1\r\nHost: here\r\n\r\nGET / HT",
 }
-ENOUGH = 60  # seconds, after which a connection counts as one that is kept for ever
+ENOUGH = 60  # seconds after which a connection counts as kept for ever
 
 
 def test_half_open_connections_are_closed_and_streams_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The page in a browser: who may open it, what it lets a browser do, and what it shows of whom."""
+"""The page in a browser: its admission, its limits for a browser, and its view of sessions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from starlette.testclient import TestClient
 
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, StoreUnavailable
-from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.overview.lines import Line, Lines, Obstacle
-from swarm_mcp.page.access import HEADERS, Keys
-from swarm_mcp.page.app import application
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.view.overview.lines import Line, Lines, Obstacle
+from swarm_mcp.view.page.access import HEADERS, Keys
+from swarm_mcp.view.page.app import application
 
 PORT = 4711
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 
 
 def text_of(page: str) -> str:
-    """The words of a page, without what is drawn."""
+    """Return the words of a page, without its drawings."""
     drawing = r'(?s)<svg class="timeline.*?\n</svg>\n'
     words = re.sub(r"</?(a|q|time|strong)\b[^>]*>", "", re.sub(drawing, "", page))
     words = re.sub(r"<[^>]*>", " ", words)
@@ -121,7 +121,7 @@ def test_of_very_many_locks_a_page_shows_some(ground, client):
     assert "130 locks" in shown and shown.count('<th scope="row">') == 101
 
 
-# -- what has happened ------------------------------------------------------------------------------
+# -- events --
 
 
 def lock_and_wait(ground: Ground, store: Store, *names: str) -> list[Session]:
@@ -181,17 +181,17 @@ def test_lines_show_who_waits_behind_whom(ground, client):
         assert "claude-code bob f in repo" in words and "claude-code ann, who holds f" in words
         assert "claude-code bob, who came before" in words
         assert "waited for" in client.get("/timeline").text
-    assert "Nobody waits" in client.get("/lines", params={"scope": "/elsewhere"}).text
+    assert "No session waits" in client.get("/lines", params={"scope": "/elsewhere"}).text
 
 
 def test_circles_are_marked(ground, client, monkeypatch):
     with ground.store() as store:
         ann, bob = lock_and_wait(ground, store, "ann", "bob")
         ground.lock(bob, f"{ground.scope}/g")
-        # The store refuses whoever would close a circle; one that another program has made is shown all the same.
+        # The store refuses a circle; one made by another program is shown all the same.
         ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
         shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
-    monkeypatch.setattr("swarm_mcp.page.views.lines.lines", lambda *_: shown)
+    monkeypatch.setattr("swarm_mcp.view.page.views.lines.lines", lambda *_: shown)
     words = text_of(client.get("/lines").text)
     assert "claude-code ann waits for claude-code bob waits for claude-code ann" in words
     assert words.count("(in a circle)") == 2
@@ -247,7 +247,7 @@ def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, monkeypatc
     assert all(f"note-{name}" in words for name in ("one", "two", "three"))
     alone = text_of(client.get("/", params={"scope": places[0]}).text)
     assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
-    monkeypatch.setattr("swarm_mcp.page.views.now.MOST_CHECKOUTS", 2)
+    monkeypatch.setattr("swarm_mcp.view.page.views.now.MOST_CHECKOUTS", 2)
     words = text_of(client.get("/lines").text) and text_of(client.get("/", params={"again": "1"}).text)
     assert (
         "There are more checkouts" in words

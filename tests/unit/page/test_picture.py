@@ -1,13 +1,13 @@
-"""The timeline as a drawing: what stands where, and how much of it there is at most."""
+"""The timeline as a drawing: its positions, and its largest size."""
 
 from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.overview.lines import Line
-from swarm_mcp.overview.now import Hold
-from swarm_mcp.overview.timeline import Happening, Timeline
-from swarm_mcp.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
+from swarm_mcp.view.overview.lines import Line
+from swarm_mcp.view.overview.now import Hold
+from swarm_mcp.view.overview.timeline import Happening, Timeline
+from swarm_mcp.view.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
 
 SINCE, UNTIL = 1000, 2000
 
@@ -75,7 +75,7 @@ def test_a_lock_that_goes_over_is_a_line_between_two_lanes(one: Happening, kind:
     ann, bob = found.lanes
     assert (passage.kind, passage.x) == (kind, 50.0)
     assert ann.y < passage.begin < ann.y + ann.height == bob.y < passage.end < bob.y + bob.height
-    assert drawn(one).passages == []  # whose lane is not there
+    assert drawn(one).passages == []  # its lane is missing
 
 
 def test_bars_of_one_time_stand_below_each_other_and_later_ones_beside():

@@ -1,4 +1,4 @@
-"""The process that serves the page: its address, its stream of changes, its end, and what it leaves alone."""
+"""The process of the page: its address, its stream of changes, its end, and its restraint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
 
 
 class Served:
-    """A page that is served: its `address`, and what somebody gets who has opened it."""
+    """A served page: its `address`, and the answers for a browser that has opened it."""
 
     def __init__(self, ground: Ground, *words: str):
         self.process = subprocess.Popen(
@@ -58,7 +58,7 @@ class Served:
         for one in self._opened[::-1]:
             one.close()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # what it has opened, too
+            os.killpg(self.process.pid, signal.SIGKILL)  # its browser, too
         self.process.communicate()
 
     def end(self, number: int = signal.SIGINT) -> int:
@@ -110,7 +110,7 @@ def test_its_address_for_programs_and_its_port(ground, serve):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground, number):
     program = (
-        "import os, sys; from swarm_mcp.page.serving import serve\n"
+        "import os, sys; from swarm_mcp.view.page.serving import serve\n"
         f"serve(0, False, lambda *_: os.kill(os.getpid(), {int(number)}), '', '')"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ground.repo, capture_output=True, timeout=60)
@@ -157,7 +157,8 @@ def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve)
     assert "20 locks" in page.text()
     ground.lock(ann, f"{ground.scope}/another")
     with sqlite3.connect(ground.database) as writing:
-        # Everything in the write-ahead log can be taken over, and the log emptied: nobody reads from an older state.
+        # Everything in the write-ahead log can be taken over, and the log emptied: there is no reader of an older
+        # state.
         busy, *_ = writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     assert not busy
     os.kill(page.process.pid, signal.SIGKILL)
@@ -167,12 +168,12 @@ def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve)
 
 
 def test_without_a_needed_package_it_says_what_to_install(ground, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("swarm_mcp.page")]:
+    for name in [name for name in sys.modules if name.startswith("swarm_mcp.view.page")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = ground.swarm("page", "--no-open")
     assert (done.code, done.out) == (1, "")
-    assert "the page needs jinja2" in done.err and "-m pip install jinja2" in done.err
+    assert "the page needs the missing package jinja2" in done.err and "-m pip install jinja2" in done.err
 
 
 def test_a_store_that_is_made_or_replaced_later_is_followed(ground, serve):
@@ -201,7 +202,7 @@ def test_it_opens_the_browser_at_an_address_of_its_own(ground, serve, monkeypatc
     page = serve("--port", "0")
     wait_for(opened.exists)
     address = opened.read_text()
-    # What stands in the browser's command line, others can read: it opens the page once.
+    # Others can read the browser's command line: its address opens the page once.
     assert address != page.address and urlsplit(address).port == urlsplit(page.address).port
     place = urlsplit(address)
     assert [page.get(f"/?{place.query}").status for _ in range(2)] == [303, 403]

@@ -1,4 +1,4 @@
-"""What the pages about tasks and messages, workers, files and sessions show, and that it is text, in bounds, with links."""
+"""The pages about tasks and messages, workers, files and sessions: their content as text, in bounds, with links."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from starlette.testclient import TestClient
 from support.fixtures import Ground
 
 from swarm_hook_core.naming import UNNAMED
-from swarm_mcp.harness.events import Event, message, tool_end, tool_start
-from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.overview.transcript import LAST_BYTES
-from swarm_mcp.page.access import Keys
-from swarm_mcp.page.app import VIEWS, application
-from swarm_mcp.page.rendering import address
-from swarm_mcp.page.views import file, work, workers
+from swarm_mcp.agents.harness.events import Event, message, tool_end, tool_start
+from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request as wanted_by
+from swarm_mcp.view.overview.transcript import LAST_BYTES
+from swarm_mcp.view.page.access import Keys
+from swarm_mcp.view.page.app import VIEWS, application
+from swarm_mcp.view.page.rendering import address
+from swarm_mcp.view.page.views import file, work, workers
 
 pytestmark = pytest.mark.slow
 PORT = 4711
@@ -29,13 +29,13 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[2J"
 
 
 class Pages:
-    """What a browser of somebody with the token is answered."""
+    """The answers to an admitted browser."""
 
     def __init__(self, client: TestClient):
         self._client = client
 
     def any(self, path: str, /, **given):
-        """Whatever the answer is."""
+        """Return the answer, an error too."""
         return self._client.get(path, params=given)
 
     def __call__(self, path: str, status: int = 200, /, **given) -> str:
@@ -60,7 +60,7 @@ def links(text: str) -> list[str]:
 
 
 def words(text: str) -> str:
-    """What somebody reads of a page."""
+    """Return the readable text of a page."""
     main = text.partition("<main")[2].partition(">")[2]
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
 
@@ -224,7 +224,7 @@ def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
         assert any(one.startswith("/session?") and one.endswith(ann.id) for one in links(shown))
     with ground.store() as store:
         store.locks.release(ann, path)
-    assert "Nobody holds it" in page("/file", path=path)
+    assert "No session holds it" in page("/file", path=path)
 
 
 def test_a_file_in_a_locked_folder_says_so(ground, page):
@@ -283,7 +283,7 @@ def test_one_session_whole(ground, page):
     assert shown.startswith("Session claude-code aaaa1111")
     for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "locked held"):
         assert text in shown
-    assert "nothing is known" in page("/session", 404, id="nobody")
+    assert "that session is unknown" in page("/session", 404, id="nobody")
 
 
 def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):
@@ -357,7 +357,7 @@ def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
     ground.lock(bob, f"{ground.scope}/docs/a.py", "only one")
     assert "all of them" in page("/file", path="src/*.py", scope=ground.scope)
     shown = page("/file", path="*/a.py", scope=ground.scope)
-    assert "only one" not in shown and "Nobody holds this very pattern" in shown
+    assert "only one" not in shown and "No session holds this very pattern" in shown
     assert "swarm-mcp why '*/a.py'" in words(shown)
 
 

@@ -1,4 +1,4 @@
-"""What `make dist` builds: the same bytes from the same files, wherever and whenever, and all that belongs in them."""
+"""The output of `make dist`: the same bytes from the same files, in any place and at any time, and nothing missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swarm_mcp import __version__
 
 pytestmark = pytest.mark.slow
 
-REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: what pip is told there goes for the index
+REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: pip's settings there name the index
 PLUGIN = (
     ".agents/", ".claude-plugin/", ".codex-plugin/", ".github/plugin/", "qwen-extension.json", "integrations/", "skills/",
     "LICENSE", "CHANGELOG.md",
@@ -41,7 +41,7 @@ def described(wheel: Path) -> str:
 
 
 def test_the_archives_hold_what_belongs_in_them(tmp_path: Path):
-    """The source archive all of the repository; the wheel the packages and the plugin's files, whatever they are."""
+    """The source archive has all of the repository; the wheel has the packages and the plugin's files."""
     there = repository.names()
     source = repository.copied(tmp_path / "source")
     sdist = built("sdist", source, tmp_path / "sdist")
@@ -82,7 +82,7 @@ def test_the_page_on_the_index_leads_into_the_repository_once_its_address_is_kno
 
 
 def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
-    """In two folders, by people with other habits, on other days. From the index: what builds a release."""
+    """In two folders, by people with other habits, on other days. From the index: the release's build tools."""
     results = []
     for turn, (umask, date, environment) in enumerate(
         [(0o022, 1_000_000_000, {"TZ": "UTC"}), (0o077, 1_700_000_000, {"TZ": "Asia/Tokyo", "SOURCE_DATE_EPOCH": "1"})]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from support import repository
 
-from swarm_mcp import __version__, changelog
-from swarm_mcp.changelog import Entry, entries, newer, since
+from swarm_mcp import __version__
+from swarm_mcp.runtimes import changelog
+from swarm_mcp.runtimes.changelog import Entry, entries, newer, since
 
 KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 SAMPLE = """# Changelog

@@ -15,11 +15,13 @@ from swarm_mcp import __version__
 
 pytestmark = pytest.mark.slow
 
-REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: what pip is told there goes for the index
+REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: pip's settings there name the index
 
 
 def without_the_repository() -> list[str]:
-    """What starts a program that sees an empty folder in place of the repository; empty where the system has none such."""
+    """Return the start of a program that sees an empty folder in place of the repository; empty on a system without
+    that.
+    """
     hide = ["unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"']
     hide.append(str(repository.ROOT))
     try:

@@ -30,7 +30,7 @@ CHANGES = "\n### Added\n- Something new.\n"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What a release changes, with one change that is not released."""
+    """A copy of the files that a release changes, with one unreleased change."""
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -58,7 +58,7 @@ def versions(folder: Path) -> set[str]:
 def test_there_is_one_version():
     assert versions(ROOT) == {swarm_mcp.__version__} == {swarm_hook_core.__version__}
     assert metadata("swarm-locks")["Version"].partition("+")[0] == swarm_mcp.__version__
-    # Of what is recorded a release shows which one it was recorded from.
+    # A recording names the release that it was made from.
     elsewhere = [":!tests", ":!CHANGELOG.md", ":!docs/first-ten-minutes.md"]
     argv = ["git", "grep", "-lwF", swarm_mcp.__version__, "--", *elsewhere]
     listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The workflow that publishes a release: nobody else can publish, and nothing that was not checked is published."""
+"""The workflow that publishes a release: only it can publish, and only checked files are published."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_actions_are_named_by_commits_with_their_release():
 
 
 def test_it_installs_what_the_tests_need():
-    """What the workflow of each push installs for the unit tests."""
+    """Compare with the packages that the workflow of each push installs for the unit tests."""
     tests = yaml.safe_load((WORKFLOWS / "tests.yml").read_text(encoding="utf-8"))["jobs"]["linux"]
     (needed,) = [run for run in commands(tests) if "apt-get install" in run]
     assert needed in commands(BUILD)

@@ -153,7 +153,6 @@ def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled_once: None
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
-    monkeypatch.setattr("swarm_mcp.server.priming._answers", lambda command, questions: len(questions))
     made = Clients(folder)
     made.put("claude", CLAUDE)
     made.put("codex", CODEX)
@@ -215,11 +214,11 @@ def test_each_client_s_own_files_tell_which_release_it_had(ground: Ground, clien
 
 
 def test_an_upgrade_is_told_once(ground: Ground, clients: Clients) -> None:
-    assert "What has changed" not in ground.swarm("install", "--client", "codex").out
+    assert "Changes" not in ground.swarm("install", "--client", "codex").out
     manifest = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm/1/.codex-plugin/plugin.json")
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": "0.0.1"}))
     done = ground.swarm("install", "--client", "codex")
-    assert "Codex had 0.0.1. What has changed:\n  Changed: " in done.out, done
+    assert "Codex had 0.0.1. Changes:\n  Changed: " in done.out, done
     told = ground.swarm("install", "--client", "codex", "--json").json
     assert told["upgrade"] is None
 
@@ -456,11 +455,11 @@ def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # it has ended
         return False
     try:  # its end may go unnoticed
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+    except OSError:  # the process has ended
         return True
 
 

@@ -37,7 +37,6 @@ def installing(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installation into Claude Code that leaves the client alone."""
     put(bin_folder, "claude")
     monkeypatch.setattr(verb, "write_bundle", lambda *args, **options: False)
-    monkeypatch.setattr(verb, "prime_all", lambda clients, folder, tell_failure: {one.name: [] for one in clients})
     monkeypatch.setattr(verb, "_install_into", lambda client, steps, folder: None)
 
 

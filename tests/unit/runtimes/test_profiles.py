@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.profiles import Settings, parse, profile, profile_folder
+from swarm_mcp.runtimes.profiles import Settings, parse, profile, profile_folder
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ from support.sessions import (
 )
 
 from swarm_hook_core import repeated_denials
-from swarm_hook_core.decision import Denial, Verdict
+from swarm_hook_core.denial import Denial
+from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
 from swarm_mcp.runtimes.owned_folder import read_record

@@ -13,16 +13,15 @@ from support.fixtures import Ground
 from support.serving import Server
 from support.toolbox import TOOLS, Hands
 
-from swarm_mcp.answer_size import ANSWER_BYTES, LEAST, fitted, printed, sent
+from swarm_mcp.answers.size import ANSWER_BYTES, LEAST, fitted, printed, sent
 from swarm_mcp.server import resources
-from swarm_mcp.server.calls import texts_of
-from swarm_mcp.server.sdk import _result
+from swarm_mcp.server.service import result_of
 from swarm_mcp.server.tool import Answer, Call, WaitingCall, answer_to, bounded
 
 pytestmark = pytest.mark.slow
 
-# What each tool is asked with; the defaults of the others do. A tool that is not here is called without arguments, or
-# with `SAMPLES` for what it must have: a new one is measured as well.
+# Arguments for each tool, beside the defaults. A missing tool is called without arguments, or with `SAMPLES` for the
+# required ones: a new tool is measured as well.
 ARGUMENTS: dict[str, list[dict]] = {
     "bootstrap": [{"mark_read": False}, {"mark_read": False, "include_terminal": True}, {"terminal_limit": 10**6}],
     "explain_lock": [{"file": "src/**"}, {"file": "src/f1.py"}],
@@ -41,7 +40,7 @@ URIS = [*(item["uri"] for item in resources.LISTED), "swarm://lock?file=src/f1.p
 
 def wire(answer: Answer) -> int:
     """The bytes of the line that the client gets, without the envelope."""
-    return len(_result(answer).model_dump_json(by_alias=True, exclude_unset=True).encode())
+    return len(json.dumps(result_of(answer), ensure_ascii=False, separators=(",", ":")).encode())
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def crowd(ground: Ground) -> Hands:
 
 
 def asked(hands: Hands, name: str, arguments: dict) -> Answer:
-    """What the server would answer to this call."""
+    """Return the server's answer to this call."""
     tool = TOOLS[name]
     if not asyncio.iscoroutinefunction(tool.call):
         return bounded(hands.answer(name, **arguments))
@@ -66,6 +65,9 @@ def asked(hands: Hands, name: str, arguments: dict) -> Answer:
 
             async def changed(self, seconds):
                 return False
+
+            def when_cancelled(self, function):
+                pass
 
         try:
             return bounded(asyncio.run(tool.call(Waiting(), {**defaults, **arguments})))
@@ -88,8 +90,8 @@ def test_no_tool_answers_with_more_than_100_kb(crowd: Hands, name: str):
 def test_no_resource_has_more_than_100_kb(crowd: Hands, uri: str):
     with crowd.ground.store() as store:
         answer = resources.read(Call(store, crowd.session, {}), uri)
-    assert sum(len(text.encode()) for text in texts_of(answer)) <= ANSWER_BYTES
-    assert json.loads(texts_of(answer)[0])
+    assert sum(len(text.encode()) for text in answer.texts()) <= ANSWER_BYTES
+    assert json.loads(answer.texts()[0])
 
 
 LISTS = {
@@ -107,16 +109,16 @@ def test_a_list_goes_on_from_its_cursor_until_each_row_was_had_once(crowd: Hands
     while asked_ == 0 or after:
         answer = asked(crowd, name, after)
         found += [row[key] for row in answer.value]
-        told = _result(answer).structured_content
+        told = result_of(answer)["structuredContent"]
         assert told["total"] >= ROWS and total in (None, told["total"])
-        assert texts_of(answer)[-1].startswith(f"{len(answer.value)} of {told['total']}")
+        assert answer.texts()[-1].startswith(f"{len(answer.value)} of {told['total']}")
         total, asked_ = told["total"], asked_ + 1
         after = {"after": told["next"]} if "next" in told else {}
     assert asked_ > 1 and len(found) == len(set(found)) == total and wanted <= set(found)
 
 
 def test_every_tool_that_lists_rows_takes_limit_and_after():
-    """A tool whose whole answer is a list: rows of what may grow."""
+    """A tool with a list as its answer has rows that may grow."""
     assert {name for name, tool in TOOLS.items() if "after" in tool.properties} == {*LISTS, "lock_history"}
     assert all("limit" in TOOLS[name].properties for name in (*LISTS, "lock_history", "poll_messages"))
 

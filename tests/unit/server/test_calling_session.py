@@ -1,10 +1,10 @@
-"""Which session calls, where the client's plugin can say so in an argument alone."""
+"""The session of a call by a plugin that can name it only in an argument."""
 
 from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.harness.environment import without_session
+from swarm_mcp.agents.harness.environment import without_session
 from swarm_mcp.server.calling_session import with_session
 
 SETTING = "SWARM_MCP_SESSION_ARGUMENT"

@@ -23,7 +23,7 @@ CLIENT = [sys.executable, "-c", f"import subprocess, sys; sys.exit(subprocess.ca
 
 
 class Replay:
-    """Three sessions on one store, and what the record calls them."""
+    """Three sessions on one store, and their names in the record."""
 
     def __init__(self, ground: Ground, servers: dict[str, Server]):
         self.ground = ground
@@ -57,13 +57,13 @@ class Replay:
         return server.answer_to(number)
 
     def by_a_person(self, argv: list[str]) -> None:
-        """Run our command as a person does, from where none of the sessions is at work."""
+        """Run our command as a person does, outside of all sessions' folders."""
         environment = {**os.environ, "SWARM_MCP_ALLOW_SPAWN": "1"}
         done = self.ground.process(*argv, cwd=self.ground.folder / "proj", env=environment)
         assert done.code == 0, done
 
     def of_answer(self, call: dict, answer: dict) -> list[str]:
-        """How the blocks of an answer differ from the recorded ones."""
+        """Return the differences between the blocks of an answer and the recorded ones."""
         blocks, wanted = answer.get("content") or answer.get("contents") or [], call["answer"]
         found = [] if len(blocks) == len(wanted) else [f"blocks: {len(blocks)}, not {len(wanted)}"]
         for number, (block, pattern) in enumerate(zip(blocks, wanted)):

@@ -1,4 +1,4 @@
-"""The recorded schemas of tools, and what else is listed: every name, type, enumeration, default and bound."""
+"""The recorded schemas of tools, resources and prompts: every name, type, enumeration, default and bound."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from support.fixtures import Ground
 from support.requirement import requirement
 from support.serving import Server
 
+from swarm_mcp.agents.dispatch import request
+from swarm_mcp.server.tools import dispatch
+
 RECORD = captures.load("tools")
 
 
 def without_prose(schema, named: bool = False):
-    """A schema without what is said to people. `named`: this is an object's properties, whatever they are called."""
+    """Return a schema without its descriptions. `named`: this is an object's properties, with names of any kind."""
     if isinstance(schema, dict):
         kept = {key: value for key, value in schema.items() if named or key not in ("description", "$schema", "title")}
         return {key: without_prose(value, key == "properties" and not named) for key, value in kept.items()}
@@ -49,3 +52,7 @@ def test_every_tool_takes_what_the_record_says(ground: Ground):
         shown = [{key: item[key] for key in wanted[0]} for item in found]
         verdict.judge(kind, differences(wanted, shown, names))
     verdict.deliver()
+
+
+def test_the_tool_has_the_defaults_of_a_dispatch() -> None:
+    assert (dispatch.DEFAULT_TYPE, dispatch.DEFAULT_ROLE) == (request.DEFAULT_TYPE, request.DEFAULT_ROLE)

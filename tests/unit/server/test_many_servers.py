@@ -23,15 +23,15 @@ pytestmark = pytest.mark.slow
 
 SERVERS = 20
 ROUNDS = 3
-SECONDS = 90  # for an answer: twenty servers load the SDK at once
+SECONDS = 90  # for an answer: twenty servers start at once
 FILES = 5
-CHECK_SECONDS = waiting.SECONDS + DEADLINE_SECONDS  # what a check may wait for the store, and for the coordinator
-# A client of its own for each server: what calls are about is told by the process above it.
+CHECK_SECONDS = waiting.SECONDS + DEADLINE_SECONDS  # longest wait of a check for the store, and for the coordinator
+# A client for each server: the process above a server tells the session of its calls.
 CLIENT = [*BARE_PYTHON, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"]
 
 
 class Ledger:
-    """What everybody did, from many threads, and who is at work on which file at this moment."""
+    """A record of all sessions' actions, from many threads, and of the sessions at work on each file now."""
 
     def __init__(self, folder: Path):
         self.sent: list[str] = []
@@ -45,7 +45,7 @@ class Ledger:
         folder.mkdir()
 
     def work_on(self, file: str) -> None:
-        """Hold `file` for a moment, as whoever has its lock may; alone, or it is noted."""
+        """Hold `file` for a moment, as its owner. Note any other session that holds it as well."""
         try:
             (self._folder / file).touch(exist_ok=False)
         except FileExistsError:
@@ -93,7 +93,7 @@ class Session:
                 self.ledger.claimed.append(got["task_id"])
 
     def poll(self) -> None:
-        # Who has been refused a file is told by the system when it is free; that is not counted here.
+        # The system's notices about free files are not counted here.
         mail = self.value("poll_messages")["items"]
         self.ledger.received += [item["content"] for item in mail if item["sender"] != "system"]
 
@@ -180,7 +180,7 @@ def test_twenty_servers_commands_and_hooks(ground: Ground, monkeypatch):
         assert Counter(shared) == Counter(ledger.appended)
         assert ledger.claimed and len(set(ledger.claimed)) == len(ledger.claimed), "no task claimed twice"
         assert ledger.conflicts, "the files were in dispute, or nothing has been shown"
-        # Commands that a busy machine starts too late are given up, which is a recorded fault; checks are not.
+        # Commands that a busy machine starts too late are given up, and recorded as faults; checks are not.
         assert all(counts) and not [line for line in sessions.fault_lines() if line["hook"] == "pre_tool_use"]
         for session in members:
             session.server.close_input()

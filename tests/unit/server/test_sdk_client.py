@@ -120,7 +120,7 @@ def test_resources_and_prompts(ground: Ground, mode: str):
 
 
 def test_a_listener_of_the_new_era_hears_of_changes(ground: Ground):
-    """Since 2026-07-28 a client listens to several resources with one request, whose answer is the stream."""
+    """Since 2026-07-28 a client listens to several resources with one request. The answer is a stream."""
     peer = ground.session("peer", "peer")
 
     async def work() -> float:
@@ -136,6 +136,28 @@ def test_a_listener_of_the_new_era_hears_of_changes(ground: Ground):
     assert asyncio.run(work()) < 3
 
 
+@pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
+def test_a_subscriber_of_the_old_era_hears_of_changes(ground: Ground):
+    peer = ground.session("peer", "peer")
+    uri = "swarm://lock?file=f"
+
+    async def work() -> None:
+        changed = asyncio.Event()
+
+        async def hear(message: object) -> None:
+            if getattr(getattr(message, "params", None), "uri", None) == uri:
+                changed.set()
+
+        async with client(ground, "legacy", message_handler=hear) as server:
+            await server.call_tool("register", {"directory": ground.scope})
+            await server.subscribe_resource(uri)
+            await asyncio.to_thread(ground.lock, peer, "f")
+            await asyncio.wait_for(changed.wait(), 30)
+            await server.unsubscribe_resource(uri)
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 def test_a_cancelled_wait_ends_in_the_server_too(ground: Ground, mode: str):
     async def work() -> None:
@@ -143,7 +165,7 @@ def test_a_cancelled_wait_ends_in_the_server_too(ground: Ground, mode: str):
             await server.call_tool("register", {"directory": ground.scope})
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(server.call_tool("wait_for_activity", {"timeout_seconds": 0}), 0.5)
-            # Whatever arrives now belongs to the next who asks, not to a wait that nobody is in any more.
+            # Mail that arrives now belongs to the next call, not to the cancelled wait.
             me = (await server.call_tool("whoami", {})).structured_content
             peer = await asyncio.to_thread(ground.session, "peer", "peer")
             with ground.store() as store:

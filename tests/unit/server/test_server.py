@@ -1,4 +1,4 @@
-"""The MCP server over real pipes: its tools, whose call it is, and its end."""
+"""The MCP server over real pipes: its tools, the session of a call, and its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground, Sleeper, time_limit
 from support.requirement import requirement
-from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loads_the_sdk, one_shot
+from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loaded, one_shot
 
 import swarm_mcp
 from swarm_hook_core.process import start_time
@@ -54,7 +54,7 @@ def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
     assert set(tools) == TOOLS
     for name, tool in tools.items():
         hints = tool["annotations"]
-        # Codex asks a person before it calls anything else, and there may be none.
+        # Codex asks a person before it calls any other tool, and there may be no person.
         assert (hints["destructiveHint"], hints["openWorldHint"]) == (name in DESTRUCTIVE, False), name
         assert hints["readOnlyHint"] is (name in READ_ONLY), name
         assert hints["idempotentHint"] or not hints["readOnlyHint"], name
@@ -119,7 +119,7 @@ def test_wrong_calls_are_errors_and_the_server_goes_on(ground: Ground, server: S
     assert len(ground.sql("SELECT id FROM context")) == 1
 
 
-# -- whose call it is -------------------------------------------------------------------------------
+# -- the calling session -------------------------------------------------------------------------------
 
 
 def test_the_client_process_tells_which_session_calls(ground: Ground, server: Server):
@@ -133,7 +133,7 @@ def test_the_client_process_tells_which_session_calls(ground: Ground, server: Se
         assert server.value("whoami")["id"] == hooked["id"]
     # The client begins another session in the same process, as /clear does; the first one ends.
     newer = ground.session("s3", "newer", client=ME)
-    assert server.text("whoami") == NOT_REGISTERED  # two may be meant, so none is taken
+    assert server.text("whoami") == NOT_REGISTERED  # two may be meant, so neither is taken
     ground.swarm("deregister", "--runtime", "claude-code", "--session-id", "s1")
     assert server.value("whoami")["id"] == newer["id"]
     # Sessions of hooks end by their own hook, not with the server.
@@ -169,7 +169,7 @@ def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
 def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_the_only_one(
     ground: Ground, server: Server
 ):
-    """Such hooks leave a leased row with a session in its label, and nothing that says whose it is."""
+    """Such hooks leave a leased row with a session in its label, and no name of the session."""
     ground.store().close()
 
     def left_by_hooks(name: str) -> None:
@@ -236,7 +236,7 @@ def read(server: Server, uri: str):
 
 
 def updated(server: Server, seconds: float) -> str | None:
-    """The URI of the next notice of a change, None where none comes in time."""
+    """Return the URI of the next notice of a change, or `None` if it does not come in time."""
     message = server.next_message(seconds)
     assert message is None or message["method"] == "notifications/resources/updated", message
     return message and message["params"]["uri"]
@@ -315,6 +315,7 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground
     assert server.value("lock_file", {"file": "f"})["ok"] is True
     assert time.monotonic() - begun < time_limit(2)
     server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
+    assert server.ask("ping") == {}  # messages are read in order: the request is cancelled by now
     ground.lock(ground.session("peer"), "g")
     message = server.next_message(1)
     assert message is None or message["id"] != waiting or "error" in message, "nobody waits for the result any more"
@@ -324,57 +325,16 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground
 # -- the opening --------------------------------------------------------------------------------------
 
 
-def opening_answers(server: Server) -> list[dict]:
-    """The answers to what a client asks first."""
-    methods = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
-    return [server.welcome, *(server.ask(method) for method in methods)]
-
-
-def first_opening(ground: Ground) -> list[dict]:
-    """The same of an installation's first server, which has written them down when it ends."""
-    with Server(ground) as first:
-        spoken = opening_answers(first)
-        assert loads_the_sdk(first)
-        first.close_input()
-        assert first.ended_within(5) == 0
-    return spoken
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what a process has loaded by /proc (Linux)")
-def test_the_first_answers_are_the_sdks_own_and_later_servers_give_them_without_it(ground: Ground):
-    spoken = first_opening(ground)
-    with Server(ground) as second:
-        assert opening_answers(second) == spoken
-        assert not loads_the_sdk(second)
-        row = second.value("register", {"directory": ground.scope})
-        assert loads_the_sdk(second)
-        assert second.value("whoami")["id"] == row["id"]
-        assert opening_answers(second)[1:] == spoken[1:], "and so does the SDK, once it is there"
-
-
-def test_a_client_of_another_protocol_version_is_not_answered_from_the_wrong_record(ground: Ground, monkeypatch):
-    from support import serving
-
-    first_opening(ground)
-    for version in ("2024-11-05", "1999-01-01"):
-        monkeypatch.setitem(serving.ABOUT, "protocolVersion", version)
-        answers = []
-        for _ in range(2):
-            with Server(ground) as server:
-                answers.append(opening_answers(server))
-        assert answers[0] == answers[1]
-        if version != "1999-01-01":
-            assert answers[0][0]["protocolVersion"] == version
-
-
-def test_a_spoilt_record_is_done_without(ground: Ground):
-    spoken = first_opening(ground)
-    (record,) = Path(os.environ["SWARM_STATE_DIR"], "server").glob("opening-*.json")
-    for spoilt in (b"{", b'{"initialize 2025-06-18": 7}', b"\xff\xfe"):
-        record.write_bytes(spoilt)
-        with Server(ground) as server:
-            assert opening_answers(server) == spoken, spoilt
-        assert json.loads(record.read_bytes()), spoilt
+def test_first_questions_are_answered_before_the_event_loop_is_loaded(ground: Ground) -> None:
+    with Server(ground) as server:
+        for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping"):
+            assert "error" not in server.ask(method)
+        if Path("/proc/self/maps").exists():
+            assert "_asyncio" not in loaded(server)
+        assert "Not registered" in server.text("whoami")
+        if Path("/proc/self/maps").exists():
+            assert "_asyncio" in loaded(server)
+            assert not {"pydantic_core", "rpds"} & loaded(server)
 
 
 def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):

@@ -1,4 +1,4 @@
-"""The MCP server with clients, systems and stores that do what they should not, over real pipes."""
+"""The MCP server with faulty clients, systems and stores, over real pipes."""
 
 from __future__ import annotations
 
@@ -9,30 +9,17 @@ import signal
 import subprocess
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from support.fixtures import SWARM, Ground, Sleeper, time_limit, wait_for, without_privileges
-from support.serving import ABOUT, CLIENT_BETWEEN, INITIALIZE, INITIALIZED, Server, ask, call, lines, one_shot
+from support.serving import CLIENT_BETWEEN, INITIALIZE, INITIALIZED, Server, ask, call, lines, one_shot
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.server import handshake_cache
+from swarm_mcp.server.client_process import ClientProcess
 from swarm_mcp.server.standard_error import StandardError
-from swarm_mcp.server.stdio import ClientProcess
 
 pytestmark = pytest.mark.slow
-
-MODERN = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-
-
-def modern(message: dict) -> dict:
-    """The same request in the envelope of 2026-07-28."""
-    return {**message, "params": {**message["params"], "_meta": MODERN}}
 
 
 def raw(server: Server, *data: bytes) -> None:
@@ -52,7 +39,7 @@ def gathered(server: Server, count: int, seconds: float = 30) -> list[dict]:
     return found
 
 
-# -- what clients write -------------------------------------------------------------------------------
+# -- malformed input ------------------------------------------------------------------------------------
 
 
 def test_whatever_a_client_writes_is_answered(ground: Ground):
@@ -170,7 +157,7 @@ def test_a_wait_lasts_a_number_of_seconds(seconds: str, ground: Ground):
 
 
 def test_a_client_that_does_not_read_standard_error_is_answered(ground: Ground, tmp_path: Path):
-    """It says on standard error that it cannot write its records, into a pipe that is full."""
+    """It reports on standard error that it cannot open its store, into a pipe that is full."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     with pytest.raises(BlockingIOError):
@@ -226,14 +213,14 @@ def test_a_resource_of_what_can_be_no_path_is_none(file: str, ground: Ground):
 
 
 def _ended(server: Server) -> bytes:
-    """Close the server's input; what it has said on standard error."""
+    """Close the server's input; return its standard error."""
     server.close_input()
     assert server.ended_within(10) == 0
     return server.process.stderr.read()
 
 
 def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(ground: Ground):
-    """Hundreds of requests on the way, and megabytes of answers that nobody takes: more than any pipe holds."""
+    """Hundreds of open requests, and megabytes of unread answers: more than any pipe holds."""
     count = 300
     with Server(ground) as server:
         server.value("register", {"directory": ground.scope})
@@ -263,7 +250,9 @@ def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(groun
 
 
 def flood(server: Server, request: bytes, most: int) -> tuple[int, bytes]:
-    """Write this request until nothing of it has been taken for a second; how often, and what is left of the last."""
+    """Write the request until the server takes nothing for a second. Return the number of requests, and the rest of the
+    last.
+    """
     handle, count, rest = server.process.stdin.fileno(), 0, b""
     os.set_blocking(handle, False)
     while count * len(request) < most and select.select([], [handle], [], 1)[1]:
@@ -299,7 +288,7 @@ def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: s
 
 
 def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
-    """Whoever has only a list of requests gets all answers, though the input has ended long before them."""
+    """All requests of a file are answered, though the input ends long before the last answer."""
     requests = [
         INITIALIZE,
         INITIALIZED,
@@ -317,89 +306,6 @@ def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
         command = f'exec "$@" serve {redirection}'
         done = subprocess.run(["sh", "-c", command, "sh", *SWARM], cwd=ground.repo, capture_output=True, timeout=60)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), redirection
-
-
-# -- the opening --------------------------------------------------------------------------------------
-
-LISTS = [ask(n, method) for n, method in enumerate(("tools/list", "resources/list", "ping"), 10)]
-LATER = {**INITIALIZE, "id": 2, "params": {**ABOUT, "protocolVersion": "2025-11-25"}}
-TWICE = [INITIALIZE, *LISTS, LATER, *({**item, "id": item["id"] + 10} for item in LISTS)]
-NEW = [modern(ask(1, "server/discover")), *map(modern, LISTS)]
-CONVERSATIONS = {
-    "ill-formed": [
-        ask(1, "tools/list"), ask(2, "ping"), {**INITIALIZE, "id": 3, "params": {"protocolVersion": "2025-06-18"}},
-        {**INITIALIZE, "id": 4, "params": {**ABOUT, "capabilities": 7}}, call(5, "whoami"), {**INITIALIZE, "id": 6},
-        ask(7, "tools/list", cursor="x"), call(8, "whoami"),
-    ],
-    "twice": [*TWICE, call(3, "whoami")],
-    "new, then old": [*NEW[:2], {**INITIALIZE, "id": 2}, modern(call(3, "whoami")), LISTS[1]],
-    "old, then new": [INITIALIZE, LISTS[0], modern(ask(2, "server/discover")), modern(LISTS[1]), call(3, "whoami")],
-}  # fmt: skip
-
-
-def test_a_record_changes_no_answer(ground: Ground):
-    """The eras of the protocol, mixed as they must not be: with the record it goes as it would without.
-
-    Every conversation goes on a connection of its own, and ends with something that only the SDK answers.
-    """
-    # A record of every question in every form there is below.
-    for conversation in (TWICE, NEW):
-        one_shot(ground, lines(*conversation))
-    state = os.environ["SWARM_STATE_DIR"]
-    (record,) = Path(state, "server").iterdir()
-    assert len(json.loads(record.read_text())) == 3 * (1 + len(LISTS)) - 1, "since 2026-07-28 there is no ping"
-    connections = [(name, place) for name in CONVERSATIONS for place in (state, "/dev/null/none")]
-
-    def hold(connection: tuple[str, str]) -> list[dict]:
-        name, place = connection
-        return one_shot(ground, lines(*CONVERSATIONS[name]), env={**os.environ, "SWARM_STATE_DIR": place})
-
-    with ThreadPoolExecutor(2) as pool:
-        spoken = dict(zip(connections, pool.map(hold, connections)))
-    for name, conversation in CONVERSATIONS.items():
-        without = spoken[name, "/dev/null/none"]
-        assert spoken[name, state] == without, name
-        assert [answer["id"] for answer in without] == sorted((item["id"] for item in conversation), key=str)
-
-
-def test_servers_that_learn_at_once_and_records_of_old(ground: Ground, tmp_path: Path):
-    folder = Path(os.environ["SWARM_STATE_DIR"], "server")
-    folder.mkdir(parents=True)
-    month = 31 * 86400
-    for name, age in (("opening-old.json", month), ("opening-new.json", 86400), ("mine.txt", month)):
-        (folder / name).write_text("{}")
-        os.utime(folder / name, (time.time() - age,) * 2)
-    data = lines(INITIALIZE, INITIALIZED, *LISTS)
-    servers = [
-        subprocess.Popen([*SWARM, "serve"], cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for _ in range(3)
-    ]
-    outputs = {server.communicate(data, timeout=60)[0] for server in servers}
-    assert [server.returncode for server in servers] == [0, 0, 0] and len(outputs) == 1
-    names = {path.name for path in folder.iterdir()}
-    assert {"opening-new.json", "mine.txt"} < names and len(names) == 3, "what is old has gone, what is not ours stays"
-    (record,) = [path for path in folder.iterdir() if path.name not in ("opening-new.json", "mine.txt")]
-    answers = json.loads(record.read_text())
-    assert 1 <= len(answers) <= 4 and all(isinstance(answer, dict) for answer in answers.values())
-    assert record.stat().st_mode & 0o777 == 0o600
-
-    # One in use is not old, however long ago it was written.
-    os.utime(record, (time.time() - month,) * 2)
-    assert one_shot(ground, data)
-    assert time.time() - record.stat().st_mtime < 60
-    assert handshake_cache.forget_records() and [path.name for path in folder.iterdir()] == ["mine.txt"]
-    assert not handshake_cache.forget_records()
-
-
-def test_a_state_folder_that_cannot_be_written_is_said_once_and_no_harm(ground: Ground):
-    folder = Path(os.environ["SWARM_STATE_DIR"])
-    folder.mkdir(mode=0o500)
-    done = subprocess.run(
-        [*SWARM, "serve"], cwd=ground.repo, input=lines(INITIALIZE, INITIALIZED, *LISTS), capture_output=True, timeout=60,
-        preexec_fn=without_privileges,
-    )  # fmt: skip
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 4
-    assert done.stderr.count(b"\n") == 1 and str(folder).encode() in done.stderr
 
 
 # -- cancelling ---------------------------------------------------------------------------------------
@@ -428,7 +334,7 @@ def test_what_is_cancelled_is_not_begun_and_what_it_took_is_put_back(ground: Gro
             time.sleep(0.3)
             for number in (queued, str(running), 12345, "none", None, {"a": 1}, 1):
                 cancel(server, number)
-            # Those that only read need not wait for whoever writes.
+            # Reads do not wait for a writer.
             begun = time.monotonic()
             assert server.value("whoami")["id"] == me["id"]
             assert server.value("get_file_lock", {"file": "f0"})["active"] is None
@@ -536,7 +442,7 @@ def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground
         assert b"Traceback" not in _ended(server)
         assert time.monotonic() - begun < (1 if os.getloadavg()[0] < 2 * (os.cpu_count() or 1) else 4)
         assert left(ground)
-    # Output closed, input open: in the opening, and with the SDK.
+    # Output closed, input open: before the event loop, and in it.
     one_shot(ground, lines(INITIALIZE, INITIALIZED, ask(2, "ping")))
     for asks in (("ping", {}), ("tools/call", {"name": "whoami", "arguments": {}})):
         with Server(ground) as server:
@@ -614,7 +520,7 @@ def test_a_store_that_goes_changes_or_cannot_be_written_while_the_server_lives(g
         os.rename(aside, folder)
         assert server.value("whoami")["id"] == me["id"]
 
-        # No longer ours to write. What is open stays open; opened anew, it says so in a line.
+        # No longer writable. An open store stays open; opened anew, it is refused in a line.
         ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")
         copy = folder / "copy"
         copy.write_bytes(Path(ground.database).read_bytes())

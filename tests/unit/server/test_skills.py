@@ -1,4 +1,4 @@
-"""The skills: short, and naming only what there is."""
+"""The skills: they are short, and every name in them exists."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FOREIGN = {"error": "KV key is owned by another identity"}
 
 @pytest.fixture
 def hands(ground: Ground) -> tuple[Hands, Hands, Hands]:
-    """Sessions of identity p, of identity q, and of none."""
+    """Sessions of identity p, of identity q, and without identity."""
     labels = (("1", "identity:p one"), ("2", "identity:q two"), ("3", "three"))
     return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
 

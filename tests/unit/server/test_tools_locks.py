@@ -1,4 +1,4 @@
-"""The tools about locks: the contract's answers, and who stands in nobody's way."""
+"""The tools about locks: the contract's answers, and sessions that must not block others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_another_identity_learns_that_and_nothing_else(ground: Ground, hands):
 @pytest.mark.parametrize("label", ["identity:q", "", None])
 @pytest.mark.parametrize("where", ["/", "above", "here"])
 def test_strangers_above_ones_folder_block_nobodys_locks(ground: Ground, hands, label: str | None, where: str):
-    """One session of another identity, or of none, registered at an ancestor, made all below unlockable elsewhere."""
+    """A session of another identity, or without one, registered at an ancestor, once blocked all locks below it."""
     mine, *_ = hands
     folder = {"/": "/", "above": str(ground.folder), "here": ground.scope}[where]
     ground.session("above", label or "", directory=folder, scope=ground.scope)

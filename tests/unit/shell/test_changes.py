@@ -1,7 +1,7 @@
-"""What becomes of what is in a file that a command writes: it is changed, replaced or removed.
+"""The fate of the old text of a file that a command writes: changed, replaced or removed.
 
-A row: a command, and its files with what becomes of them: ``a=`` is an edit, ``a!`` replaces, ``a-`` removes; a slash
-behind the name: it, with all that is in it, or what the disk tells.
+A row: a command, and its files with their fates: ``a=`` is an edit, ``a!`` replaces, ``a-`` removes; a slash behind the
+name: with all that is in it, or as the disk tells.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ ROWS = [
     ("gzip -k f", "f.gz="),
     ("gunzip f.gz", "f.gz- f="),
     ("7z x a.7z", "./!"),
-    # what changes a file in place
+    # programs that change a file in place
     ("sed -i s/a/b/ f", "f="),
     ("sed -i.bak s/a/b/ f", "f= f.bak!"),
     ("sed 's/a/b/w out' f", "out!"),

@@ -1,4 +1,4 @@
-"""Where the effects of a call and the locks of others meet: what denies, what is only worth a line."""
+"""The effects of a call meet the locks of others: some deny, some are only worth a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from swarm_hook_core.state import store_path
 
 @pytest.fixture
 def repo(ground: Ground, tmp_path: Path) -> Path:
-    """A repository with some files, whose session is ``me``."""
+    """A repository with some files; its session is ``me``."""
     folder = Path(ground.scope)
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     for name in ("src/a.py", "src/deep/b.py", "docs/c.md"):
@@ -207,7 +207,8 @@ def test_rows_without_a_key_are_never_read_one_by_one(ground: Ground, repo: Path
     reader, asked = StoreReader(store_path()), []
     reader.connection.set_trace_callback(asked.append)
     reader.locks_on([str(repo / "src/b.py")])
-    assert len([sql for sql in asked if "path_key IS NULL" in sql]) == 1  # there is none: of names nothing is asked
+    # there is no such lock: names are not asked about
+    assert len([sql for sql in asked if "path_key IS NULL" in sql]) == 1
     asked.clear()
     ground.sql("UPDATE context SET path_key = NULL WHERE file = ?", str(repo / "src/c.py"))
     reader.locks_on([str(repo / "src/b.py"), str(repo / "src"), str(repo)])

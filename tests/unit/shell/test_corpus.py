@@ -1,4 +1,4 @@
-"""What the analysis finds of the writes that real commands really make: the corpus in ``tests/corpora/shell``.
+"""The analysis finds the writes of real commands: the corpus in ``tests/corpora/shell``.
 
 ``pytest -rP`` shows the figures; ``PYTHONPATH=tests python -m corpora report`` shows them, with every miss.
 """
@@ -57,9 +57,9 @@ def test_reading_is_never_denied(record: dict[str, dict]) -> None:
 
 
 def test_what_only_stages_or_commits_meets_changed_files_only(record: dict[str, dict]) -> None:
-    # A commit of everything takes up what a peer has not finished; files that it leaves alone are no matter.
+    # A commit of everything takes up a peer's unfinished changes; files that it leaves alone do not matter.
     changed = {"repo/fix.patch", "repo/mail.patch", "repo/scratch.txt", "repo/src/new_module.py", "repo/src/app.py"}
-    # Named by the command, or by what HEAD moves over.
+    # Files named by the command, or changed as HEAD moves.
     changed |= {"repo/data/a.txt", "repo/CHANGELOG.md"}
     analysed = list(report.analyse(blocks.load("staging"), record))
     assert not {one.block.key: one.beyond - changed for one in analysed if not one.beyond <= changed}
@@ -78,5 +78,5 @@ def test_the_record_still_holds(record: dict[str, dict]) -> None:
 
 
 def _lacks(block: blocks.Block) -> bool:
-    # A formatter's verdict, and what it may leave behind, are its version's.
+    # A formatter's result, and the files that it may leave behind, depend on its version.
     return bool(truth.missing(block)) or block.kind == "formatters" or not shutil.which("bash")

@@ -17,7 +17,7 @@ FILES = ("src/app.py", "src/util.py", "other.py", "tool/__init__.py", "new.py")
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first command of a language loads what reads it, which may take more than the time that a walk has."""
+    """The first command of a language loads its reader, which may take longer than a walk may."""
     monkeypatch.setattr(walk, "SECONDS", 10.0)
 
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def seen(command: str, folder: Path):
-    """(whether src/app.py is certainly written, whether anything may be, whether project code runs)."""
+    """Return (True if src/app.py is certainly written, True if anything may be, True if project code runs)."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "SHELL": "/bin/bash"}
     effects = effects_of(command, str(folder), environment)
     locked = str(folder / "src/app.py")

@@ -1,4 +1,4 @@
-"""Where a command runs after a `cd` that may fail: in the new folder for certain, in the old one possibly."""
+"""The folder of a command after a `cd` that may fail: certainly the new one, possibly the old one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CASES = {
     "mkdir -p sub; cd sub; echo > f": ("sub sub/f", ""),
     "rm -rf sub; cd sub; echo > g": ("sub/g", "g"),
     'cd ""; echo > f': ("f", ""),
-    # What stands before it may fail.
+    # The command before it may fail.
     "make && cd sub; echo > f": ("sub/f", "f"),
     "make && cd sub && echo > g; echo > f": ("sub/g sub/f", "f"),
     "make && exit; echo > f": ("f", ""),
     "echo start && cd sub && echo > g; echo > f": ("sub/g sub/f", ""),
-    # Somebody looks at whether it failed.
+    # The script handles the failure.
     "mkdir new; cd new || exit 1; echo > f": ("new new/f", ""),
     "mkdir new; cd new || { echo no; exit 1; }; echo > f": ("new new/f", ""),
     "mkdir new; cd new || true; echo > f": ("new new/f", "f"),

@@ -1,4 +1,4 @@
-"""What the walk through a script finds: each command against what it writes, really run where bash can say so."""
+"""The walk through a script finds the writes of each command; bash really runs it to confirm them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from support.fixtures import time_limit
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import Effects, is_known
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.shell.words import fields
+from swarm_hook_core.wildcards import match
 
 FILES = {
     "a.py": "foo a.py\n",
@@ -340,7 +340,7 @@ def test_what_a_process_holds_costs_a_walk_no_time(folder: Path) -> None:
             pass
 
     text = "for x in a b c d e f g h i; do echo > $x; done; touch last"
-    effects_of(text, str(folder), {})  # what it imports is there from then on
+    effects_of(text, str(folder), {})  # its imports are loaded from then on
     usual = gc.get_threshold()
     gc.callbacks.append(look)
     gc.set_threshold(10)

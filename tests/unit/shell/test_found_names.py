@@ -1,4 +1,4 @@
-"""Names that a search finds: each is written, none is where nothing is found, and xargs splits them again."""
+"""Names that a search finds: each is written, a search without results writes nothing, and xargs splits names again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swarm_hook_core.shell.programs.renaming import in_perl, in_words
 
 FILES = ("a.txt", "a", "b.txt", "two words.txt", "words.txt", "sub/c.txt", "sub/it's.txt", "keep/d.md", "empty/.keep")
 
-# Each is really run, and must change what is found, no more; of `=`, what is found is only possible.
+# Each is really run, and must change the found files, no more; for `=`, these are only possible.
 COMMANDS = r"""
 find . -name '*\ *.txt' | xargs rm
 find . -name '*\ *.txt' -print0 | xargs -0 rm
@@ -62,7 +62,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run(command: str, root: Path) -> set[str]:
-    """What it really changes in the repository, of a copy of `root`."""
+    """Return the files that it really changes in the repository, in a copy of `root`."""
     copy = root.parent / "copy"
     shutil.copytree(root, copy)
     before = sandbox.Snapshot(str(copy))
@@ -74,7 +74,7 @@ def run(command: str, root: Path) -> set[str]:
 
 
 def met(command: str, root: Path, files) -> finding.Met:
-    """Which of `files` of the repository in `root` are written."""
+    """Return the `files` of the repository in `root` that are written."""
     effects = effects_of(command, str(root / "repo"), sandbox.environment(str(root)))
     return finding.met(effects, str(root / "repo"), sorted(files))
 

@@ -1,4 +1,4 @@
-"""Generated shell programs, really run: what they change, the analysis has found."""
+"""Generated shell programs, really run: the analysis has found every change."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ quoting = st.sampled_from([single, double, escaped, ansi, mixed, by_variable, by
 files = st.builds(lambda folder, name: f"{folder}/{name}", st.sampled_from([".", *FOLDERS]), st.sampled_from(NAMES))
 words = st.builds(lambda quote, path: quote(path), quoting, files)
 folders = st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(FOLDERS))
-# A folder is not put into itself, which ends half-way.
+# A folder is not put into itself: that would end half-way.
 above, below = (
     st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(some)) for some in (FOLDERS[:2], FOLDERS[2:])
 )
@@ -172,7 +172,7 @@ programs = st.recursive(simple, nested, max_leaves=5)
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What each program starts with; a copy of it at ``../run``."""
+    """The folder that each program starts with; a copy of it at ``../run``."""
     base = tmp_path_factory.mktemp("programs").resolve() / "base"
     for folder in FOLDERS:
         (base / "repo" / folder).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What git commands would touch, held against what they do when they are run."""
+"""The files that git commands would touch, compared with a real run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from swarm_hook_core.shell.programs.patch import files_in, unquoted
 
 pytestmark = pytest.mark.slow
 
-# Each is run, and what it changed is what must have been said: files of the work tree, and for those that
-# stage or commit, entries of the index and of HEAD. Behind a `+`: what is named, and so counts though it stays equal.
+# Each is run, and its changes must have been reported: files of the work tree, and for those that stage or commit,
+# entries of the index and of HEAD. Behind a `+`: files that are named, and so count though they stay equal.
 RUN = """
 clean checkout feature
 dirty checkout feature
@@ -144,12 +144,12 @@ def test_what_is_said_is_what_happens(checkout, scene: str):
         staged = words[0] in STAGE
         index = here.entries("ls-files", "-s", "-z") if staged else {}
         head = here.entries("ls-tree", "-r", "-z", "HEAD") if staged else {}
-        # What a rebase takes away and puts back is written too.
+        # Files that a rebase takes away and puts back are written, too.
         times = {name: (here.top / name).stat().st_mtime_ns for name in here.files() if words[0] == "rebase"}
         return here.files(), index, head, times
 
     if "--keep" in words:
-        here.git("status")  # the copy's times are news to the index, which this refuses
+        here.git("status")  # the copy has new times, which this command records in the index
     before = contents()
     here.git(*words, check=False)
     truth = set().union(*(changed(old, new) for old, new in zip(before, contents())))
@@ -167,7 +167,7 @@ def test_what_changes_the_repository_alone(templates):
         assert (touch.certain, touch.unsure, touch.changes_repository) == (set(), False, True), line
 
 
-# -- what is not a plain yes or no ------------------------------------------------------------------
+# -- answers other than a plain yes or no ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ class Said:
         return os.path.relpath(path, self.here.top)
 
     def admitted(self, *names: str) -> set[str]:
-        """Those of `names` that lie in one of the trees, and are admitted there."""
+        """Return the `names` that lie in one of the trees, and are admitted there."""
         return {
             name for name in names for root, admits in self.trees.items()
             if (root == "." or name == root or name.startswith(root + "/")) and admits(str(self.here.top / name))

@@ -1,4 +1,4 @@
-"""Code that writes what nobody can resolve is never passed over in silence, however it is dressed."""
+"""Code with a writer that cannot be resolved always makes a guess, in every disguise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swarm_hook_core.shell.inline.python_actions import METHODS
 from swarm_hook_core.shell.inline.python_library import WRITERS
 
 NOT_KNOWN = "import random, functools, threading, asyncio\nx = random.choice(open('names').read().split())\n"
-# What a row's action needs beside arguments that are not known, for the call to write at all.
+# Arguments that a row's action needs besides unknown ones, for the call to write at all.
 MORE = {
     "open": "x, mode='w'",
     "archive": "x, mode='w'",
@@ -87,7 +87,7 @@ def _says_something(code: str, folder) -> bool:
 
 
 def _calls() -> list[str]:
-    """A call of each writer in the tables, whose arguments nobody knows."""
+    """Return a call of each writer in the tables, with unknown arguments."""
     calls = []
     for dotted, (action, *details) in WRITERS.items():
         if action == "chdir":

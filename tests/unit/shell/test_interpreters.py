@@ -1,4 +1,4 @@
-"""What is found in the code that interpreters are given, against what that code does when it is run."""
+"""The effects found in code for interpreters, compared with a real run of the code."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Relative name -> what changes when the file does; folders are none."""
+    """Relative name -> values that change with the file; without folders."""
     found = {}
     for above, _, names in os.walk(folder):
         for name in names:
@@ -110,7 +110,7 @@ def changes(before: dict, after: dict) -> set[str]:
 
 
 def found_in(command: str, folder: Path, names: set[str]) -> Found:
-    """What the analysis says of `command` in `folder`; trees are asked about the files called `names`."""
+    """Return the analysis of `command` in `folder`; trees are asked about the files called `names`."""
     effects = effects_of(command, str(folder), environment(folder))
     certain = {os.path.relpath(absolute(write.folder, write.path) or "", folder) for write in effects.writes}
     possible = set()
@@ -281,7 +281,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("how", "code"), [(how, code) for how, codes in HOSTILE.items() for code in codes])
 def test_hostile_code_ends_in_time(how, code, tmp_path) -> None:
-    effects_of(f"{how} 1", str(tmp_path))  # what is loaded once does not count
+    effects_of(f"{how} 1", str(tmp_path))  # a module that is loaded once does not count
     best = 1.0
     for _ in range(3):
         start = time.thread_time()

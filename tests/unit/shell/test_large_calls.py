@@ -1,4 +1,4 @@
-"""Very large calls: what was certain before a limit stays so, the rest is a guess, and no shape takes more than its share."""
+"""Very large calls: effects found before a limit stay certain, the rest is a guess, and no shape takes too long."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from bench import large_shapes
 from support.fixtures import Ground
 
-from swarm_hook_core import budget, collisions, decision, many_targets, opaque_calls
+from swarm_hook_core import budget, check, collisions, many_targets, opaque_calls
 from swarm_hook_core.budget import Budget
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, Session, sqlite
@@ -47,7 +48,7 @@ def test_what_was_read_of_a_long_script_counts_and_the_rest_is_a_guess(tmp_path:
 
 
 def test_of_a_command_that_was_not_read_to_its_end_nothing_counts(tmp_path: Path, monkeypatch):
-    """Else the last word that was read would be taken for what `cp` writes."""
+    """Otherwise the last word read would be taken for the target of `cp`."""
     monkeypatch.setattr(word_reader, "MOST_STEPS", 1000)
     monkeypatch.setattr(word_reader, "STEPS_A_LOOK", 50)
     found = effects_of("touch first; cp " + "name " * 5000 + "folder", str(tmp_path))
@@ -69,7 +70,7 @@ def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_befo
 @pytest.mark.slow
 @pytest.mark.slow
 def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch):
-    """By a clock that goes with the calls of functions, which are the same on any machine."""
+    """The clock counts calls of functions, which are the same on any machine."""
     over, calls = {}, [0]
 
     def count(_frame, event, _function):
@@ -289,7 +290,7 @@ def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_nam
 def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
     ground: Ground, repo: Path, monkeypatch, locked: str
 ):
-    """One question tells that the others are free; what it finds is what asking about each would."""
+    """One question tells that the others are free; its answer is the same as asking about each."""
     monkeypatch.setattr(collisions, "FIRST_TARGETS", 1)
     monkeypatch.setattr(many_targets, "FEW", 2)
     (repo / "src/link.py").symlink_to("../docs/d.md")
@@ -318,7 +319,7 @@ def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bou
     ground: Ground, repo: Path, monkeypatch
 ):
     monkeypatch.setattr(model, "MOST", 3)
-    monkeypatch.setattr(decision, "MOST_PATCHED", 3)
+    monkeypatch.setattr(check, "MOST_PATCHED", 3)
     scene = Scene(ground, repo, "src/a.py")
     config = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, lambda _input: [])
 
@@ -326,10 +327,10 @@ def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bou
         body = "".join(f"*** Update File: {name}\n@@\n-x\n+y\n" for name in names)
         command = f"cd src && apply_patch <<'EOF'\n*** Begin Patch\n{body}*** End Patch\nEOF\n"
         call = ToolCall("Bash", {"command": command}, "me", str(repo))
-        denial = decision.decide(config, scene.session, call, scene.peers, time.time())
+        denial = denied_by_lock(check.Writes(config, call), scene.session, scene.peers, time.time())
         effects = opaque_calls.effects_of(call)
         found = opaque_calls.judge(config, scene.session, call, effects, scene.peers, time.time())
-        return decision.Verdict(denial, found.notice, found.watched)
+        return check.Verdict(denial, found.notice, found.watched)
 
     assert verdict("b.py", "a.py").denial.reason.startswith(f"swarm lock blocked Bash for {repo}/src/a.py: held by")
     assert verdict("b.py", "c.py").denial is verdict("b.py").denial is None
@@ -339,7 +340,7 @@ def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bou
 
 
 def test_a_lock_without_a_key_is_found_among_many_names(ground: Ground, repo: Path):
-    """As another implementation stores it, by a path with a link in it."""
+    """Stored as another implementation does, by a path with a link in it."""
     scene = Scene(ground, repo)
     (repo / "link").symlink_to(repo / "src")
     peer = ground.session("peer")

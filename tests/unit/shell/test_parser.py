@@ -1,4 +1,4 @@
-"""Reading shell text into statements: what bash reads is read, what it refuses is marked, and words stay as written."""
+"""Shell text read into statements: as bash reads it; text that bash refuses is marked, and words stay as written."""
 
 from __future__ import annotations
 

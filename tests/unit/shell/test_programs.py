@@ -1,7 +1,7 @@
-"""What each program is said to write, and, where it is installed, what it really wrote.
+"""The writes reported for each program, and, if it is installed, its real writes.
 
 A row: a command, the files that it certainly writes (``?`` in front: possibly; ``~``: it is a guess, ``@``: it runs the
-project's code), and what it reads from its standard input. More of them are in ``tests/corpora/shell``.
+project's code), and the text of its standard input. More of them are in ``tests/corpora/shell``.
 """
 
 import os
@@ -58,7 +58,7 @@ def ground(tmp_path_factory):
 
 
 def state(folder) -> dict:
-    """Relative name -> what tells whether it was touched."""
+    """Relative name -> values that change if the file is touched."""
     found = {}
     for at, folders, files in os.walk(folder):
         for name in files + [one for one in folders if os.path.islink(os.path.join(at, one))]:
@@ -533,5 +533,5 @@ def test_what_was_really_written_was_told(ground, tmp_path, name):
 
 
 def _is_beside(name: str) -> bool:
-    """What patch leaves of hunks that fail: nobody locks these."""
+    """Files that patch leaves for hunks that fail: they are never locked."""
     return name.endswith((".rej", ".orig"))

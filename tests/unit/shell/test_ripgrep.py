@@ -1,4 +1,4 @@
-"""What rg, fd, ag and their like list, on a machine where they need not be installed."""
+"""The listings of rg, fd, ag and their like, on a machine that may not have them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = {
 IGNORED = "/dist/\n*.log\n!keep.log\n"
 IN_SRC = "src/a.ts src/keep.log src/x/c.py"
 
-# command -> what is certainly written; after a bar what may be
+# command -> certain writes; after a bar possible ones
 LISTED = {
     "rg -l one src | xargs sed -i 's/one/uno/g'": IN_SRC,
     "sed -i s/one/uno/ $(rg -l one src)": IN_SRC,
@@ -56,7 +56,7 @@ LISTED = {
     "ag -l one src | xargs touch": IN_SRC,
     r"ag -g '\.ts$' | xargs touch": "src/a.ts src/b.ts",
     "grep -r --files-with-matches one src/x | xargs touch": "src/x/c.py",
-    # What is not followed may be written.
+    # An unsupported type may be written.
     "rg -l -t nosuchtype one src | xargs touch": f"| {IN_SRC}",
     r"rg -l '\p{Lu}?one' src/x | xargs touch": "| src/x/c.py",
     "rg -l -f patterns src/x | xargs touch": "| src/x/c.py",

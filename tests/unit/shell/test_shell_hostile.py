@@ -1,4 +1,4 @@
-"""Commands made to hurt whoever reads them: the analysis ends, soon, with an answer."""
+"""Commands made to hurt their reader: the analysis ends, soon, with an answer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MEMORY = 1 << 30  # bytes of address space
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, str]]:
-    """Name of a command -> processor seconds it took, and what went wrong."""
+    """Name of a command -> processor seconds it took, and its error."""
     folder = tmp_path_factory.mktemp("hostile")
     os.mkfifo(folder / "fifo")
-    # A process of its own, so that what eats memory ends there.
+    # A process of its own, so that exhausted memory ends there.
     done = subprocess.run(
         [sys.executable, "-B", "-m", "corpora.hostile", str(folder / "fifo"), str(MEMORY), str(SECONDS)],
         cwd=folder,

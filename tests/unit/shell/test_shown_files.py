@@ -1,4 +1,4 @@
-"""Which files a command certainly shows to the model."""
+"""The files that a command certainly shows to the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(command: str, folder: Path) -> str:
-    """The files that it shows: with the lines that come through where those are some, ``~`` before what has changed."""
+    """The files that it shows: with the lines shown if they are only some, ``~`` before a file's changes."""
     found = effects_of(command, str(folder), {"HOME": str(folder / "home")})
     words = []
     for one in found.reads:
@@ -150,7 +150,7 @@ ROWS = [
     ("sed -n 1,50p f | head -5", "f[l1-5][l1-50]"),
     ("cat f | tee g | wc", ""),
     ("git diff f | cat", "~f"),
-    # what it is read from
+    # its input
     ("cat < f", "f"),
     ("head -3 < f", "f[l1-3]"),
     ("sed -n 1p < f", "f[l1-1]"),
@@ -187,7 +187,7 @@ ROWS = [
     ("git diff f | head -50", ""),
     ("git diff f | wc -l", ""),
     ("grep -n x f | cut -d: -f1", ""),
-    # whether it runs
+    # does it run?
     ("cat f; cat g", "f g"),
     ("cat f && cat g", "f g"),
     ("echo == && cat f && echo == && sed -n 1p g", "f g[l1-1]"),

@@ -1,4 +1,4 @@
-"""The table of programs: it is whole, its language does what its head says, and the page about it is true."""
+"""The table of programs: it is whole, its language works as its head says, and the page about it is true."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pytest
 
 from swarm_hook_core import shell
 from swarm_hook_core.shell import programs
-from swarm_hook_core.shell.programs import functions, rows, table
+from swarm_hook_core.shell.programs import functions, table
 
 ROOT = Path(__file__).parents[3]
-HEADS = [line.partition(":")[0].split() for line in table.TABLE.split("\n") if line[:1] not in ("", " ", "#")]
+TABLES = list(programs._tables())
+LINES = [line for text in TABLES for line in text.split("\n")]
+HEADS = [line.partition(":")[0].split() for line in LINES if line[:1] not in ("", " ", "#")]
 
 
-def cases(row: rows.Case) -> Iterator[rows.Case]:
+def cases(row: programs.Case) -> Iterator[programs.Case]:
     yield row.parse()
     for case in row.cases:
         yield from cases(case)
@@ -27,14 +29,15 @@ def test_a_program_has_one_row() -> None:
     names = [name for head in HEADS for name in head]
     assert len(names) == len(set(names))
     for head in HEADS:
-        assert {rows.row_at(name) for name in head} == {table.TABLE.index("\n" + " ".join(head) + ":") + 1}
-    assert [rows.row_at(name) for name in ("frob", "over", "=FILE", "x*", "unless", "#", "", "rm grm")] == [-1] * 8
-    assert max(map(len, table.TABLE.split("\n"))) <= 120
+        assert all(programs.row_of(name).whens == head for name in head)
+    for name in ("frob", "over", "=FILE", "x*", "unless", "#", "", "rm grm"):
+        assert programs.row_of(name) is None
+    assert len(TABLES) == 1 + len(table.FAMILIES) and max(map(len, LINES)) <= 120
 
 
 def test_rows_say_what_the_engine_knows() -> None:
     for name, *_others in HEADS:
-        for case in cases(rows.row_of(name)):
+        for case in cases(programs.row_of(name)):
             assert set(case.options.values()) <= {
                 "",
                 "=",
@@ -55,7 +58,7 @@ def test_rows_say_what_the_engine_knows() -> None:
                 assert verb != "language" or callable(programs.program(name).does), name
 
 
-# Rows, and behind each `$` a command with what it does: `?` possibly, `~` a guess, `@` runs the project.
+# Rows, and behind each `$` a command with its effects: `?` possibly, `~` a guess, `@` runs the project.
 LANGUAGE = """
 frob: write {}
   $ frob a b/c -x -- -y: a b/c -y
@@ -173,8 +176,8 @@ def rows_and_commands() -> list[tuple[str, str, str]]:
 
 
 def told(row: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What `command` is said to do in `folder` once `row` is in the table."""
-    monkeypatch.setattr(rows, "TABLE", f"\n{row}\n{table.TABLE}")
+    """Return the effects of `command` in `folder` once `row` is in the table."""
+    monkeypatch.setattr(programs, "ROWS", f"\n{row}\n{table.ROWS}")
     monkeypatch.setattr(programs, "_met", {})
     for name in ("there", "Pipfile", "d/x", "d/x.py", "d/sub/y.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +202,7 @@ def test_the_language(row: str, command: str, wanted: str, tmp_path: Path, monke
 
 
 def test_the_page_about_adding_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs/adding-a-program.md").read_text()
+    text = (ROOT / "docs/dev/adding-a-program.md").read_text()
     row = text.partition("```\n")[2].partition("```")[0].strip()
     examples = ast.literal_eval(text.partition("```python\nROWS = ")[2].partition("```")[0])
     assert len(examples) == 3

@@ -1,4 +1,4 @@
-"""What git commands would do to changes that nobody has committed, held against what they do when they are run."""
+"""The effects of git commands on uncommitted changes, compared with a real run."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def scene(checkout):
 
 
 def asked(here: Checkout, line: str, **more) -> tuple[set[str], set[str]]:
-    """What of all that is not committed ``git <line>`` would lose, and take along."""
+    """Return the uncommitted files that ``git <line>`` would lose, and those it would take along."""
     call = GitCall(str(here.top), shlex.split(line) if isinstance(line, str) else line, f"git {line}", **more)
     told = swept(call, [str(here.top / name) for name in sorted(not_committed(here))], AMPLE)
     lost, taken = ({os.path.relpath(path, here.top) for path in paths} for paths in told)

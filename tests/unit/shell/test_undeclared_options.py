@@ -1,4 +1,4 @@
-"""What nobody has told us of a program: its `-o` is written, its other subcommands and options are a guess."""
+"""Undeclared options of a program: its `-o` is written, its other subcommands and options are a guess."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED = {
     "node gen.js -o f": ("f", ""),
     "./gen -o f": ("f", ""),
     "sudo frob -o f; ls | xargs frob -o g": ("f g", ""),
-    # known programs whose entries do not speak of it
+    # known programs with rows that do not declare it
     "rubocop --out f .; scc -o g; cloc --out=h .; nc -o i host 1": ("f g h i", ""),
     "dotnet publish -o dir": ("", "dir/f"),
     "corepack enable --install-directory dir": ("", "dir/f"),
@@ -36,7 +36,7 @@ NAMED = {
     "nmap -oN f host; tcpdump -w g -i lo": ("f g", ""),
     "frob list -o f": ("f", ""),
     "gio copy f g; gio rename dir/f h": ("g dir/h g/f dir/f", ""),
-    # whose `-o` is something else, and stands before what they only read
+    # their `-o` means something else, and stands before files that they only read
     "ps -o pid; grep -o f f; strings -o f; ls -o f; nm -o f; lsof -o f; hexdump -o f; rg -o f f; mvn -o f": ("", ""),
     "find . -name a -o -name f; test -f f -o f; set -o f; echo -o f; ssh -o f host": ("", ""),
     "kubectl get pods -o f": ("", ""),

@@ -8,23 +8,26 @@ import statistics
 import threading
 import time
 import types
+from collections.abc import Callable
 
 import pytest
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.serving import Server
 
+from swarm_mcp.domain.message import Message
 from swarm_mcp.server.tool import WaitingCall
 from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
-from swarm_mcp.session_summary import status_summary
+from swarm_mcp.sessions.summary import status_summary
+from swarm_mcp.store import messages
 from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
-from swarm_mcp.store.messages import Messages
+from swarm_mcp.store.database import Database
 from swarm_mcp.store.task_reading import ENDED_SHOWN, SHOWN
 
 pytestmark = pytest.mark.slow
 
 
 class Onlooker:
-    """A session in the midst of others, and what is new to it since the last look."""
+    """A session in the midst of others, and its news since the last look."""
 
     def __init__(self, ground: Ground, label: str = "identity:p onlooker"):
         self.ground = ground
@@ -53,7 +56,7 @@ def onlooker(ground: Ground) -> Onlooker:
     return Onlooker(ground)
 
 
-# -- what is news --------------------------------------------------------------------------------------
+# -- news --
 
 
 def test_a_file_that_is_locked_or_released(onlooker: Onlooker):
@@ -188,7 +191,7 @@ def test_a_few_tasks_are_shown_as_ever(onlooker: Onlooker):
 def server(ground: Ground):
     with Server(ground) as running:
         running.me = running.value("register", {"directory": ground.scope, "label": "identity:p waiter"})
-        running.value("swarm_status")  # what comes first loads what the rest needs
+        running.value("swarm_status")  # the first one loads modules for the rest
         yield running
 
 
@@ -306,16 +309,23 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
         store.messages.send(peer, me["id"], "m")
     reached, go_on = threading.Event(), threading.Event()
 
-    class Mail(Messages):
-        def take(self, instance: dict, limit: int = 50) -> list[dict]:
-            rows = super().take(instance, limit) if late else []
-            reached.set()
-            assert go_on.wait(60)
-            return rows if late else super().take(instance, limit)
+    right = messages.take
 
-    monkeypatch.setattr("swarm_mcp.store.messages.Messages", Mail)
+    def take(db: Database, instance: dict, limit: int = 50) -> list[Message]:
+        rows = right(db, instance, limit) if late else []
+        reached.set()
+        assert go_on.wait(60)
+        return rows if late else right(db, instance, limit)
+
+    monkeypatch.setattr(messages, "take", take)
 
     class Waiting(WaitingCall):
+        def __init__(self) -> None:
+            self.undo: list[Callable[..., object]] = []
+
+        def when_cancelled(self, function: Callable[..., object]) -> None:
+            self.undo.append(function)
+
         async def run(self, function):
             return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.carry_out, function))
 
@@ -324,18 +334,21 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
                 return function(types.SimpleNamespace(store=store, member=lambda: me))
 
     async def cancel_it() -> None:
-        call = asyncio.create_task(TOOLS[-1].call(Waiting(), {"timeout_seconds": 0}))
+        waiting = Waiting()
+        call = asyncio.create_task(TOOLS[-1].call(waiting, {"timeout_seconds": 0}))
         await asyncio.to_thread(reached.wait, 10)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
+        undone = [asyncio.create_task(waiting.run(function)) for function in waiting.undo]
         go_on.set()
+        await asyncio.gather(*undone)
         await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
 
     asyncio.run(cancel_it())
     assert ground.sql("SELECT * FROM swarm_deliveries") == []
     with ground.store() as store:
-        assert len(Messages(store.database, store.instances).take(me)) == 1
+        assert len(right(store.database, me)) == 1
 
 
 def test_who_is_not_registered_is_told_so(ground: Ground):

@@ -1,4 +1,4 @@
-"""What every store does, whatever keeps it: the embedded one, and one in dicts (``support.memory_store``)."""
+"""The guarantees of each verb of each part of the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support.fixtures import Sleeper
 from support.listings import rows_of
-from support.memory_store import MemoryStore
 
 import swarm_mcp
 from swarm_hook_core import clock
@@ -22,21 +21,21 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.run import CANCEL, ENDED, RUNNING
 from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, SwarmError, UnknownInstance
-from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.store import api
+from swarm_mcp.locking.acquisition import LockWait
+from swarm_mcp.store import store as faces
 from swarm_mcp.store.lock_request import Attempt, reach_of, request
 from swarm_mcp.store.sessions import Registration
 
 
-@pytest.fixture(params=["embedded", "memory"])
-def store(request, ground):
-    with ground.store() if request.param == "embedded" else MemoryStore() as opened:
+@pytest.fixture
+def store(ground):
+    with ground.store() as opened:
         yield opened
 
 
 @pytest.fixture
 def join(store, ground):
-    """Register a session by its name, which is its label too."""
+    """Register a session by its name, also its label."""
 
     def register(name: str, label: str = "", scope: str = "", client=(0, "")):
         client = client if client[0] else (os.getpid(), start_time(os.getpid()))
@@ -60,30 +59,23 @@ def mail(store, session) -> list[str]:
 # ------------------------------------------------------------------------- the interface itself
 
 
-def methods(kind: type) -> dict[str, inspect.Signature]:
-    found = inspect.getmembers(kind, lambda one: inspect.isfunction(one) or isinstance(one, property))
-    return {name: inspect.signature(one) for name, one in found if inspect.isfunction(one) and name[0] != "_"}
+PARTS = [name for name, kind in vars(faces).items() if isinstance(kind, type) and issubclass(kind, faces.Part)]
 
 
-def groups() -> dict[str, type]:
-    """The parts of a store: what ``api.Store`` says that each property gives."""
-    parts = {name: one.fget for name, one in vars(api.Store).items() if isinstance(one, property)}
-    named = {name: getter.__annotations__["return"] for name, getter in parts.items()}
-    return {name: getattr(api, kind) for name, kind in named.items() if hasattr(api, kind)}
+@pytest.mark.parametrize("part", PARTS)
+def test_every_verb_is_a_function_with_a_docstring_of_a_transaction(part):
+    for name, verb in vars(getattr(faces, part)).items():
+        if isinstance(verb, faces.verb):
+            function = getattr(getattr(faces, part), name)
+            first, *_ = inspect.signature(function).parameters
+            assert first in ("tx", "db") and function.__doc__, f"{part}.{name}"
 
 
-@pytest.mark.parametrize("group", groups())
-def test_a_store_has_all_that_the_interface_says(store, group):
-    part = getattr(store, group)
-    for name, signature in methods(groups()[group]).items():
-        own, wanted = inspect.signature(getattr(type(part), name)).parameters, signature.parameters
-        # What a stand-in does not look at has an underscore before its name.
-        assert [one.lstrip("_") for one in own] == list(wanted), f"{group}.{name}"
-        assert [one.default for one in own.values()] == [one.default for one in wanted.values()], f"{group}.{name}"
+def test_a_verb_takes_what_its_function_takes_after_the_transaction(store):
+    assert list(inspect.signature(store.locks.release).parameters) == ["instance", "file", "agent", "fence"]
 
 
 def test_a_store_answers_for_itself(store):
-    assert {name for name in methods(api.Store) if not hasattr(store, name)} <= {"as_hooks_read_it"}
     store.check_reading()
     store.check_writing()
     store.refresh()
@@ -921,7 +913,7 @@ def test_a_change_wakes_who_waits_for_one(store, pair):
 def test_nobody_but_the_store_knows_what_it_is_kept_in():
     """No SQL, and no way around the interface, in the coordinator outside of the store's own package.
 
-    What makes a team's server has SQL of that.
+    The set-up of a team's server is exempt.
     """
     package = Path(swarm_mcp.__file__).parent
     words = re.compile(r"\bSELECT .* FROM\b|\bPRAGMA\b|INSERT INTO|DELETE FROM|\bstore\.(database|_\w+)")

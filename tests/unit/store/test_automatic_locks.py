@@ -1,4 +1,4 @@
-"""Automatic locks: what a write has claimed is a lock to all who ask a store, until the turn ends."""
+"""Automatic locks: a write's claim is a lock to every caller of the store, until the turn ends."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import time
 
 import pytest
-from support.memory_store import MemoryStore
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED
 from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
+from swarm_mcp.store import automatic_locks, claimed, locks
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -21,7 +21,7 @@ HERE = (os.getpid(), start_time(os.getpid()))
 
 
 class Place:
-    """One store and two sessions in it, which hooks registered; `file` as they name it."""
+    """One store and two sessions in it, registered by hooks; `file` in their spelling."""
 
     def __init__(self, store, scope: str):
         self.store, self.scope = store, scope
@@ -39,21 +39,15 @@ class Place:
         return claims.make(path, path, "codex", name, agent, "Edit", at)
 
     def locks(self, file: str = "") -> list[tuple]:
-        """Who holds the file, and how."""
+        """Return the holder of the file, and the mode."""
         return [(lock.owner_label, lock.mode) for lock in self.store.locks.on(file or self.file)]
 
     def wants(self, row, **given):
         return request(row, [self.file], **given)
 
 
-@pytest.fixture(params=["embedded", "memory"])
-def place(request, ground):
-    with ground.store() if request.param == "embedded" else MemoryStore() as store:
-        yield Place(store, ground.scope)
-
-
 @pytest.fixture
-def embedded(ground):
+def place(ground):
     with ground.store() as store:
         yield Place(store, ground.scope)
 
@@ -152,11 +146,11 @@ def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place,
     assert place.store.messages.peek(place.ann) == [] and place.store.leases.overtaken(place.ann.id) == []
 
 
-def test_its_holder_is_not_warned(embedded: Place, monkeypatch):
-    embedded.write("ann", ago=550)
-    assert embedded.locks() == [("ann", AUTO)]
-    assert embedded.store.leases.some() and not embedded.store.leases.some()
-    assert embedded.store.messages.peek(embedded.ann) == []
+def test_its_holder_is_not_warned(place: Place, monkeypatch):
+    place.write("ann", ago=550)
+    assert place.locks() == [("ann", AUTO)]
+    assert place.store.leases.some() and not place.store.leases.some()
+    assert place.store.messages.peek(place.ann) == []
 
 
 # ------------------------------------------------------------------------------------------------- its end
@@ -258,76 +252,76 @@ def test_it_can_be_asked_for_and_taken(place: Place):
 # ------------------------------------------------------------------------------------------- the embedded store
 
 
-def test_grant_and_end_are_on_record(embedded: Place):
-    embedded.write("ann")
-    embedded.locks()
-    embedded.join("ann", turn_over=time.time_ns())
-    (begun,), (ended,) = events(embedded, "lock_acquired"), events(embedded, "lock_released")
-    assert '"mode": "auto"' in begun.payload and begun.actor == embedded.ann.id
+def test_grant_and_end_are_on_record(place: Place):
+    place.write("ann")
+    place.locks()
+    place.join("ann", turn_over=time.time_ns())
+    (begun,), (ended,) = events(place, "lock_acquired"), events(place, "lock_released")
+    assert '"mode": "auto"' in begun.payload and begun.actor == place.ann.id
     assert '"mode": "auto"' in ended.payload and '"reason": "turn_ended"' in ended.payload
 
 
-def test_nothing_is_written_where_nothing_is_claimed_and_no_claim_is_adopted_twice(embedded: Place):
-    embedded.write("ann")
-    assert embedded.locks() == [("ann", AUTO)]
-    changes = embedded.store.database.connection.total_changes
-    assert embedded.locks() == [("ann", AUTO)] and list(embedded.store.locks.held(None))
-    assert embedded.store.database.connection.total_changes == changes
+def test_nothing_is_written_where_nothing_is_claimed_and_no_claim_is_adopted_twice(place: Place):
+    place.write("ann")
+    assert place.locks() == [("ann", AUTO)]
+    changes = place.store.database.connection.total_changes
+    assert place.locks() == [("ann", AUTO)] and list(place.store.locks.held(None))
+    assert place.store.database.connection.total_changes == changes
 
 
-def test_a_claim_of_another_store_s_session_stays(embedded: Place):
-    embedded.write("elsewhere")
-    assert embedded.locks() == [] and [one.session_id for one in claims.standing()] == ["elsewhere"]
+def test_a_claim_of_another_store_s_session_stays(place: Place):
+    place.write("elsewhere")
+    assert place.locks() == [] and [one.session_id for one in claims.standing()] == ["elsewhere"]
 
 
-def test_who_only_reads_has_it_written(embedded: Place, ground):
-    embedded.write("ann")
+def test_who_only_reads_has_it_written(place: Place, ground):
+    place.write("ann")
     with ground.store(read_only=True) as store:
-        assert [lock.mode for lock in store.locks.on(embedded.file)] == [AUTO]
+        assert [lock.mode for lock in store.locks.on(place.file)] == [AUTO]
     assert claims.standing() == []
 
 
-def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(embedded: Place, ground, monkeypatch):
-    def refused():
+def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(place: Place, ground, monkeypatch):
+    def refused(_db):
         raise StoreUnavailable("the store is in a sandbox")
 
-    embedded.write("ann")
+    place.write("ann")
     with ground.store(read_only=True) as store:
-        monkeypatch.setattr(store.automatic_locks, "_adopt_beside", refused)
-        assert store.locks.on(embedded.file) == []
+        monkeypatch.setattr(automatic_locks.Database, "writing", refused)
+        assert store.locks.on(place.file) == []
     assert len(claims.standing()) == 1
 
 
-def test_a_claim_stays_until_its_lock_is_committed(embedded: Place):
-    """Killed in between, whoever asks next adopts it again."""
-    embedded.write("ann")
-    with pytest.raises(RuntimeError), embedded.store.database.writing():
-        assert embedded.store._finder.adopt() and len(claims.standing()) == 1
+def test_a_claim_stays_until_its_lock_is_committed(place: Place):
+    """After a kill in between, the next caller adopts it again."""
+    place.write("ann")
+    with pytest.raises(RuntimeError), place.store.database.writing() as tx:
+        assert claimed.adopt_in(tx) and len(claims.standing()) == 1
         raise RuntimeError
-    assert len(claims.standing()) == 1 and embedded.locks() == [("ann", AUTO)]
+    assert len(claims.standing()) == 1 and place.locks() == [("ann", AUTO)]
 
 
-def test_a_write_made_while_its_claim_is_adopted_is_not_forgotten(embedded: Place):
-    embedded.write("ann", ago=500)
-    with embedded.store.database.writing():
-        embedded.store._finder.adopt()
-        embedded.write("ann")
+def test_a_write_made_while_its_claim_is_adopted_is_not_forgotten(place: Place):
+    place.write("ann", ago=500)
+    with place.store.database.writing() as tx:
+        claimed.adopt_in(tx)
+        place.write("ann")
     assert len(claims.standing()) == 1
-    (lock,) = embedded.store.locks.on(embedded.file)
-    assert embedded.store.locks.left(lock) > 590
+    (lock,) = place.store.locks.on(place.file)
+    assert place.store.locks.left(lock) > 590
 
 
-def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(embedded: Place):
+def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(place: Place, monkeypatch):
     """A pattern is looked for before the transaction; a claim may come in between."""
-    wanted = request(embedded.bob, ["*.py"], as_pattern=True)
-    look = embedded.store.locks._look
+    wanted = request(place.bob, ["*.py"], as_pattern=True)
+    look = locks._look
 
     def claimed_meanwhile(*arguments):
         found = look(*arguments)
-        embedded.write("ann")
-        embedded.store.locks._look = look
+        place.write("ann")
+        monkeypatch.setattr(locks, "_look", look)
         return found
 
-    embedded.store.locks._look = claimed_meanwhile
+    monkeypatch.setattr(locks, "_look", claimed_meanwhile)
     with pytest.raises(LockRefused):
-        embedded.store.locks.acquire_all(embedded.bob, wanted)
+        place.store.locks.acquire_all(place.bob, wanted)

@@ -1,4 +1,4 @@
-"""Whoever waits learns of every commit by any process, soon, and at no cost while nothing happens."""
+"""Waiters learn of every commit by any process, soon, and at no cost while nothing happens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from support.fixtures import Ground, time_limit
 from support.many_processes import Crowd
 
-from swarm_mcp.store import Store, driver
+from swarm_mcp.store import Store, driver, values
 from swarm_mcp.store.changes import GAP_SECONDS, POLL_SECONDS, Changes, FileEvents, events_of
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 WATCHED = sys.platform.startswith("linux") or sys.platform == "darwin"
 KINDS = {"watched": events_of, "polled": FileEvents}
 COMMITS = 20
-# Commits at moments that nobody can foresee, and says when each had been made.
+# Commits at unpredictable moments, and reports the time of each.
 WRITER = """
 store = Store(arguments["path"])
 gate()
@@ -35,7 +35,7 @@ for number in range(arguments["commits"]):
 
 def commit(path: str) -> None:
     with Store(path) as store, store.database.writing():
-        store.kv.touch("/s")
+        values.touch(store.database, "/s")
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -54,7 +54,7 @@ def test_a_commit_by_another_process_wakes_at_once(ground: Ground) -> None:
             while changes.wait(1.0):
                 woken.append(time.monotonic())
             (member,) = crowd.finish()
-    # A wake between the commit and its report counts as none taken.
+    # A wake between the commit and its report counts as immediate.
     took = [max(0.0, min(at for at in woken if at > done - 0.02) - done) for done in member.reports]
     assert len(took) == COMMITS
     assert statistics.median(took) < time_limit(0.05), took
@@ -86,12 +86,13 @@ def test_each_commit_is_told_once(changes: Changes) -> None:
 def test_a_flood_is_one_piece_of_news_at_a_time(ground: Ground) -> None:
     ground.store().close()
     body = """
+from swarm_mcp.store import values
 store = Store(arguments["path"])
 gate()
 end = time.monotonic() + 0.6
 while time.monotonic() < end:
     with store.database.writing():
-        store.kv.touch("/s")
+        values.touch(store.database, "/s")
 """
     with Changes(ground.database) as changes, Crowd(body, [{"path": ground.database}]) as crowd:
         crowd.start()
@@ -107,7 +108,7 @@ def test_what_is_rolled_back_wakes_nobody(changes: Changes) -> None:
     with pytest.raises(KeyError), Store(changes.path) as store:
         # Until now only opened: that is no change either.
         with store.database.writing():
-            store.kv.touch("/s")
+            values.touch(store.database, "/s")
             raise KeyError
     assert changes.wait(0.3) is False
 

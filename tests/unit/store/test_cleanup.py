@@ -1,4 +1,4 @@
-"""What falls due with time goes, nothing else does, and a dry run says so without doing it."""
+"""Due rows are removed, all others stay, and a dry run lists them without removing any."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def overdue(ground: Ground) -> None:
 
 
 def pile_up(ground: Ground, rows: int) -> None:
-    """So many rows of each kind that are due, and so many locks of a session that is alive; time for a pass."""
+    """Add so many due rows of each kind, and so many locks of a live session; then let a pass be due."""
     live = ground.session("s")
     overdue(ground)
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
@@ -283,7 +283,7 @@ def test_a_pass_never_reads_a_whole_table(ground: Ground, monkeypatch):
     with ground.store() as store:
         monkeypatch.setattr(Database, "_execute", explained)
         assert store.cleanup.some()
-    # Reading the whole of an index that holds nothing but what is wanted is no reading of the table.
+    # Reading the whole of an index with nothing but wanted rows is no reading of the table.
     small = ("swarm_legacy_idx", "swarm_task_waiting_idx")
     whole = {step for step, sql in scans if not any(name in step for name in small) and not sql.endswith("LIMIT 1")}
     assert whole == set()
@@ -308,7 +308,7 @@ def test_many_processes_make_one_pass(ground: Ground):
 
 
 def test_a_registration_makes_the_pass_that_is_due(ground: Ground):
-    """Who uses hooks and the command line only has no server that would."""
+    """A user of hooks and the command line only has no server for it."""
     pile_up(ground, 1)
     assert left(ground)["messages"] == 1
     ground.swarm("register", "--lease-seconds", "60")

@@ -1,4 +1,4 @@
-"""Who was kept from a file hears of it when the file is free: once, truthfully, and however it came free."""
+"""A refused session hears of it when the file is free: once, truthfully, and however it came free."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_the_file_is_known_by_whatever_spelling(ground: Ground):
     assert len(mail_of(ground, waiter)) == 1
 
 
-# -- what it says --------------------------------------------------------------------------------------
+# -- its words --
 
 
 def test_a_holder_of_another_identity_stays_unnamed(ground: Ground):
@@ -177,14 +177,14 @@ def test_the_event_of_a_refusal_says_all_there_is_to_know(ground: Ground, pair: 
     }  # fmt: skip
 
 
-# -- what is refused is noted --------------------------------------------------------------------------
+# -- recording of refusals --
 
 
 def test_a_refusal_that_is_known_writes_nothing(ground: Ground, pair: tuple[dict, dict]):
     _holder, waiter = pair
     before = ground.sql("SELECT count(*) AS n FROM events")
     with ground.store() as other, ground.store() as store:
-        # Somebody else has the write lock, and for longer than anybody would wait.
+        # Another process has the write lock, for longer than any patience.
         with other.database.writing():
             begun = time.monotonic()
             with pytest.raises(LockRefused):
@@ -204,7 +204,7 @@ def test_ones_own_exclusive_lock_is_nothing_to_wait_for(ground: Ground):
 
 
 def test_whoever_is_refused_among_many_gets_the_lock_or_hears_that_it_is_free(ground: Ground):
-    """Sessions that contend for one file: whoever is refused ends up with the lock, or with word that it is free."""
+    """Sessions that contend for one file: each refused one ends up with the lock, or with word that it is free."""
     sessions = [ground.session(str(number)) for number in range(6)]
     body = """
 store = Store(arguments["path"])

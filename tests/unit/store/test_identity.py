@@ -1,4 +1,4 @@
-"""Identities hide who and why from each other, never whether."""
+"""Identities hide names and reasons from each other, but never the fact of a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that the coordinator itself knows: which planner owns a scope's plan, and a task's entry in a work tracker."""
+"""Values with a meaning to the coordinator: the planner that owns a scope's plan, and a task's entry in a work tracker."""
 
 from __future__ import annotations
 

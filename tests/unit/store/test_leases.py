@@ -1,4 +1,4 @@
-"""Leases: when they lapse, what keeps them, and who hears of it."""
+"""Leases: their end, their renewal, and the notices about both."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def is_free_for(store, row: dict, file: str) -> bool:
 
 
 def test_at_most_one_second_late(ground: Ground):
-    """As seen by whoever asks, by listings, by a hook, and by one who waits: by the real clock."""
-    from swarm_mcp.lock_acquisition import acquire
+    """In the view of a caller, of listings, of a hook, and of a waiter: by the real clock."""
+    from swarm_mcp.locking.acquisition import acquire
 
     peer = ground.session("peer", "peer")
     holder = ground.session("holder", "holder")
@@ -91,7 +91,7 @@ def test_a_lease_that_cannot_be_is_refused(ground: Ground):
                 leased(store, row, "f", ttl)
 
 
-# -- what keeps it ------------------------------------------------------------------------------------
+# -- renewal --
 
 
 def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 SECONDS = float(os.environ.get("SWARM_LOAD_SECONDS", "3"))
 PROCESSES = int(os.environ.get("SWARM_LOAD_PROCESSES", "8"))
 
-# Each member does what it can think of next and keeps account of what the store has acknowledged.
+# Each member does the next possible thing and keeps account of acknowledged writes.
 MEMBER = """
 import random
 from swarm_mcp.errors import Refused
@@ -90,14 +90,14 @@ report(account)
 
 @pytest.fixture(params=["write-ahead log", pytest.param("rollback journal", marks=pytest.mark.thorough)])
 def journal(request, monkeypatch) -> str:
-    """Which journal the store gets: an affected SQLite uses the second one."""
+    """The store's journal: an affected SQLite uses the second one."""
     if request.param == "rollback journal":
         monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
     return request.param
 
 
 def test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice(ground: Ground, journal: str):
-    client = (os.getpid(), start_time(os.getpid()))  # outlives the members, so that none of them is taken for dead
+    client = (os.getpid(), start_time(os.getpid()))  # outlives the members, so that they do not count as dead
     rows = [ground.session(f"s{number}", client=client) for number in range(PROCESSES)]
     mode = ground.sql("PRAGMA journal_mode")[0]["journal_mode"]
     assert mode == ("wal" if journal == "write-ahead log" else "delete")
@@ -115,7 +115,7 @@ def test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice(groun
     )
 
     assert total["errors"] == [] and total["doubly held"] == []
-    # How much can be done in three seconds is the disk's affair; that nobody does without is ours.
+    # The amount of work in three seconds depends on the disk; only starvation is our fault.
     assert all(account["deeds"] for account in accounts), "somebody starved"
     assert ground.integrity() == "ok"
     events = {row["type"]: row["n"] for row in ground.sql("SELECT type, count(*) AS n FROM events GROUP BY type")}
@@ -124,12 +124,12 @@ def test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice(groun
     assert ground.sql("SELECT * FROM context") == []
     assert Counter(total["locked"]) == Counter(total["unlocked"])
     assert len(total["locked"]) == events["context.lock_acquired"] == events["context.lock_released"]
-    # Values: exactly what was acknowledged, once.
+    # Values: exactly the acknowledged ones, once.
     stored = [
         item for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'log/%'") for item in json.loads(row["value"])
     ]
     assert Counter(stored) == Counter(total["appended"]) and len(set(stored)) == len(stored)
-    # Tasks: as many as requested, each claimed by nobody or by the one who was told so.
+    # Tasks: as many as requested, each claimed at most once, by the acknowledged session.
     tasks = {
         row["id"]: (row["status"], row["assignee"]) for row in ground.sql("SELECT id, status, assignee FROM tasks")
     }

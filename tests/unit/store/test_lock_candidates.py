@@ -15,7 +15,7 @@ from support.fixtures import put_empty_store
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import Lock, keeps_out
-from swarm_mcp.store import Store, lock_finder
+from swarm_mcp.store import Store, lock_finder, lock_rows, lock_waiting
 from swarm_mcp.store.lock_candidates import Asking, globs, question
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import Reach, meet, reach_in
@@ -50,7 +50,7 @@ patterns = st.builds(
 
 @st.composite
 def places(draw, caseless: bool, keyless: bool = False) -> dict:
-    """What a lock is on, in the columns of its row."""
+    """Return the object of a lock, in the columns of its row."""
     kind = draw(st.sampled_from(("file", "file", "folder", "pattern")))
     path = draw(paths)
     if kind == "pattern":
@@ -109,7 +109,7 @@ def fill(store: Store, rows: list[dict]) -> None:
 
 
 def compared(rows: list[dict], reach: Reach) -> list[str]:
-    """What comparing every row finds."""
+    """Return the result of comparing every row."""
     return [row["id"] for row in rows if (there := reach_in(row)) and meet(reach, there)]
 
 
@@ -117,7 +117,7 @@ def compared(rows: list[dict], reach: Reach) -> list[str]:
 def test_what_is_found_is_what_comparing_all_rows_finds(store: Store, world: tuple[list[dict], Reach]):
     rows, reach = world
     fill(store, rows)
-    assert [lock.id for lock in store._finder.in_place(reach)] == compared(rows, reach)
+    assert [lock.id for lock in lock_rows.in_place(store.database, reach)] == compared(rows, reach)
 
 
 @given(worlds(), st.sampled_from(("", "one", "two")), st.sampled_from(("exclusive", "shared")))
@@ -126,12 +126,12 @@ def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
 ):
     rows, reach = world
     fill(store, rows)
-    asking, few = Asking("me", agent, mode), lock_finder.FEW
-    lock_finder.FEW = 2
+    asking, few = Asking("me", agent, mode), lock_rows.FEW
+    lock_rows.FEW = 2
     try:
-        found = {lock.id for lock in store._finder.in_place(reach, asking)}
+        found = {lock.id for lock in lock_rows.in_place(store.database, reach, asking)}
     finally:
-        lock_finder.FEW = few
+        lock_rows.FEW = few
     met = [row for row in rows if row["id"] in compared(rows, reach)]
     assert found <= {row["id"] for row in met}
     keeping = {row["id"] for row in met if keeps_out(Lock(row), *asking[:3])}
@@ -139,7 +139,7 @@ def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
     if keeping & live:
         assert found & keeping & live
     else:
-        own = {row["id"] for row in met if store._finder.is_same(Lock(row), reach)}
+        own = {row["id"] for row in met if lock_finder.is_same(Lock(row), reach)}
         assert keeping | own <= found
 
 
@@ -147,7 +147,7 @@ def test_a_file_in_a_place_of_letter_case_inside_of_one_without_is_met_by_a_patt
     row = {"file": "/A/disk/X.py", "path_key": "/A/disk/X.py", "base": None, "pattern": None}
     fill(store, [{**row, "id": "lock", "instance_id": "other", "created_at": 1, "agent": None, "mode": None}])
     reach = reach_in({"file": "/A/*.py", "pattern": "*.py", "base": "nocase:/a"})
-    assert reach and [lock.id for lock in store._finder.in_place(reach)] == ["lock"]
+    assert reach and [lock.id for lock in lock_rows.in_place(store.database, reach)] == ["lock"]
 
 
 @given(patterns, st.booleans(), paths)
@@ -190,12 +190,12 @@ def test_only_indexes_of_locks_are_asked(store: Store, asked: dict, asking: Aski
 def test_whoever_holds_a_hundredth_lock_below_is_among_those_a_waiter_waits_for(store: Store):
     """The locks that are looked at first are all of one holder; a circle through another one must still be found."""
     row = {"base": None, "pattern": None, "agent": None, "mode": None, "created_at": 1}
-    files = [f"{TOP}/{number}.py" for number in range(lock_finder.FEW * 2)]
+    files = [f"{TOP}/{number}.py" for number in range(lock_rows.FEW * 2)]
     rows = [{**row, "id": file, "file": file, "path_key": file, "instance_id": "other"} for file in files]
     rows[-1]["instance_id"], rows[-2]["agent"], rows[-3]["instance_id"] = "third", "one", "gone"
     fill(store, rows)
     reach = reach_in({"file": f"{TOP}/*.py", "pattern": "*.py", "base": TOP})
-    kept = store.queue._keeping(Holder("me"), "exclusive", [reach])
+    kept = lock_waiting._keeping(store.database, Holder("me"), "exclusive", [reach])
     assert sorted(kept) == [("other", ""), ("other", "one"), ("third", "")]
 
 
@@ -210,5 +210,5 @@ def test_of_the_many_locks_below_a_pattern_few_are_read(
     rows = store.database.rows
     monkeypatch.setattr(store.database, "rows", lambda *asked: read.append(rows(*asked)) or read[-1])
     reach = reach_in({"file": f"{TOP}/{asked}", "pattern": asked, "base": TOP})
-    assert bool(store._finder.in_place(reach, Asking("me"))) == bool(most)
-    assert sum(map(len, read)) <= most * lock_finder.FEW
+    assert bool(lock_rows.in_place(store.database, reach, Asking("me"))) == bool(most)
+    assert sum(map(len, read)) <= most * lock_rows.FEW

@@ -1,4 +1,4 @@
-"""What SPEC.md guarantees of locks on one machine, and what it assumes, as far as no other module here says it."""
+"""SPEC.md's guarantees and assumptions of locks on one machine that no other module here shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def take(store: Store, row: dict, *names: str, **given) -> list[dict]:
     return store.locks.acquire_all(row, request(row, names, **given))
 
 
-# -- what is assumed --------------------------------------------------------------------------------
+# -- assumptions --
 
 STEPPED = f"""
 import json, sys, time
@@ -55,7 +55,7 @@ print(json.dumps(said))
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_one_clock_the_time_of_day_may_be_set_by_an_hour(ground: Ground, world: World, hours: int):
-    """What the time of day says when a lock is taken and when it is asked for differs by an hour."""
+    """The time of day at the taking of a lock and at a question about it differ by an hour."""
     two = ground.session("2")
     with Sleeper() as client, ground.store() as store:
         one = ground.session("1", client=client.identity, lease_seconds=0)
@@ -74,7 +74,7 @@ def test_one_clock_after_a_restart_the_time_of_day_counts(ground: Ground, world:
     with ground.store() as store:
         take(store, one, "a", ttl=100)
         take(store, one, "b/", ttl=100)
-        # Another start of the machine, whose clock begins anew; the holder's client cannot be asked for.
+        # Another start of the machine, with a new clock; the holder's client is gone.
         ground.sql("UPDATE context SET booted = 'another', renewed = 9e9")
         ground.sql("UPDATE context SET wall_until = ? WHERE path_key LIKE '%/b'", time.time() - 1)
         with pytest.raises(LockRefused):

@@ -1,4 +1,4 @@
-"""Who holds: a session, one of its agents, a person's shell, or only a lease."""
+"""Holders: a session, one of its agents, a person's shell, or only a lease."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def labels(ground: Ground) -> list[str]:
 
 
 def test_a_persons_lock_ends_with_the_shell(ground: Ground):
-    """In a terminal of its own, with no session around: the shell holds, and what it held is free when it has gone."""
+    """In a terminal of its own, outside of any session, the shell holds, and its locks end with it."""
     out = ground.folder / "out"
     line = shlex.join(SWARM)
     script = ground.folder / "typed.sh"

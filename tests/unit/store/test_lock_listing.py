@@ -13,9 +13,9 @@ from swarm_hook_core.lookup.process_holders import agent_of
 from swarm_hook_core.process import start_time
 from swarm_mcp.cli import output
 from swarm_mcp.cli.commands import locks as verb
-from swarm_mcp.cli.commands import overview
+from swarm_mcp.cli.commands import status
 from swarm_mcp.errors import StoreUnavailable, UsageError
-from swarm_mcp.store import lock_holders, lock_pages
+from swarm_mcp.store import lock_pages
 from swarm_mcp.store.lock_request import request
 
 US = (os.getpid(), start_time(os.getpid()))
@@ -42,7 +42,7 @@ def numbers(rows) -> list[int]:
 
 
 def statements(store, ask) -> int:
-    """How many questions `ask` puts to the store."""
+    """Return the number of statements of `ask`."""
     asked = []
     store.database.connection.set_trace_callback(asked.append)
     ask()
@@ -103,8 +103,8 @@ def test_names_that_are_no_files_are_neither_listed_nor_counted(ground: Ground):
 
 def test_a_holder_is_looked_at_once_in_a_listing(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
     looked: list[str] = []
-    real = lock_holders.departed
-    monkeypatch.setattr(lock_holders, "departed", lambda row, *more: looked.append(row["id"]) or real(row, *more))
+    real = lock_pages.departed
+    monkeypatch.setattr(lock_pages, "departed", lambda row, *more: looked.append(row["id"]) or real(row, *more))
     holders = [ground.session(f"s{number}", client=US)["id"] for number in range(3)]
     for number in range(30):
         fill(ground, holders[number % 3], number)
@@ -158,8 +158,8 @@ def test_the_number_of_questions_does_not_grow_with_the_locks(ground: Ground):
 def test_what_is_printed_is_read_while_it_is_printed(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
     happened: list[str] = []
-    read, write = lock_pages.LockPages._live, output._write
-    monkeypatch.setattr(lock_pages.LockPages, "_live", lambda *given: happened.append("read") or read(*given))
+    read, write = lock_pages._live, output._write
+    monkeypatch.setattr(lock_pages, "_live", lambda *given: happened.append("read") or read(*given))
     monkeypatch.setattr(output, "_write", lambda text: happened.append("written") or write(text))
     done = ground.swarm("locks", "--json")
     assert numbers(done.json) == list(range(12)) and done.out == json.dumps(done.json, indent=2) + "\n"
@@ -175,7 +175,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
     ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
-    read, times = lock_pages.LockPages._live, iter(range(3))
+    read, times = lock_pages._live, iter(range(3))
 
     def break_off(*given):
         if next(times) == 2:
@@ -183,7 +183,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
         return read(*given)
 
     monkeypatch.setattr(verb, "AT_ONCE", 2)
-    monkeypatch.setattr(lock_pages.LockPages, "_live", break_off)
+    monkeypatch.setattr(lock_pages, "_live", break_off)
     done = ground.swarm(*words)
     assert done.code == 1 and done.err == "swarm-mcp locks: the store cannot be used: it was taken away\n"
     shown = [f"{ground.scope}/{number}" if "--json" in words else f"  {number}  " for number in (1, 7)]
@@ -221,7 +221,7 @@ def test_a_long_table_has_a_heading_for_each_of_its_parts(ground: Ground, monkey
 
 
 def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(overview, "LOCKS", 3)
+    monkeypatch.setattr(status, "LOCKS", 3)
     me, peer = ground.session("me", "me", client=US), ground.session("peer", "peer")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "me")
     fill(ground, peer["id"], *range(5))
@@ -232,5 +232,5 @@ def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypa
     text = ground.swarm("status").out
     assert "2 sessions, 7 locks" in text and text.count("  locked  ") == 3
     assert text.endswith("  and 4 more locks: swarm-mcp locks\n")
-    monkeypatch.setattr(overview, "LOCKS", 7)
+    monkeypatch.setattr(status, "LOCKS", 7)
     assert "more lock" not in ground.swarm("status").out

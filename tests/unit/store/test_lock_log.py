@@ -1,4 +1,4 @@
-"""The history of a path's locks: all of it, by whatever name, with enough in a denial to understand the decision."""
+"""The history of a path's locks: all of it, under every name, with enough in a denial to understand the decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done with locks on one machine in whatever order: store and hooks hold to a model that shares no code."""
+"""Random lock operations on one machine: store and hooks agree with a model without common code."""
 
 from __future__ import annotations
 

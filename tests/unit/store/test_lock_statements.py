@@ -1,4 +1,4 @@
-"""How many statements locking takes where nothing is in the way: each is time that everybody else waits."""
+"""The number of statements of an uncontended lock: all other sessions wait for each of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from support.fixtures import Ground
 
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.session_table import SIGN_SECONDS
+from swarm_mcp.store.session_life import SIGN_SECONDS
 
 ACQUIRE, RELEASE, EACH_MORE = 6, 4, 3
 

@@ -19,7 +19,7 @@ def test_no_two_processes_hold_what_overlaps_whatever_is_killed(ground: Ground, 
         (ground.repo / folder).mkdir(parents=True)
     ground.store().close()
     lock_stress.run([lock_stress.Place(ground.scope)], tmp_path / "stress", SECONDS)
-    # Nothing that the dead have left is in anybody's way.
+    # The leftovers of the dead are in no session's way.
     last = ground.session("last")
     for name in NAMES:
         ground.lock(last, name)

@@ -1,4 +1,4 @@
-"""Waiting for locks: who comes first, who may pass, what ends a wait, and who is told what."""
+"""Waiting for locks: the order, the exceptions, the end of a wait, and the notices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.sessions import write
 
 from swarm_hook_core import clock, paths
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
-from swarm_mcp.lock_acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
+from swarm_mcp.locking.acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 WAITER = """
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.locking.acquisition import LockWait
 store = Store(arguments["path"])
 client = (os.getpid(), arguments.get("start", ""))
 me = store.instances.register(Registration(arguments["scope"], label=arguments["name"], runtime="codex",
@@ -60,7 +60,7 @@ class Line:
         return self.waits[who].advance(self.store)
 
     def look(self, who: str) -> list[dict] | None:
-        """The rows that `who` has waited for, where its time has come."""
+        """Return the rows granted to `who` after a wait, or None before its time."""
         return self.waits[who].advance(self.store)
 
     def free(self, who: str, *files: str) -> None:
@@ -68,7 +68,7 @@ class Line:
             self.store.locks.release(self.rows[who], file)
 
     def told(self, who: str) -> list[str]:
-        """What `who` has been told by message."""
+        """Return the messages to `who`."""
         return [mail["content"] for mail in self.store.messages.take(self.rows[who])]
 
 
@@ -127,7 +127,7 @@ def test_a_waiter_gets_all_it_waits_for_or_nothing(line: Line):
 
 
 def test_a_holder_passes_those_that_wait_for_it_but_not_again_and_again(line: Line):
-    """It waits for itself otherwise. With what it got that way it cannot pass them a second time."""
+    """It waits for itself otherwise. A lock from such a pass allows no second one."""
     line.take("a", "one")
     assert line.wait("b", "one", "two") is None
     line.take("a", "two")
@@ -150,7 +150,7 @@ def caseless(ground: Ground, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_who_waits_for_an_older_lock_is_passed_whatever_letter_case_counts_in_there(line: Line, caseless):
-    """What a place wants is found under a lock on the folder over it, though their keys are of two kinds."""
+    """A wanted lock is found under a lock on the folder over it, though their keys are of two kinds."""
     assert line.wait("a", "B/")
     assert line.wait("b", "a/**", "B/sub/x.py") is None
     rows = line.wait("a", "x.py", "a/x.py") or []
@@ -311,7 +311,7 @@ def test_a_process_that_is_stopped_in_line_keeps_nobody_off_a_free_file(ground: 
         with pytest.raises(LockRefused):
             line.take("b", "f")
         after(SILENT_SECONDS + 1)
-        assert "passed over" in ground.swarm("why", "f").out
+        assert "so the lock goes to the next one" in ground.swarm("why", "f").out
         assert line.take("b", "f") and waiting(ground) == 0
         os.kill(stopped.pid, signal.SIGCONT)
         line.free("b", "f")
@@ -369,7 +369,7 @@ def test_a_file_that_only_the_silent_wait_for_is_told_to_be_free(line: Line, aft
 
 
 def test_a_machine_that_slept_has_made_nobody_silent(line: Line, monkeypatch: pytest.MonkeyPatch):
-    """The clock of leases has gone on, but nobody could show life."""
+    """The clock of leases has gone on, while no process could send a heartbeat."""
     line.take("a", "f")
     assert line.wait("b", "f", seconds=None) is None
     now = clock.now()
@@ -441,7 +441,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
     with subprocess.Popen(argv, cwd=ground.repo, stdout=subprocess.PIPE) as waiter:
         wait_for(lambda: waiting(ground) == 1)
         late = ground.swarm("lock", "a", "--as", one["id"], "--exclusive")
-        assert "1 waits for it; --wait SECONDS joins the line" in late.err
+        assert "1 in the queue; --wait SECONDS joins the queue" in late.err
         assert ground.swarm("unlock", "a", "b", "--as", one["id"]).out.count("unlocked") == 2
         answer = json.loads(waiter.communicate(timeout=60)[0])
     assert waiter.returncode == 0
@@ -492,7 +492,7 @@ def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server):
     assert answer["ok"] and [lock["file"] for lock in answer["locks"]] == [f"{ground.scope}/{n}" for n in "fg"]
     assert server.text("unlock_file", {"file": "f", "fence": answer["fence"]}) == "Unlocked f"
     assert "no longer good" in server.value("unlock_file", {"file": "f", "fence": answer["fence"]})["error"]
-    # A call that is cancelled gives its place up, and what it got that very moment.
+    # A cancelled call gives up its place, and a lock granted at that very moment.
     ground.lock(holder, "f")
     number = server.begin("tools/call", {"name": "lock_file", "arguments": {"file": "f", "wait_seconds": 20}})
     wait_for(lambda: waiting(ground) == 1)

@@ -1,4 +1,4 @@
-"""Mutual exclusion: one holder a file, by whatever name, in whatever process, until it lets go or provably dies."""
+"""Mutual exclusion: one holder a file, under every name, in every process, until it lets go or provably dies."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_relock_renews_id_note_time_and_task_in_one_row(ground: Ground):
 
 
 def test_a_session_that_was_silent_for_long_keeps_what_it_asks_for_again(ground: Ground):
-    """Its sign of life counts before its locks are judged: nobody has taken its place."""
+    """Its heartbeat counts before its locks are judged: its place is still free."""
     one = ground.session("1", "one", lease_seconds=600)
     lock = ground.lock(one, "a.py", "first")
     ground.backdate(one, 700)
@@ -103,7 +103,7 @@ report(sorted(set(got), key=str))
     assert holders(ground, f"{ground.scope}/f") == [holder["id"]]
 
 
-# -- by whatever name -------------------------------------------------------------------------------
+# -- all names --
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ LATER = ["place/f", "place/", "place/*", "place/**/f", "place/./f"]
 @pytest.mark.parametrize("becomes", ["a link", "a folder"])
 @pytest.mark.parametrize("mine", LATER)
 def test_one_spelling_is_one_lock_though_its_folder_becomes_a_link(names: Ground, mine: str, becomes: str):
-    """A hook looks for every spelling of what is written, so whoever locks it later has to meet the earlier lock."""
+    """A hook looks for every spelling of a written path, so a later lock has to meet the earlier one."""
     one, two = names.session("1"), names.session("2")
     place, elsewhere = names.repo / "place", names.repo / "elsewhere"
     if becomes == "a link":

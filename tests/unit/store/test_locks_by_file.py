@@ -1,4 +1,4 @@
-"""`locks --file`: one file's lock, by whatever name and from wherever, at a cost that the table's size does not touch."""
+"""`locks --file`: one file's lock, under every name and from every folder, at a cost independent of the table's size."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_names_no_file_is_one_line(ground: Ground, name: str):
 
 
 def test_a_hundred_thousand_locks_cost_nothing(ground: Ground, monkeypatch):
-    """Counted in steps of the database's own machine, which no busy processor can disturb."""
+    """Counted in steps of the database's own machine, undisturbed by a busy processor."""
     one = ground.session("1")
     ground.lock(one, "f")
     steps = []

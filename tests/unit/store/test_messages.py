@@ -1,4 +1,4 @@
-"""Mail: to whom it goes, handed out to one poller only, never lost on the way."""
+"""Mail: its receivers, its delivery to one poller only, and its safety on the way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def send(ground: Ground, sender: dict, recipient: dict, *contents: str) -> list[
 
 
 def take(ground: Ground, instance: dict, limit: int = 50) -> list[str]:
-    """What one more poller of this very process is given."""
+    """Return the messages for one more poller of this very process."""
     with ground.store() as store:
         return [mail["content"] for mail in store.messages.take(instance, limit)]
 

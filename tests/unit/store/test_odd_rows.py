@@ -1,4 +1,4 @@
-"""Whatever another program does to the contract's tables, every command and tool still answers."""
+"""Another program's odd rows in the contract's tables never keep a command or tool from answering."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ CALLS: tuple[tuple[str, dict], ...] = (
 
 @pytest.fixture
 def other(ground: Ground):
-    """The other program, which has made the file."""
+    """The other program, the maker of the file."""
     them = Other(ground.database)
     yield them
     them.connection.close()

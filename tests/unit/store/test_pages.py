@@ -1,4 +1,4 @@
-"""Listings in pages: every row once, whatever comes and goes meanwhile, in the embedded store and in the other one."""
+"""Listings in pages: every row once, despite changes meanwhile."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from support.memory_store import MemoryStore
 
 from swarm_hook_core.process import start_time
-from swarm_mcp import paging
+from swarm_mcp.answers import paging
+from swarm_mcp.answers.paging import page
 from swarm_mcp.errors import UsageError
-from swarm_mcp.paging import page
+from swarm_mcp.store import cursors
 from swarm_mcp.store.sessions import Registration
 
 MANY = 23
 
 
-@pytest.fixture(params=["embedded", "memory"])
-def store(request, ground, monkeypatch):
-    monkeypatch.setattr(paging, "BLOCK", 4)
-    with ground.store() if request.param == "embedded" else MemoryStore() as opened:
+@pytest.fixture
+def store(ground, monkeypatch):
+    monkeypatch.setattr(cursors, "BLOCK", 4)
+    with ground.store() as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""Sessions: one row for each, however often and from wherever it registers, until it is provably gone."""
+"""Sessions: one row for each, for any number of registrations from any place, until it is provably gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope_summary import scope_summary
+from swarm_mcp.sessions.scope_summary import scope_summary
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +77,7 @@ for _ in range(5):
 
 
 def test_sixteen_processes_register_one_session_by_its_label_alone(ground: Ground):
-    """As callers do that have no session id to give: the same whole label is the same session."""
+    """Callers without a session id do this: the same whole label is the same session."""
     ground.store().close()
     body = """
 store = Store()
@@ -91,7 +91,7 @@ for _ in range(3):
 
 
 def test_hooks_take_over_the_instance_that_was_reserved_for_their_session(ground: Ground):
-    """Whoever starts a worker may have made its row already, with a lease and a role."""
+    """A worker's starter may have made its row already, with a lease and a role."""
     waiting = ground.plain(
         "role:reviewer", preassigned_id="reserved", lease_seconds=50, directory="/else", scope="/else"
     )
@@ -196,7 +196,7 @@ def test_registration_events_say_what_was_registered(ground: Ground):
     }  # fmt: skip
 
 
-# -- what goes with a session -----------------------------------------------------------------------
+# -- things that go with a session --
 
 
 def furnish(ground: Ground, row: dict) -> None:
@@ -272,7 +272,7 @@ def test_deregistering_by_session_leaves_others_of_the_same_beginning(ground: Gr
     assert ids(ground) == [left["id"]]
 
 
-# -- who has gone -----------------------------------------------------------------------------------
+# -- departed sessions --
 
 
 def test_an_abandoned_session_goes_by_its_lease_and_not_before(ground: Ground):

@@ -1,4 +1,4 @@
-"""What a burst leaves behind: the file comes back to its size, the log too, and nobody is kept waiting or loses anything."""
+"""The end of a burst: the file and the log come back to their sizes, without delays and without losses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground
 
-from swarm_mcp.store import cleanup, driver, session_table, space, transaction
+from swarm_mcp.store import cleanup, database, driver, reactions, session_table, space
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 
-FEW_PAGES = 40  # beside those that may be free: of events that say what was cleaned up
+FEW_PAGES = 40  # beside free ones: events of the cleaning itself
 DAY = 86400
 
 
@@ -26,7 +26,7 @@ def pages(ground: Ground) -> int:
 
 
 def burst(ground: Ground, rows: int) -> None:
-    """So many events, messages and ended tasks, all of them due."""
+    """Add so many due events, messages and ended tasks."""
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
     old = int(time.time()) - 2 * DAY
     with ground.store() as store, store.database.writing():
@@ -252,7 +252,7 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
     """No step holds the store while another one is done."""
     ground.session("s")
     burst(ground, 300)
-    turns, leave = [], transaction.Transaction.__exit__
+    turns, leave = [], database.Turn.__exit__
 
     def ended(self, *given):
         result = leave(self, *given)
@@ -265,7 +265,7 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
 
     hurried_clock[0] += cleanup.PAUSE_SECONDS + 1
     with ground.store() as store:
-        monkeypatch.setattr(transaction.Transaction, "__exit__", ended)
+        monkeypatch.setattr(database.Turn, "__exit__", ended)
         assert store.cleanup.some()
     assert len(turns) >= 6
 
@@ -275,7 +275,7 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
 
 def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, monkeypatch, hurried_clock):
     monkeypatch.setattr(session_table, "LOOKED_AT_ONCE", 5)
-    monkeypatch.setattr(session_table, "RECLAIMED_AT_ONCE", 2)
+    monkeypatch.setattr(reactions, "RECLAIMED_AT_ONCE", 2)
     monkeypatch.setattr(cleanup, "SESSIONS_AT_ONCE", 3)
     monkeypatch.setattr(cleanup, "SESSIONS_SECONDS", 0)
     monkeypatch.setattr(cleanup, "AT_ONCE", 7)
@@ -291,9 +291,9 @@ def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, mo
         return ground.sql("SELECT count(*) AS n FROM instances WHERE id LIKE 'gone%'")[0]["n"]
 
     with ground.store() as store:
-        assert len(store.instances.some_gone()) == 5 and len(store.instances.gone()) == 20
+        assert len(session_table.some_gone(store.database)) == 5 and len(store.instances.gone()) == 20
         with store.database.writing():
-            assert len(store.instances.reclaim()) == 2
+            assert len(reactions.reclaim(store.database)) == 2
         hurried_clock[0] += 40
         assert store.cleanup.some()
     assert left() == 15

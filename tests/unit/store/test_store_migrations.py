@@ -1,4 +1,4 @@
-"""Every shape a store's file has ever had comes up to date without loss, whatever interrupts that."""
+"""Every earlier shape of a store's file is updated without loss, through all interruptions."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def indexes(database: str) -> set[str]:
 
 
 def indexes_of(connection: sqlite3.Connection) -> set[str]:
-    """As `indexes`, of an open file."""
+    """Return the indexes of an open file."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE 'swarm_%'")
     return {name for (name,) in rows}
 
@@ -240,7 +240,7 @@ def test_a_file_of_ours_is_written_by_one_that_knows_only_the_contract(ground: G
         store.messages.send(ours, "i1", "hello")
         assert store.tasks.claim_next(ours)["task"]["id"] == "t1"
         store.kv.append(ours, "k", "2")
-    # And what we wrote, the other one reads.
+    # The other one reads our rows.
     (mail,) = ground.sql("SELECT scope, sender, recipient, content, read FROM messages")
     assert mail == {"scope": ground.scope, "sender": ours["id"], "recipient": "i1", "content": "hello", "read": 0}
     assert ground.sql("SELECT status, assignee, changed_at > 1 AS fresh FROM tasks") == [

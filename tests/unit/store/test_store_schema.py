@@ -211,7 +211,7 @@ def test_reading_works_in_a_sandbox_and_writing_says_why_not(ground: Ground, san
         assert done.code == 0 and done.err == "", (argv, done)
     assert ground.process("locks", "--json", preexec_fn=without_privileges).json[0]["content"] == "note"
     looked = ground.process("doctor", "--no-clients", "--json", preexec_fn=without_privileges).json["checks"]
-    # What is outside of the sandbox writes: that this process cannot is worth saying, and nothing is broken.
+    # Programs outside of the sandbox write there: this process's inability is reported, and nothing is broken.
     assert {check["name"]: check["status"] for check in looked if check["name"] in ("database", "state")} == {
         "database": "warn", "state": "warn",
     }  # fmt: skip
@@ -257,7 +257,7 @@ def test_a_foreign_file_in_a_sandbox_is_refused_in_one_line(ground: Ground):
     assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
 
 
-# -- which SQLite, which journal --------------------------------------------------------------------
+# -- versions of SQLite, journals --
 
 
 @pytest.mark.parametrize(
@@ -332,11 +332,11 @@ def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: G
     assert check["details"]["journal_mode"] == expected
 
 
-# -- who may read it --------------------------------------------------------------------------------
+# -- permissions --
 
 
 def modes(ground: Ground) -> dict[str, str]:
-    """The permissions of the store, of its folder, and of what SQLite keeps beside it."""
+    """Return the permissions of the store, of its folder, and of SQLite's files beside it."""
     file = Path(ground.database)
     found = {path.name: oct(stat.S_IMODE(path.lstat().st_mode)) for path in file.parent.glob(f"{file.name}*")}
     return {**found, "folder": oct(stat.S_IMODE(file.parent.stat().st_mode))}

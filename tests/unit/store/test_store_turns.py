@@ -1,4 +1,4 @@
-"""An open store notices what becomes of its file, waits its turn to write, and holds nobody up."""
+"""An open store notices changes of its file, waits its turn to write, and delays no other process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, database, driver, transaction
+from swarm_mcp.store import Store, database, driver, turns
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(gro
 
 
 def lookup(store: Store) -> float:
-    """Seconds that a question takes, at best, which is asked in turn with another."""
+    """Return the least seconds of a question, asked in turn with another."""
     took = []
     for _ in range(200):
         store.instances.live("nobody")
@@ -172,18 +172,18 @@ def test_those_in_line_leave_the_store_to_whose_turn_it_is(ground: Ground):
     ground.store().close()
     first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
     fcntl.flock(first, fcntl.LOCK_EX)
-    line = transaction.Line(os.path.dirname(ground.database))
+    line = turns.Line(os.path.dirname(ground.database))
     try:
         begun = time.monotonic()
         line.pause()
-        assert not line.first and time.monotonic() - begun >= transaction.PATIENCE
+        assert not line.first and time.monotonic() - begun >= turns.PATIENCE
     finally:
         line.leave()
         os.close(first)
 
 
 def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, monkeypatch):
-    monkeypatch.setattr(transaction, "PATIENCE", 600.0)
+    monkeypatch.setattr(turns, "PATIENCE", 600.0)
     ground.store().close()
     first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
     fcntl.flock(first, fcntl.LOCK_EX)
@@ -203,10 +203,10 @@ def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, monke
         raise OSError if gone == "folder" else RuntimeError
 
     if gone == "folder":
-        monkeypatch.setattr(transaction.os, "open", refuse)
+        monkeypatch.setattr(turns.os, "open", refuse)
     else:
-        monkeypatch.setattr(transaction._thread, "start_new_thread", refuse)
-    line = transaction.Line(str(ground.folder))
+        monkeypatch.setattr(turns._thread, "start_new_thread", refuse)
+    line = turns.Line(str(ground.folder))
     for _ in range(3):
         line.pause()
     line.leave()
@@ -236,17 +236,17 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
 def test_a_turn_lasts_until_the_store_was_had_and_a_moment_longer(ground: Ground):
     ground.store().close()
     folder = os.path.dirname(ground.database)
-    line = transaction.Line(folder)
+    line = turns.Line(folder)
     while not line.first:
         line.pause()
-    for _ in range(5):  # the store is somebody else's: to wait for it takes nothing off the turn
-        time.sleep(transaction.TURN)
-        assert transaction.is_waited_for(folder)
+    for _ in range(5):  # the store is busy: waiting for it takes nothing off the turn
+        time.sleep(turns.TURN)
+        assert turns.is_waited_for(folder)
     line.leave()
     end = time.monotonic() + 5
-    while transaction.is_waited_for(folder) and time.monotonic() < end:
-        time.sleep(transaction.TURN)
-    assert not transaction.is_waited_for(folder)
+    while turns.is_waited_for(folder) and time.monotonic() < end:
+        time.sleep(turns.TURN)
+    assert not turns.is_waited_for(folder)
 
 
 def test_whose_turn_is_over_lets_go_first_who_waits(ground: Ground):
@@ -255,7 +255,7 @@ def test_whose_turn_is_over_lets_go_first_who_waits(ground: Ground):
             pass
         assert store.database.turn_ends > 0
         store.database.turn_ends = 0.0
-        line = transaction.Line(store.database.folder)  # somebody else's turn
+        line = turns.Line(store.database.folder)  # another process's turn
         while not line.first:
             line.pause()
         lines = []

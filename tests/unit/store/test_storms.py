@@ -1,4 +1,4 @@
-"""A holder hears once that a session tries its file again and again; so does who leads that session's work."""
+"""A holder hears once that a session tries its file again and again; so does the lead of that session's work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mail_of(ground: Ground, instance: dict) -> list[str]:
 
 
 class Storm:
-    """A holder of f and one who tries to write it."""
+    """A holder of f and a session that tries to write it."""
 
     def __init__(self, ground: Ground, mine: str = "identity:p me", theirs: str = "identity:p holder"):
         self.ground = ground
@@ -182,11 +182,11 @@ def test_a_file_of_an_earlier_release_learns_of_storms(ground: Ground, storm: St
     assert storm.told() == 1
 
 
-# -- changes that nobody locked: hooks have these told, and count by themselves
+# -- unlocked changes: hooks have these told, and count by themselves
 
 
 def overwritten(ground: Ground, owner: dict, *words: str) -> dict:
-    """What the hooks of session `me` have told."""
+    """Report an overwritten change, as the hooks of session `me` do."""
     who = ("--runtime", "claude-code", "--session-id", "me", "--owner", owner["id"])
     return dict(ground.swarm("overwritten", "/w/notes.md", *who, "--json", *words).json)
 

@@ -67,7 +67,7 @@ def test_each_assignee_gets_one_message_about_what_is_new(ground: Ground) -> Non
         assert mail(store, worker)[before:] == [text] and text.startswith("[auto] 2 ")
         named = [task["id"] in text for task in made["tasks"]]
         assert named == [True, True, False, False, False, False]
-        # Such a notice is about each of its tasks: it keeps nobody from claiming one of them, and from no other.
+        # Such a notice is about each of its tasks, and blocks no claim of one of them or of another.
         store.messages.acknowledge([message["id"] for message in store.messages.peek(worker)][:before])
         with refused("unread"):
             store.tasks.claim(worker, known["id"])

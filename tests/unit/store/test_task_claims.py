@@ -214,7 +214,7 @@ def test_a_task_claimed_by_name_is_taken_from_the_dead_too(ground: Ground) -> No
 
 
 def test_what_belongs_to_nobody_can_be_claimed(ground: Ground) -> None:
-    """Another program's rows: open for somebody who is not there, or in progress for nobody."""
+    """Another program's rows: open for an unknown session, or in progress without a worker."""
     planner, worker, live = ground.session("p"), ground.session("w"), ground.session("live")
     rows = [("open", "ghost"), ("claimed", None), ("in_progress", None), ("claimed", "ghost"), ("in_progress", "gone")]
     for how in ("by name", "next"):
@@ -329,7 +329,7 @@ def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) ->
         took = []
         for _ in range(25):
             request(store, planner, priority=5, type="test")
-            begin = time.thread_time()  # of this thread alone: other processes are not what is measured
+            begin = time.thread_time()  # of this thread alone: other processes are not measured
             task = store.tasks.claim_next(worker, ["test"])["task"]
             took.append(time.thread_time() - begin)
             with store.database.writing():
@@ -337,7 +337,7 @@ def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) ->
         return statistics.median(took)
 
     with ground.store() as store:
-        store.database.connection.execute("PRAGMA synchronous = OFF")  # the disk's moods are not what is measured
+        store.database.connection.execute("PRAGMA synchronous = OFF")  # the disk's speed is not measured
         empty = seconds()
         for status_, assignee in (
             ("open", None),

@@ -1,4 +1,4 @@
-"""Tasks as tools and commands show them, and whom they wake."""
+"""Tasks as tools and commands show them, and the sessions they wake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for what: unblocking, cascades, and dependencies that are no longer there."""
+"""Dependencies of tasks: unblocking, cascades, and dependencies that are no longer there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 import pytest
 from support.fixtures import Ground, time_limit
 from support.task_fixtures import begun, events, mail, refused, request, status
+
+from swarm_mcp.store import tasks
 
 
 def test_a_task_begins_when_all_it_waits_for_is_done(ground: Ground) -> None:
@@ -59,7 +61,7 @@ def test_what_depends_on_a_failure_is_cancelled_all_the_way_down(ground: Ground,
         assert events(store, child, "task.cascade")[0]["payload"]["dependency_status"] == how
         assert status(store, unrelated) == "blocked"
         assert len(mail(store, worker)) == before
-        # And what is asked for later is cancelled from the start, silently.
+        # A later request is cancelled from the start, silently.
         late = store.tasks.request(planner, {"type": "fix", "title": "late", "depends_on": [child["id"]]})
         assert (late["task"]["status"], late["notices"]) == ("cancelled", [])
         assert child["id"] in late["task"]["result"]
@@ -136,7 +138,7 @@ def test_upkeep_lets_go_of_what_waits_for_the_deleted(ground: Ground, tmp_path) 
         far_free = request(store, far, depends_on=[old_far["id"]])
         ground.sql("DELETE FROM tasks WHERE id IN (?, ?)", old["id"], old_far["id"])
         with store.database.writing():
-            ((recipient, text),) = store.tasks.settle_vanished(ground.scope)
+            ((recipient, text),) = tasks.settle_vanished(store.database, ground.scope)
         assert (recipient, text) == (worker["id"], mail(store, worker)[-1])
         assert [status(store, task) for task in (free, given, waits, gate, far_free)] == [
             "open", "claimed", "blocked", "approval_required", "blocked",
@@ -144,10 +146,10 @@ def test_upkeep_lets_go_of_what_waits_for_the_deleted(ground: Ground, tmp_path) 
         (event,) = events(store, free, "task.cascade")
         assert (event["type"], event["payload"]["trigger"]) == ("task.cascade.unblocked", old["id"])
         with store.database.writing():
-            assert store.tasks.settle_vanished(None) == []
+            assert tasks.settle_vanished(store.database, None) == []
         assert status(store, far_free) == "open"
         with store.database.writing():
-            assert store.tasks.settle_vanished(None) == []
+            assert tasks.settle_vanished(store.database, None) == []
         assert len(events(store, free, "task.cascade")) == 1, "once is enough"
 
 
@@ -161,7 +163,7 @@ def test_upkeep_mends_what_another_program_left_undone(ground: Ground) -> None:
         ground.sql("UPDATE tasks SET status = 'done' WHERE id = ?", done["id"])
         ground.sql("UPDATE tasks SET status = 'failed' WHERE id = ?", failed["id"])
         with store.database.writing():
-            store.tasks.settle_vanished(ground.scope)
+            tasks.settle_vanished(store.database, ground.scope)
         assert [status(store, task) for task in (after_done, after_failed, further)] == [
             "open",
             "cancelled",
@@ -176,7 +178,7 @@ def test_upkeep_cancels_what_depends_on_a_failure_before_it_forgets_that(ground:
         first = begun(store, planner, planner, "first")
         second = request(store, planner, "second", depends_on=[first["id"]])
         third = request(store, planner, "third", depends_on=[second["id"]])
-        # A program that let it fail, and told nobody, a week ago.
+        # Another program let it fail silently, a week ago.
         ground.sql("UPDATE tasks SET status = 'failed', updated_at = updated_at - 604800 WHERE id = ?", first["id"])
         ground.sql("DELETE FROM swarm_upkeep")
         store.cleanup.clean(ground.scope) if how == "clean" else store.cleanup.some()

@@ -1,4 +1,4 @@
-"""A session that goes to work in another scope: what it leaves behind, and what finds it there."""
+"""A session that moves to another scope: its leftovers, and its finds there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_who_was_started_anew_elsewhere_has_left(ground: Ground, elsewhere: str)
         store.locks.acquire(worker, "f")
         with pytest.raises(Exception, match="locked"):
             store.locks.acquire(waiting, "f")
-        before.end()  # else it would be a further client of the session, which works on
+        before.end()  # otherwise it would be a further client of the session
         moved = ground.session("w", directory=elsewhere, client=after.identity)
         assert (moved["id"], moved["scope"]) == (worker["id"], elsewhere)
         now = {task["id"]: (task["status"], task["assignee"]) for task in rows_of(store.tasks.walk(planner))}
@@ -59,7 +59,7 @@ def test_who_only_changed_its_folder_goes_on(ground: Ground, elsewhere: str) -> 
         assert store.tasks.claim(moved, given["id"], ignore_unread=True)["task"]["status"] == "in_progress"
         assert store.tasks.end(moved, asked["id"], "cancelled")["task"]["status"] == "cancelled"
         assert any("found it" in text for text in mail(store, planner))
-        # Others' tasks of the scope it has left are none of its business.
+        # Others' tasks of the old scope are hidden from it.
         with refused("Task not found"):
             store.tasks.claim(moved, request(store, planner)["id"])
 

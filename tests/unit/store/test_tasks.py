@@ -1,4 +1,4 @@
-"""The life of a task: who may take it where, who is told, which locks go with it, who sees it."""
+"""The life of a task: its takers, its notices, its locks, its visibility."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.known_values import entry_in, names_entry
 
-# As the contract has it: status -> who may end a task of that status, and how.
+# The contract's rule: status -> the sessions that may end a task of that status, and the ways.
 DONE_OR_FAILED = {"claimed": ("assignee",), "in_progress": ("assignee",)}
 CANCELLED = dict.fromkeys(set(STATUSES) - set(TERMINAL), ("requester", "assignee"))
 
@@ -106,7 +106,7 @@ def test_an_idempotency_key_makes_one_task(ground: Ground) -> None:
         again = store.tasks.request(planner, {"type": "test", "title": "two", "idempotency_key": "k", "priority": 9})
         assert (first["existing"], again["existing"]) == (False, True)
         assert again["task"] == first["task"]
-        # Blank is none.
+        # A blank key is no key.
         assert request(store, planner, idempotency_key=" ")["id"] != request(store, planner, idempotency_key=" ")["id"]
     assert len(ground.sql("SELECT 1 FROM tasks")) == 3
 
@@ -180,7 +180,7 @@ def test_work_is_handed_to_live_sessions_of_the_same_scope_and_circle(ground: Gr
         for row in (elsewhere, late):
             with refused("not active"):
                 request(store, planner, assignee=row["id"])
-        # A session without identity is nobody's stranger.
+        # A session without identity is no stranger to any.
         assert request(store, planner, assignee=ground.session("n")["id"])["status"] == "claimed"
 
 
@@ -551,7 +551,7 @@ def test_the_assignee_speaks_for_a_requester_that_has_left_and_then_nobody(groun
         task, unclaimed = begun(store, mine, worker), request(store, mine)
         store.instances.remove(mine["id"])
         assert store.tasks.seen(stranger, task["id"]) is None
-        # Nobody is left to hide this one from anybody; it would be stuck otherwise.
+        # Its identity has no session left; hidden, it would be stuck.
         assert store.tasks.seen(stranger, unclaimed["id"])
         assert store.tasks.claim_next(stranger)["task"]["id"] == unclaimed["id"]
         store.instances.remove(worker["id"])

@@ -1,4 +1,4 @@
-"""Locks that change hands: given, asked for, taken; and the guard's word to a holder that is none any more."""
+"""Locks that change hands: given, asked for, taken; and the guard's word to a former holder."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_what_the_living_hold_goes_only_by_force(ground: Ground):
         store.locks.acquire(third, "src2/g")
         with pytest.raises(LockRefused):
             store.transfers.steal(thief, "src/f")
-        with pytest.raises(LockRefused):  # what is locked below is taken by name
+        with pytest.raises(LockRefused):  # the file locked below is taken by name
             store.transfers.steal(thief, "src2/", "why", force=True)
         assert holders(store, f"{ground.scope}/src2/g") == ["third"]
         done = store.transfers.steal(thief, "src/f", "it hangs", force=True)
@@ -215,7 +215,7 @@ def test_the_commands_answer_in_words_and_json(ground: Ground):
     assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == (
         f"transferred {ground.scope}/f to peer {peer['id'][:8]}\n"
     )
-    refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, which is alive\n"
+    refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, a live session\n"
     assert ground.swarm("steal", "f", *me).err == refused
     assert ground.swarm("transfer", "f", *me).code == 1
 
@@ -254,7 +254,9 @@ def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground):
         assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
         done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
         assert (
-            done.code == 1 and "your lock lapsed" in done.err and f"peer {peer['id'][:8]} has had it since" in done.err
+            done.code == 1
+            and "your lock lapsed" in done.err
+            and f"peer {peer['id'][:8]} has locked it since" in done.err
         )
         store.locks.acquire(holder, "f")
         assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def other(ground: Ground):
-    """The other one, which has made the file."""
+    """The other one, the maker of the file."""
     them = Other(ground.database)
     yield them
     them.connection.close()
@@ -37,7 +37,7 @@ def file(ground: Ground) -> str:
 
 
 def refused(ground: Ground, instance: dict, file: str) -> str:
-    """Who keeps `instance` from `file`; empty where it has it now."""
+    """Return the session that keeps `instance` from `file`; empty if it has it now."""
     try:
         ground.lock(instance, file)
     except LockRefused as refusal:
@@ -253,7 +253,7 @@ def test_what_either_does_is_news_to_the_other(ground: Ground, other: Other, fil
             assert store.activity.since(mine, before).changes == [name]
 
 
-# -- who is gone ------------------------------------------------------------------------------------
+# -- departed sessions --
 
 
 def test_each_reclaims_the_others_dead_and_leaves_the_living(ground: Ground, other: Other, file: str):
@@ -261,7 +261,7 @@ def test_each_reclaims_the_others_dead_and_leaves_the_living(ground: Ground, oth
     theirs, gone = other.register(ground.scope, "them"), other.register(ground.scope, "gone")
     other.lock(gone, file)
     ground.lock(quiet, "kept")
-    # An hour without a heartbeat: hooks renew a session at its turns, which may be long.
+    # An hour without a heartbeat: hooks renew a session at its turns, and these may be long.
     other.change(
         "UPDATE instances SET heartbeat = heartbeat - 3600 WHERE id IN (?, ?, ?)", quiet["id"], plain["id"], gone
     )
@@ -332,7 +332,7 @@ def test_any_order_of_both_keeps_the_file_as_both_expect(ground: Ground, steps: 
             )
         elif step in ("claim", "end"):
             _work(ground, other, chance, step, me, row)
-            if step == "end":  # which frees what the task was about
+            if step == "end":  # it frees the task's files
                 locks = other.rows("SELECT file, instance_id FROM context WHERE type = 'lock'")
                 held = {lock["file"]: members.index(lock["instance_id"]) for lock in locks}
         elif step == "send":
@@ -357,7 +357,7 @@ def test_any_order_of_both_keeps_the_file_as_both_expect(ground: Ground, steps: 
 
 
 def _work(ground: Ground, other: Other, chance: random.Random, step: str, me: str, row: dict) -> None:
-    """Somebody claims or ends some task, if there is one to."""
+    """Claim or end some task, if there is one."""
     condition = "status = 'open'" if step == "claim" else f"status = 'in_progress' AND assignee = '{me}'"
     tasks = [found["id"] for found in other.rows(f"SELECT id FROM tasks WHERE {condition} ORDER BY id")]
     if not tasks:

@@ -1,4 +1,4 @@
-"""Shared values: owned by the first identity, appended without loss, every change told to those who wait."""
+"""Shared values: owned by the first identity, appended without loss, every change told to its waiters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def value(ground: Ground, key: str):
 
 @pytest.fixture
 def actors(ground: Ground) -> tuple[str, str, str]:
-    """Ids of sessions of identity a, identity b and none."""
+    """Ids of sessions of identity a, identity b and no identity."""
     return tuple(
         ground.session(name, label)["id"] for name, label in (("1", "identity:a"), ("2", "identity:b"), ("3", ""))
     )
@@ -100,11 +100,11 @@ def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors, monke
         (None, "1", "[1]"), ("[1]", "2", "[1,2]"), ('{"a": 1}', "[2]", '[{"a":1},[2]]'), ("plain text", '"x"', '["plain text","x"]'),
         ("", "null", '["",null]'), ("[]", "true", "[true]"), ("7", "8", "[7,8]"), ("[1", "2", '["[1",2]'),
         (None, '{"b": "ü☃\\u0000"}', '[{"b":"ü☃\\u0000"}]'), (None, str(2**80), f"[{2**80}]"), (None, " 1 ", "[1]"),
-        # Digit for digit, which reading and writing numbers would not be.
+        # Digit for digit, in contrast to parsed numbers.
         ("[1.50]", "1e400", "[1.50,1e400]"), ("[ 1.0 , -0.0 ]", "1E+2", "[1.0,-0.0,1E+2]"), (None, "9" * 5000, f"[{'9' * 5000}]"),
-        # What looks like a blank, a comma or a quote inside a text is text.
+        # Blanks, commas and quotes inside a text are text.
         ('[ "a , b\\"  c" ]', '{ "x  y" : "\\\\" }', '["a , b\\"  c",{"x  y":"\\\\"}]'), ("[ ]", "[ ]", "[[]]"),
-        # What programs read as JSON that is none is plain text.
+        # Invalid JSON that programs accept is plain text.
         ("[NaN]", "1", '["[NaN]",1]'), ("\ufeff[1]", "2", '["\ufeff[1]",2]'),
     ],
 )  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_key_has_a_name(ground: Ground, actors, key: str):
 def test_append_takes_json_alone(ground: Ground, actors, text: str):
     ground.swarm("kv", "set", "k", "[0]", "--as", actors[0])
     done = ground.swarm("kv", "append", "--as", actors[0], "--", "k", text)
-    if '"' in text and done.code == 0:  # a lone surrogate is JSON; it may be kept if what is stored stays JSON
+    if '"' in text and done.code == 0:  # a lone surrogate is JSON; it may be kept if the stored text stays JSON
         assert json.loads(value(ground, "k"))[0] == 0
     else:
         assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done

@@ -17,7 +17,7 @@ from swarm_hook_core.lookup import worktree_locks as logical
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.guard.check import refusals
-from swarm_mcp.lock_explaining import verdict
+from swarm_mcp.locking.explaining import verdict
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
@@ -248,7 +248,7 @@ def test_a_check_loads_nothing_of_this_where_no_lock_is_of_that_kind(trees: Tree
     trees.take("main", "src/f", logical=False)
 
     called = []
-    for name in ("over", "under"):  # a fault in them would be no failure of the check, which lets pass
+    for name in ("over", "under"):  # a fault in them would not fail the check: it lets the call pass
         monkeypatch.setattr(logical, name, lambda *_words, name=name: called.append(name) or [])
     assert not trees.write("clone", "src/f") and called == []
     trees.take("main", "src/f")

@@ -16,7 +16,7 @@ def team() -> FakeTeam:
 
 @pytest.fixture
 def machines(tmp_path: Path, team: FakeTeam):
-    """Two machines, which have both greeted the server."""
+    """Two machines that have greeted the server."""
     found = [Machine(tmp_path / name, name, team) for name in ("laptop", "sandbox")]
     for one in found:
         one.follow()

@@ -27,7 +27,7 @@ PATIENCE = 30.0  # seconds: where it is not asked how long it takes, it may take
 
 
 class Running:
-    """An agent in a thread of this process, for the clone of `ground`, whose store is that of the environment."""
+    """An agent in a thread of this process, for the clone of `ground`, with the environment's store."""
 
     def __init__(self, ground: Ground, team: FakeTeam):
         tree = tree_at(str(ground.repo))
@@ -90,7 +90,7 @@ def test_a_lock_is_confirmed_over_the_socket(running, peer):
 
 
 def test_one_that_settles_at_once_is_said_to_be_settled(running, peer):
-    """The thread that settles may be done before whoever asked looks."""
+    """The settling thread may be done before the asking one looks."""
     session = running.ground.session("one")
     wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
     (talk,) = running.agent._talks.values()
@@ -156,7 +156,7 @@ def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer
         time.sleep(0.5)
         return team.calls.count("machines") == asked
 
-    wait_for(is_over)  # nobody looks any more
+    wait_for(is_over)  # no viewer is present any more
 
 
 def test_who_is_to_be_woken_is_woken_in_its_pane(running, peer, herdr):
@@ -197,7 +197,7 @@ def test_a_machine_that_the_server_has_forgotten_greets_it_at_once(running, monk
 
     monkeypatch.setattr(FakeServer, "beat", refuse_once)
     assert refused.wait(20)
-    assert beaten.wait(20)  # one who may not come in waits for half a minute
+    assert beaten.wait(20)  # an agent without access waits for half a minute
 
 
 def asked(ground: Ground, session, title: str = "Tidy up") -> str:
@@ -248,7 +248,7 @@ def test_a_message_goes_from_one_agent_to_the_other_by_itself(running, peer):
     wait_for(lambda: running.team.repositories[REPOSITORY].documents)
     peer.follow()
     assert peer.mail(other) == ["over there"]
-    wait_for(lambda: peer.follow() or peer.store.instances.live(session["id"]))  # which the next beat tells
+    wait_for(lambda: peer.follow() or peer.store.instances.live(session["id"]))  # the next beat tells
     peer.store.messages.send(other, session["id"], "and back")
     peer.follow()
     with running.ground.store() as store:

@@ -15,13 +15,13 @@ from swarm_mcp.team.documents import Documents
 
 
 def restore(machines, team, version: int) -> None:
-    """Another server takes over, which lacks what came after this version."""
+    """Let another server take over, without the changes after this version."""
     team.restore(REPOSITORY, version)
     team.repositories[REPOSITORY].version += 1000
 
 
 def second_tree(machine) -> str:
-    """Another work tree, which comes before the first one in the order of names."""
+    """Add another work tree, earlier than the first in the order of names."""
     tree = os.path.join(os.path.dirname(machine.tops[0]), "a-second-tree")
     os.makedirs(os.path.join(tree, ".git"))
     return tree
@@ -58,7 +58,7 @@ def test_of_two_who_tell_it_again_the_one_that_knew_more_is_right(machines, team
     assert confirm(sandbox, known) == "granted"
     laptop.follow()
     sandbox.store.tasks.end(other, known, "done")
-    sandbox.follow()  # of which the laptop has not heard
+    sandbox.follow()  # unknown to the laptop
     restore(machines, team, version)
     both(machines, 3)
     assert task(laptop, known).status == task(sandbox, known).status == "done"

@@ -44,7 +44,7 @@ def test_a_server_that_loses_grants_once_more_while_it_is_greeted_is_greeted_aga
 
 
 def test_after_a_loss_nothing_is_fresh_before_all_who_were_there_have_been_heard(machines, team):
-    """Somebody who has not heard of it yet goes on with what was granted before, which is not known here any more."""
+    """A machine that has not heard of it yet goes on with earlier grants, unknown here by now."""
     laptop, _ = machines
 
     def fresh_until():

@@ -1,4 +1,4 @@
-"""What a check says and does in a work tree that has joined a team, by how fresh what is known here is."""
+"""A check's words and actions in a joined work tree, by the freshness of this machine's copy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tree:
                 )
 
     def fresh(self, seconds: float, booted: str | None = None) -> None:
-        """What is known is fresh for so many seconds from now; it was last heard of a quarter of an hour ago."""
+        """Make the copy fresh for so many seconds from now; the server's last word was a quarter of an hour ago."""
         with Store() as store, store.database.writing():
             store.database.change(
                 "UPDATE swarm_team_repositories SET fresh_until = ?, booted = ?, said_at = ?",

@@ -1,4 +1,4 @@
-"""What is answered to who takes a lock in a work tree that has joined, by what the team agent says of it."""
+"""The answers to a lock in a joined work tree, by the team agent's answer about it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from support.toolbox import Hands
 from swarm_hook_core.state import state_dir
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
-from swarm_mcp.lock_acquisition import LockWait, acquire
+from swarm_mcp.locking.acquisition import LockWait, acquire
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client, locking
 
 
 class Agent:
-    """A team agent that is played: it says `answer` of whatever it is asked to confirm, and writes down what that was.
+    """A played team agent: it gives `answer` to every request to confirm, and records the requests.
 
-    `first`: what it does before its first answer.
+    `first`: its action before its first answer.
     """
 
     def __init__(self, ground: Ground):
@@ -158,7 +158,7 @@ def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Ag
     assert name in ground.swarm("locks", "--as", ann["id"]).out
     assert name in ground.swarm("status", "--as", ann["id"]).out
     assert name in ground.swarm("instances", "--as", ann["id"]).out
-    from swarm_mcp.lock_explaining import verdict
+    from swarm_mcp.locking.explaining import verdict
 
     with Store(ground.database) as store:
         denied = verdict(store, Session(ann), f"{ground.scope}/f")["reason"]
@@ -167,7 +167,7 @@ def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Ag
 
 @pytest.fixture
 def far(ground: Ground, agent: Agent) -> str:
-    """A session on another machine, which holds `f`; its id."""
+    """Add a session on another machine that holds `f`; return its id."""
     with ground.store() as store, store.team.writing():
         store.team.add_session(
             "s-far", "laptop-3fa9c1", "codex role:reviewer origin:codex session:5f0c2f6e", ground.scope

@@ -1,4 +1,4 @@
-"""How a clone's machines are shown: by `status`, `top` and the page, from what stands here and what the agent says."""
+"""The machines of a clone as `status`, `top` and the page show them, from the store and the agent."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from support.fixtures import Ground
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
-from swarm_mcp.overview.machines import team_now
-from swarm_mcp.page.access import Keys
-from swarm_mcp.page.app import application
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
-from swarm_mcp.top import tables
-from swarm_mcp.top.picture import Wish
-from swarm_mcp.top.reading import Reader
+from swarm_mcp.view.overview.machines import team_now
+from swarm_mcp.view.page.access import Keys
+from swarm_mcp.view.page.app import application
+from swarm_mcp.view.top import tables
+from swarm_mcp.view.top.picture import Wish
+from swarm_mcp.view.top.reading import Reader
 
 pytestmark = pytest.mark.slow
 REPOSITORY = "example.org/app"
@@ -25,7 +25,7 @@ HOSTILE = "<b>laptop</b>\x1b[2J"
 
 
 class Played:
-    """A clone that has joined, with two sessions on another machine, and what its agent says (None: there is none)."""
+    """A joined clone, with two sessions on another machine, and its agent's status (None: no agent)."""
 
     def __init__(self, ground: Ground, monkeypatch: pytest.MonkeyPatch):
         self.ground = ground
@@ -45,13 +45,13 @@ class Played:
         return self.says
 
     def fresh(self, seconds: float) -> None:
-        """What is known is fresh for so many seconds; the server was last heard of a quarter of an hour ago."""
+        """Make the copy fresh for so many seconds; the server's last word was a quarter of an hour ago."""
         known = {"fresh_until": clock.now() + seconds, "booted": clock.boot(host_id()), "said_at": time.time() - 900}
         with self.ground.store() as store, store.team.writing():
             store.team.note(REPOSITORY, state="following", **known)
 
     def agent(self, *machines: dict, error: str = "", looked: float | None = 1.0) -> None:
-        """The agent runs, as the machine ``here``; `machines` is what the server has told it."""
+        """Let the agent run as the machine ``here``; `machines` is the server's list."""
         one = {"repository": REPOSITORY, "version": 100, "sessions": 1, "machines": machines, "looked": looked}
         repositories = [{**one, "round_trip": 0.004}]
         self.says = {

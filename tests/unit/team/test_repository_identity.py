@@ -1,4 +1,4 @@
-"""What a repository is called in a team, in whatever way a clone of it came to be."""
+"""The name of a repository in a team, for every origin of its clone."""
 
 from __future__ import annotations
 

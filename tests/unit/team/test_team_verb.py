@@ -1,4 +1,4 @@
-"""The verb `team` without a server: what it writes down, refuses, and takes back."""
+"""The verb `team` without a server: its records, its refusals, and their removal."""
 
 from __future__ import annotations
 

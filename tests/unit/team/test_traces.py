@@ -16,12 +16,12 @@ from support.sessions import mistakes, run, start, write, write_payload
 from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core.traces import place_of
-from swarm_mcp.faults import recorded_faults
-from swarm_mcp.overview.edits import edits
-from swarm_mcp.overview.now import now
-from swarm_mcp.overview.people import People
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.team import agent
 from swarm_mcp.team import traces as subject
+from swarm_mcp.view.overview.edits import edits
+from swarm_mcp.view.overview.now import now
+from swarm_mcp.view.overview.people import People
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def git(folder: str | Path, *words: str) -> None:
 
 
 class Side:
-    """One machine, with a clone of the same remote and sessions whose hooks run."""
+    """One machine, with a clone of the same remote and sessions with running hooks."""
 
     def __init__(self, machine: Machine, remote: Path):
         self.machine = machine
@@ -48,7 +48,7 @@ class Side:
         return found
 
     def write(self, session: str, file: str, text: str = "changed\n", **env: str) -> str:
-        """What its hook says of a write; the file is written."""
+        """Return its hook's text about a write, and write the file."""
         said = write("claude-code", session, self.top, self.top / file, **self._env, **env).out
         (self.top / file).parent.mkdir(exist_ok=True)
         (self.top / file).write_text(text)
@@ -89,7 +89,7 @@ def sides(machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Si
 
 
 def files(machine: Machine) -> dict[str, list[str]]:
-    """What the server has of traces: files by machine."""
+    """Return the server's traces: files by machine."""
     return {
         row["machine"]: sorted(row["body"]["files"]) for row in machine.there("documents") if row["kind"] == "trace"
     }

@@ -1,4 +1,4 @@
-"""Tasks, messages and requests in a scope that has joined a team, by what the team agent says; and sessions elsewhere."""
+"""Tasks, messages and requests in a joined scope, by the team agent's answers; and sessions elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from support.fixtures import Ground
 from support.scripted_herdr import Herdr
 
 from swarm_hook_core.state import state_dir
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import NotConfirmed, Refused, TeamUnreachable
-from swarm_mcp.task_claiming import claim, claim_next, reserve
+from swarm_mcp.locking.task_claiming import claim, claim_next, reserve
+from swarm_mcp.store import user_interface
 from swarm_mcp.team import agent as agent_module
 from swarm_mcp.team import agent_client
 from swarm_mcp.workspace import panes
@@ -26,7 +27,7 @@ LEAD = "identity:p mode:gateway role:planner"
 
 
 class Agent:
-    """A team agent that is played: what it is asked to confirm, and what it answers. `first`: what it does before."""
+    """A played team agent: its requests, and its answers. `first`: its action before the first answer."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -59,7 +60,7 @@ def agent(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Agent:
 
 @pytest.fixture
 def far(ground: Ground, agent: Agent) -> str:
-    """A session on another machine, which holds `f`; its id."""
+    """Add a session on another machine that holds `f`; return its id."""
     come(ground, "s-far", "identity:p codex role:reviewer origin:codex session:5f0c2f6e")
     with ground.store() as store:
         session = store.instances.live("s-far")
@@ -308,7 +309,7 @@ def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypat
     here, mine, there, theirs = both(machines)
     herdr.pane("w1:p1", status="working" if state == "working" else "idle")
     with there.store.database.writing():
-        there.store.panes.publish(theirs, {"pane_id": "w1:p1"})
+        user_interface.publish(there.store.database, theirs, {"pane_id": "w1:p1"})
     answer = panes.prompt(here.store, mine, theirs.id, "read the importer", task_id="t-1")
     assert not answer["nudged"] and "which wakes it where it can" in answer["nudge_skipped"]
     here.follow()
@@ -335,7 +336,7 @@ def test_what_ended_while_no_agent_ran_is_known_elsewhere_as_soon_as_one_does(ma
     here.follow()
     assert task(here.ground, asked) == ("in_progress", theirs.id)
     there.store.instances.remove(theirs.id)
-    there.begin()  # another agent, which never knew that session
+    there.begin()  # another agent that never knew that session
     there.follow()
     here.follow()
     assert here.store.instances.live(theirs.id) is None and here.held() == []
@@ -346,7 +347,7 @@ def test_what_ended_while_no_agent_ran_is_known_elsewhere_as_soon_as_one_does(ma
 
 
 def both(machines) -> tuple:
-    """Two machines with a session each, which they know of each other."""
+    """Two machines with a session each that know each other."""
     here, there = machines
     mine, theirs = here.session("mine"), there.session("theirs")
     for one in (here, there, here):

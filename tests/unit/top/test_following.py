@@ -1,4 +1,4 @@
-"""When the tables are read anew: after a commit, when something is typed, and now and then."""
+"""The times of reading: after a commit, when something is typed, and now and then."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from support.busy_checkout import session
 from support.fixtures import Ground, wait_for
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.top import following
-from swarm_mcp.top.following import Follower
-from swarm_mcp.top.picture import Picture, Trouble, Wish
+from swarm_mcp.view.top import following
+from swarm_mcp.view.top.following import Follower
+from swarm_mcp.view.top.picture import Picture, Trouble, Wish
 
 
 class Watched:
-    """A follower whose pictures are the words that were wished for."""
+    """A follower with the wished words as pictures."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -31,7 +31,7 @@ class Watched:
 
 @pytest.fixture
 def watched(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
-    """Nothing but what a test does makes it read."""
+    """Only the test's own actions make it read."""
     monkeypatch.setattr(following, "REST_SECONDS", 3600.0)
     made = Watched()
     yield made

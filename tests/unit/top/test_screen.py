@@ -1,4 +1,4 @@
-"""What the screen of `swarm-mcp top` shows and does, with a store behind it, through Textual's own pilot."""
+"""The screen of `swarm-mcp top` and its actions, with a store behind it, through Textual's own pilot."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from support.busy_checkout import busy, session
 from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
 
+from swarm_mcp.agents.harness.events import message
 from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.harness.events import message
-from swarm_mcp.overview import now
-from swarm_mcp.overview.edits import Edit
 from swarm_mcp.store.lock_request import Attempt
-from swarm_mcp.top import following, reading
-from swarm_mcp.top.app import Top
-from swarm_mcp.top.pages import Question
-from swarm_mcp.top.picture import Picture, Row, Wish
-from swarm_mcp.top.reading import Reader
-from swarm_mcp.top.tables import ALL
+from swarm_mcp.view.overview import now
+from swarm_mcp.view.overview.edits import Edit
+from swarm_mcp.view.top import following, reading
+from swarm_mcp.view.top.app import Top
+from swarm_mcp.view.top.pages import Question
+from swarm_mcp.view.top.picture import Picture, Row, Wish
+from swarm_mcp.view.top.reading import Reader
+from swarm_mcp.view.top.tables import ALL
 
 pytestmark = pytest.mark.slow
 HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.exe \u200b\r\n$(id) {{7*7}}"
@@ -33,9 +33,9 @@ HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.
 
 @pytest.fixture(autouse=True)
 def nobody_around(monkeypatch: pytest.MonkeyPatch, ground: Ground):
-    """Who looks on is no session, unless it says so; what is typed counts from the checkout."""
+    """The viewer is no session, unless the test says so; typed paths count from the checkout."""
     monkeypatch.chdir(ground.repo)
-    monkeypatch.setattr("swarm_mcp.top.reading.surrounding_session", lambda store: None)
+    monkeypatch.setattr("swarm_mcp.view.top.reading.surrounding_session", lambda store: None)
 
 
 def made(ground: Ground, *words: str) -> Top:
@@ -70,7 +70,7 @@ async def until(pilot: Pilot, condition: Callable[[], object], seconds: float = 
 
 
 def shows(pilot: Pilot, *words: str) -> Callable[[], bool]:
-    """Whether all of `words` are on the screen."""
+    """Return a check that all of `words` are on the screen."""
     return lambda: all(word in seen(pilot.app) for word in words)
 
 
@@ -80,7 +80,9 @@ def lines_with(app: Top, word: str) -> list[str]:
 
 def test_an_empty_store_says_what_to_do(ground: Ground):
     async def play(pilot: Pilot) -> None:
-        await until(pilot, shows(pilot, "nobody is here", "nothing is locked", "no write has been refused", "no tasks"))
+        await until(
+            pilot, shows(pilot, "no session is here", "nothing is locked", "no write has been refused", "no tasks")
+        )
 
     played(made(ground), play)
 
@@ -167,7 +169,7 @@ def test_words_narrow_the_rows_and_escape_shows_all_again(ground: Ground):
         assert not pilot.app.query_one("#words").display
         await pilot.press("q" if not pilot.app.panes[0].has_focus else "escape")
         await until(pilot, shows(pilot, "a.py", "b.py"))
-        await pilot.press("1", "home", "enter")  # a session: what is its own
+        await pilot.press("1", "home", "enter")  # a session: its own rows
         await until(pilot, shows(pilot, "rows with"))
 
     played(made(ground), play)

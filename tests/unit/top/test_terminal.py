@@ -1,4 +1,4 @@
-"""`swarm-mcp top` at a real terminal: what it shows there, its keys, and that it leaves the terminal as it was."""
+"""`swarm-mcp top` at a real terminal: its screen, its keys, and the terminal's state after its end."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def top(ground: Ground, *words: str, size: tuple[int, int] = (80, 24), argv: lis
 
 
 def has(*words: str) -> Callable[[FullScreen], bool]:
-    """Whether all of `words` are on the screen."""
+    """Return a check that all of `words` are on the screen."""
     return lambda screen: all(word in screen.text for word in words)
 
 
 def lacks(*words: str) -> Callable[[FullScreen], bool]:
-    """Whether none of `words` is on the screen."""
+    """Return a check that no word of `words` is on the screen."""
     return lambda screen: not any(word in screen.text for word in words)
 
 
 def is_restored(played: Played) -> bool:
-    """Whether the terminal is as it was before: its modes, and the screen that had been covered."""
+    """Return True if the terminal is as it was before: its modes, and the covered screen."""
     return played.screen.is_as_before() and played.screen.text == ""
 
 
@@ -104,8 +104,8 @@ def test_however_it_ends_the_terminal_is_as_it_was(ground: Ground, way: str, whe
 @pytest.mark.parametrize("where", ["reading", "drawing"])
 def test_a_fault_of_ours_leaves_a_clean_terminal_and_a_report(ground: Ground, where: str):
     place = {
-        "reading": ("swarm_mcp.top.reading", "Reader.read"),
-        "drawing": ("swarm_mcp.top.pane", "Pane.render_line"),
+        "reading": ("swarm_mcp.view.top.reading", "Reader.read"),
+        "drawing": ("swarm_mcp.view.top.pane", "Pane.render_line"),
     }[where]
     code = f"""
 import sys; sys.path[:0] = {FOLDERS!r}
@@ -163,7 +163,7 @@ def test_a_window_of_another_size_is_filled_anew(ground: Ground):
 
 
 def is_prompting(screen: FullScreen) -> bool:
-    """Whether a shell waits for a command: what is typed before may be thrown away by a program that ends."""
+    """Return True if a shell waits for a command: an ending program may throw away earlier input."""
     return ALTERNATE not in screen.modes and screen.text.endswith("prompt>")
 
 
@@ -232,8 +232,8 @@ sys.exit(main(["top"]))
     with top(ground, argv=[*BARE_PYTHON, "-c", code]) as played:
         assert played.ended() == 1
         said = " ".join(played.screen.text.split())
-        # Which installer it names, and from where, is this installation's.
-        hint = re.search(r"not installed: (.+); swarm-mcp status shows the same as lines$", said)
+        # The named installer and its source depend on this installation.
+        hint = re.search(r"missing package Textual: (.+); swarm-mcp status shows the same as lines$", said)
         assert hint and re.search(r" install (--force )?'?\S.*\[top\]'?$", hint[1]), said
 
 
@@ -270,7 +270,7 @@ def test_it_keeps_nobody_from_writing_and_no_log_from_shrinking(ground: Ground):
         for number in range(5):
             store.locks.acquire(Session(one), f"new{number}.py")
             played.until(has(f"new{number}.py"))
-        # Whoever has a transaction open, a reader too, keeps the log from being emptied.
+        # An open transaction, a reader's too, keeps the log from being emptied.
         (result,) = ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")
         assert result["busy"] == 0
         played.types("q")
@@ -312,10 +312,10 @@ def test_idle_it_takes_next_to_no_time(ground: Ground):
 
 
 def processor_ticks(pid: int) -> int | None:
-    """What a process has used of the processor; None where nobody says."""
+    """Return a process's processor time; None if unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+    except OSError:  # the process has ended
         return None
     return int(fields[11]) + int(fields[12])
 

@@ -1,12 +1,15 @@
-"""git: what it names is a write, what it lists is found, what it does to a repository is asked of git itself.
+"""git: files named in the command are writes, listings are Founds, and git itself is asked about the rest.
 
 git <words> ── command_line, table ──┬── named_files   files that its own words name, patches that it applies
-                                     ├── listings      what it prints, for what reads that
-                                     └── a GitCall ── touched_files ──▶ Touch, once a peer holds something there
-work_tree_verbs, history_verbs   which files each subcommand would touch
-pathspec                         which of the files are meant
-repository                       the git processes that answer, read-only and in time
+                                     ├── listings      its output, for the command that reads it
+                                     └── a GitCall ── touched_files ──▶ Touch, once a peer has a lock there
+
+- work_tree_verbs, history_verbs: the files that each subcommand would touch
+- pathspec: the files that pathspecs match
+- repository: the git processes that answer, read-only and in time
 """
+
+from __future__ import annotations
 
 import os
 
@@ -15,6 +18,13 @@ from swarm_hook_core.shell.model import GitCall, absolute, is_known
 from swarm_hook_core.shell.programs.git import table
 from swarm_hook_core.shell.programs.git.command_line import without_global_options
 from swarm_hook_core.shell.programs.git.table import options_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from swarm_hook_core.shell.programs.engine import Reading
+
 
 _MOVES = frozenset(
     "bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am update-ref"
@@ -26,13 +36,16 @@ _LEAVES_HOOKS_OUT = ("HUSKY", "LEFTHOOK", "OVERCOMMIT_DISABLE", "SKIP_SIMPLE_GIT
 _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
-def git(call) -> None:
+def git(call: Call) -> None:
     folders, top, words = without_global_options(call.words)
     if not words:
         return
     folder = call.folder
     for one in folders:
-        folder = absolute(folder, one) if is_known(one) else None
+        if is_known(one):
+            folder = absolute(folder, one)
+        else:
+            folder = None
     if not is_known(words[0]):
         call.guess("a computed git command")
         return
@@ -54,8 +67,7 @@ def git(call) -> None:
     after = any(_moves(earlier.words, words) for earlier in effects.git)
     if any((one.folder, one.words, one.after) == (folder, words, after) for one in effects.git):
         return  # a loop; it would only be asked again
-    found = {word: call.found(word) for word in words if not is_known(word)}
-    found = {word: founds for word, founds in found.items() if founds}
+    found = {word: founds for word in words if not is_known(word) and (founds := call.found(word))}
     made = GitCall(folder, words, call.by, top, _environment(call, folder), found, after)
     if words[0] == "apply":
         from swarm_hook_core.shell.programs.git.named_files import patched
@@ -64,19 +76,19 @@ def git(call) -> None:
     effects.add(made)
 
 
-def _moves(earlier, words) -> bool:
-    """Whether ``git <earlier>`` may have given what ``git <words>`` goes by another meaning."""
+def _moves(earlier: list[str], words: list[str]) -> bool:
+    """Return True if ``git <earlier>`` may have changed the meaning of the revisions in ``git <words>``."""
     if earlier[0] in _MOVES:
         return True
-    if earlier[0] in ("read-tree", "update-index"):  # what is checked out of the index is not known any more
+    if earlier[0] in ("read-tree", "update-index"):  # the index is not known any more
         return True
     if earlier[0] in ("restore", "apply") and options_of(earlier).has("-S", "--staged", "--cached", "--index", "-3"):
         return True
     return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 
-def _made(call, reading, top) -> None:
-    """The files that its words name, and what it prints."""
+def _made(call: Call, reading: Reading | None, top: list[str]) -> None:
+    """Report the files that its words name, and its output."""
     from swarm_hook_core.shell.programs.git import listings
 
     if reading is not None:
@@ -86,20 +98,21 @@ def _made(call, reading, top) -> None:
         tell(call, top)
 
 
-def _function(name: str):
+def _function(name: str) -> Callable[..., None]:
     from swarm_hook_core.shell.programs.git import named_files
 
-    return getattr(named_files, name)
+    function: Callable[..., None] = getattr(named_files, name)
+    return function
 
 
-def _is_elsewhere(words) -> bool:
-    """Whether it changes settings that are of no repository, or files outside of one."""
+def _is_elsewhere(words: list[str]) -> bool:
+    """Return True if it changes settings outside of any repository, or files outside of one."""
     if words[0] == "config":
         return options_of(words).has("--global", "--system", "-f", "--file")
     return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
 
 
-def _seen_from(folder, top) -> list:
+def _seen_from(folder: str | None, top: Sequence[str]) -> list[str]:
     """Global options, with the paths in them absolute."""
     absolute_ones = []
     for word in top:
@@ -110,14 +123,16 @@ def _seen_from(folder, top) -> list:
     return absolute_ones
 
 
-def _environment(call, folder) -> dict:
-    """What the command sets of the variables that say which repository, absolute, and whether hooks run."""
+def _environment(call: Call, folder: str) -> dict[str, str]:
+    """Return the repository's and the hooks' variables that the command sets, with absolute paths."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
-    for name in _LEAVES_HOOKS_OUT if call.words[:1] == ["commit"] else ():
+    if call.words[:1] != ["commit"]:
+        return chosen
+    for name in _LEAVES_HOOKS_OUT:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and is_known(value):
             chosen[name] = value

@@ -1,80 +1,104 @@
-"""Which uncommitted changes a git call would lose, or take along, told by its words alone.
+"""The uncommitted changes that a git call would lose, or take along, judged by its words alone.
 
-For the check of a call whose git does not answer in time. The files are known to be changed then, so what has to be
-found out is which of them the command means. Where the words do not say that (a branch, a merge), git itself is asked
-or nobody.
+Used if git does not answer in time. The files are known to be changed then, so the question is only: does the command
+mean them? If its words do not say that (a branch, a merge), only git itself could tell.
 """
+
+from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell.programs.git.command_line import cut, tree_of
+from swarm_hook_core.shell.programs.git.command_line import cut, inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import options_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_hook_core.shell.model import GitCall
+    from swarm_hook_core.shell.options import Options
+
 
 _GIVE_UP = ("--abort", "--skip")
 _WITH_AUTOSTASH = ("rebase", "merge", "pull")
 _WITH_GIVING_UP = (*_WITH_AUTOSTASH, "cherry-pick", "revert", "am")
 
 
-def swept(call, words, files):
-    """``(lost, taken)``: those of `files` that ``git <words>`` loses, or takes along, as far as its words say.
+def swept(call: GitCall, words: list[str], files: list[str]) -> tuple[list[str], list[str]]:
+    """Return ``(lost, taken)``: the `files` that ``git <words>`` loses, or takes along, as far as its words say.
 
-    `call`: the GitCall, whose aliases are replaced in `words`; `files`: absolute paths of changed files.
+    `call`: the GitCall, with aliases replaced in `words`; `files`: absolute paths of changed files.
     """
     lost = _chosen(call, files, losing(call, words))
     return lost, [file for file in _chosen(call, files, _taking(words)) if file not in lost]
 
 
-def losing(call, words):
-    """Return the pathspecs of the files whose changes ``git <words>`` loses; none for all files; None for no file."""
+def losing(call: GitCall, words: list[str]) -> list[str] | None:
+    """Return the pathspecs of the files whose changes ``git <words>`` loses; [] for all files; None for no file."""
     verb, options = words[0], options_of(words)
     if options.has("-p", "--patch"):
         return None
     find = _LOSING.get(verb)
     if find is not None:
-        return find(call, words, options)
+        found: list[str] | None = find(call, words, options)
+        return found
     if verb in _WITH_GIVING_UP and options.has(*_GIVE_UP):
         return []
-    return [] if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash") else None
+    if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash"):
+        return []
+    return None
 
 
-def _checkout(call, words, options):
+def _checkout(call: GitCall, words: list[str], options: Options) -> list[str] | None:
     _before, after = cut(words[1:])
     force = options.has("-f", "--force")
     if options.has("-b", "-B", "--orphan") or after == []:
-        return [] if force else None
+        if force:
+            return []
+        return None
     if after is None and not options.has("--pathspec-from-file"):  # if a word is a branch, only git knows
         after = [word for word in options.operands if _names_files(call, word)]
         return after or ([] if force else None)
     return after or ["\0"]
 
 
-def _names_files(call, word: str) -> bool:
+def _names_files(call: GitCall, word: str) -> bool:
     return os.path.exists(os.path.join(call.folder, word)) or word in call.found or any(sign in word for sign in ":*?[")
 
 
-def _restore(_call, _words, options):
+def _restore(_call: GitCall, _words: list[str], options: Options) -> list[str] | None:
     if options.has("-S", "--staged") and not options.has("-W", "--worktree"):
         return None
     return options.operands or (["\0"] if options.has("--pathspec-from-file") else None)
 
 
-def _stash(_call, words, options):
+def _stash(_call: GitCall, words: list[str], options: Options) -> list[str] | None:
     _before, after = cut(words[1:])
-    verb = words[1] if len(words) > 1 and words[1][:1] != "-" else "push"
+    verb = "push"
+    if len(words) > 1 and words[1][:1] != "-":
+        verb = words[1]
     if verb == "push":
         operands = options.operands
-        return after if after is not None else operands[1:] if operands[:1] == ["push"] else operands
-    return [] if verb == "save" else None
+        if after is not None:
+            return after
+        if operands[:1] == ["push"]:
+            return operands[1:]
+        return operands
+    if verb == "save":
+        return []
+    return None
 
 
-def _checkout_index(_call, _words, options):
+def _checkout_index(_call: GitCall, _words: list[str], options: Options) -> list[str] | None:
     if not options.has("-f", "--force") or options.has("--prefix", "--temp"):
         return None
-    return [] if options.has("-a", "--all") else options.operands or None
+    if options.has("-a", "--all"):
+        return []
+    return options.operands or None
 
 
-_LOSING = {
+_LOSING: dict[str, Callable[[GitCall, list[str], Options], list[str] | None]] = {
     "checkout": _checkout,
     "checkout-index": _checkout_index,
     "clean": lambda _call, _words, options: options.operands,
@@ -90,8 +114,10 @@ _LOSING = {
 }
 
 
-def _taking(words):
-    """The pathspecs of the files whose changes ``git <words>`` stages, commits or moves; none for all; None for no."""
+def _taking(words: list[str]) -> list[str] | None:
+    """Return the pathspecs of the files whose changes ``git <words>`` stages, commits or moves; [] for all; None for no
+    file.
+    """
     verb, options = words[0], options_of(words)
     if options.has("-p", "--patch", "-i", "--interactive", "-e", "--edit") and verb in ("add", "stage"):
         return None
@@ -99,16 +125,19 @@ def _taking(words):
         everything = options.has("-A", "--all", "-u", "--update", "--no-ignore-removal", "--renormalize")
         return options.operands or ([] if everything else None)
     if verb == "commit":
-        return [] if options.has("-a", "--all") else options.operands or None
-    return options.operands or None if verb in ("mv", "update-index") else None
+        if options.has("-a", "--all"):
+            return []
+        return options.operands or None
+    if verb in ("mv", "update-index"):
+        return options.operands or None
+    return None
 
 
-def _chosen(call, files, words) -> list:
-    """Those of `files` that pathspecs mean for certain."""
+def _chosen(call: GitCall, files: list[str], words: list[str] | None) -> list[str]:
+    """Return the `files` that pathspecs certainly match."""
     top = tree_of(call)
     if words is None or top is None:
         return []
-    prefix = os.path.relpath(os.path.realpath(call.folder), top)
-    specs = Pathspec(words, "" if prefix == "." or prefix.startswith("..") else prefix, top, call.found)
+    specs = Pathspec(words, inside(call.folder, top), top, call.found)
     start = top.rstrip("/") + "/"
     return [file for file in files if file.startswith(start) and specs.matches(file[len(start) :])]

@@ -1,6 +1,16 @@
 """git's command line: global options, and the work tree that is meant."""
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.model import GitCall
+
 
 TOP_WITH_VALUE = frozenset(
     ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source")
@@ -8,10 +18,10 @@ TOP_WITH_VALUE = frozenset(
 _KEPT = ("-c", "--git-dir", "--work-tree", "--config-env")
 
 
-def without_global_options(words):
-    """(folders of ``-C``, global options to keep, the subcommand and what follows) of git's arguments."""
-    folders: list = []
-    kept: list = []
+def without_global_options(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Split git's arguments into (folders of ``-C``, global options to keep, the subcommand and its arguments)."""
+    folders: list[Any] = []
+    kept: list[Any] = []
     at = 0
     while at < len(words) and words[at].startswith("-"):
         name, equals, value = words[at].partition("=")
@@ -28,20 +38,23 @@ def without_global_options(words):
         if name == "-C":
             folders.append(value)
         elif name in _KEPT:
-            kept += [name, value] if name == "-c" else [f"{name}={value}"]
+            if name == "-c":
+                kept += [name, value]
+            else:
+                kept.append(f"{name}={value}")
     return folders, kept, list(words[at:])
 
 
-def cut(words):
-    """(before ``--``, after it or None) of a subcommand's arguments."""
+def cut(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Split a subcommand's arguments into (before ``--``, after it or None)."""
     if "--" not in words:
         return list(words), None
     at = words.index("--")
     return list(words[:at]), list(words[at + 1 :])
 
 
-def work_tree(folder):
-    """The resolved top of the work tree that absolute `folder` is in, or None. Linked trees and submodules too."""
+def work_tree(folder: str) -> str | None:
+    """Return the resolved top of the work tree around absolute `folder`, or None. Linked trees and submodules count."""
     probe = os.path.realpath(folder)
     while True:
         mark = os.path.join(probe, ".git")
@@ -53,8 +66,16 @@ def work_tree(folder):
         probe = parent
 
 
-def tree_of(call):
-    """The work tree that a GitCall works on, or None: as `work_tree`, unless it is told otherwise."""
+def inside(folder: str, top: str) -> str:
+    """Return `folder` relative to the work tree's `top`; empty for the top itself, and for a folder outside of it."""
+    relative = os.path.relpath(os.path.realpath(folder), top)
+    if relative == "." or relative.startswith(".."):
+        return ""
+    return relative
+
+
+def tree_of(call: GitCall) -> str | None:
+    """Return the work tree of a GitCall, or None: as `work_tree`, unless options or variables name another."""
     named = git_dir = None
     for word in call.top:
         name, _, value = word.partition("=")
@@ -68,4 +89,6 @@ def tree_of(call):
         return work_tree(call.folder)
     if named:
         return os.path.realpath(os.path.join(call.folder, named))
-    return os.path.realpath(call.folder) if git_dir else work_tree(call.folder)
+    if git_dir:
+        return os.path.realpath(call.folder)
+    return work_tree(call.folder)

@@ -1,4 +1,6 @@
-"""What git prints, for the commands that read it: names of files, the top of the work tree, patches."""
+"""Git's output for the commands that read it: names of files, the top of the work tree, patches."""
+
+from __future__ import annotations
 
 import os
 
@@ -7,41 +9,52 @@ from swarm_hook_core.shell.model import Found, Stream, is_known
 from swarm_hook_core.shell.programs.git.command_line import cut, work_tree
 from swarm_hook_core.shell.programs.git.table import options_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from swarm_hook_core.shell.call import Call
+
+
 SECONDS = 0.2
 
 
 class Patch(Stream):
-    """A stream that is a patch of git's; `about`: the Found of the files in it.
+    """A stream with a patch of git's; `about`: the Found of its files.
 
-    `of_work_tree`: it holds what is not committed, so that to apply it backwards throws that away.
+    `of_work_tree`: the patch holds uncommitted changes, so that applying it backwards loses them.
     """
 
     __slots__ = ("about", "of_work_tree")
 
-    def __init__(self, about, of_work_tree: bool = False):
+    def __init__(self, about: Found, of_work_tree: bool = False) -> None:
         super().__init__()
         self.about = about
         self.of_work_tree = of_work_tree
 
 
 class _Listing:
-    """The files that ``git <words>`` prints, asked when somebody wants to know. `from_top`: as seen from the top."""
+    """The files that ``git <words>`` prints, asked at the first question. `from_top`: names are relative to the top."""
 
-    def __init__(self, call, top, words, root, from_top):
-        self._folder, self._top, self._words, self._root = call.folder, top, words, root
-        self._base = root if from_top else os.path.realpath(call.folder)
-        self._names = None
+    def __init__(self, folder: str, top: Sequence[str], words: Sequence[str], root: str, from_top: bool) -> None:
+        self._folder, self._top, self._words, self._root = folder, top, words, root
+        self._base = root
+        if not from_top:
+            self._base = os.path.realpath(folder)
+        self._asked = False
+        self._names: set[str] | None = None
 
-    def admits(self, path: str):
-        """Whether it prints `path`, or something under it: True, False; None where git does not say."""
+    def admits(self, path: str) -> bool | None:
+        """Return True if it prints `path`, or something under it; None if git gives no answer."""
+        if not self._asked:
+            self._asked, self._names = True, self._ask()
         if self._names is None:
-            self._names = self._asked()
-        if self._names is False:
             return None
         real = os.path.realpath(path)
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
-    def _asked(self):
+    def _ask(self) -> set[str] | None:
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
@@ -51,32 +64,36 @@ class _Listing:
             else:
                 names = repository.ask("-C", self._folder, *self._words).split("\0")
         except Refused as refusal:
-            return set() if refusal.code == 1 else False  # nothing found
-        except NoAnswer:
-            return False
+            if refusal.code == 1:
+                return set()  # nothing found
+            return None
+        except NoAnswer:  # git was too slow: the files are unknown
+            return None
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
-def _found(call, top, words, from_top: bool):
-    """A Found of what ``git <words>`` prints, or None where that cannot be asked."""
-    root = work_tree(call.folder)
-    if root is None or not all(is_known(word) for word in words):
+def _found(call: Call, top: Sequence[str], words: Sequence[str], from_top: bool) -> Found | None:
+    """Return a Found of the files that ``git <words>`` prints, or None if git cannot be asked."""
+    root = work_tree(call.folder or "/")
+    if root is None or call.folder is None or not all(is_known(word) for word in words):
         return None
-    return Found(root, _Listing(call, top, words, root, from_top).admits)
+    return Found(root, _Listing(call.folder, top, words, root, from_top).admits)
 
 
-def _with(words, *options):
+def _with(words: list[str], *options: str) -> list[str]:
     """`words` of a subcommand with `options` behind its name."""
     return [words[0], *options, *words[1:]]
 
 
-def _rev_parse(call, _top) -> None:
-    root = work_tree(call.folder)
-    wanted = call.words[1:]
+def _rev_parse(call: Call, _top: Sequence[str]) -> None:
+    folder = call.folder or "/"
+    root, wanted = work_tree(folder), call.words[1:]
     if root is None or len(wanted) != 1:
         return
-    inside = os.path.relpath(os.path.realpath(call.folder), root)
-    prefix = "" if inside == "." else inside + "/"
+    inside = os.path.relpath(os.path.realpath(folder), root)
+    prefix = ""
+    if inside != ".":
+        prefix = inside + "/"
     answers = {
         "--show-toplevel": root,
         "--show-prefix": prefix,
@@ -90,7 +107,7 @@ def _rev_parse(call, _top) -> None:
         call.says(text=answers[wanted[0]] + "\n")
 
 
-def _ls_files(call, top) -> None:
+def _ls_files(call: Call, top: list[Any]) -> None:
     options = options_of(call.words)
     if options.has("-s", "--stage", "-u", "--unmerged", "-t", "-v", "-f", "--eol", "--format", "--debug"):
         return
@@ -98,20 +115,20 @@ def _ls_files(call, top) -> None:
     call.says(found=_found(call, top, _with(words, "-z"), options.has("--full-name")))
 
 
-def _ls_tree(call, top) -> None:
+def _ls_tree(call: Call, top: list[Any]) -> None:
     options = options_of(call.words)
     if options.has("--name-only", "--name-status"):
         call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name", "--full-tree")))
 
 
-def _grep(call, top) -> None:
+def _grep(call: Call, top: list[Any]) -> None:
     options = options_of(call.words)
     lists = options.has("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match")
     if lists and not options.has("-O", "--open-files-in-pager", "--no-index", "--textconv"):
         call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name")))
 
 
-def _diff(call, top) -> None:
+def _diff(call: Call, top: list[Any]) -> None:
     before, _after = cut(call.words)
     outside = {"--no-index", "--ext-diff", "--textconv", "--show-signature"}  # the last three start programs
     if any(word in outside or word.startswith(("--output", "--relative", "-O")) for word in before):
@@ -137,18 +154,20 @@ def _diff(call, top) -> None:
         call.output = Patch(found, _is_of_work_tree(call, before))
 
 
-def _is_of_work_tree(call, before) -> bool:
-    """Whether the ``diff`` with these words `before` any ``--`` compares with the files of the work tree."""
+def _is_of_work_tree(call: Call, before: list[str]) -> bool:
+    """Return True if the ``diff`` with these words `before` any ``--`` compares with the files of the work tree."""
     if not call.words[0].startswith("diff") or call.words[0] == "diff-tree":
         return False
     named = [word for word in before[1:] if word[:1] != "-"]
-    revisions = [word for word in named if not os.path.lexists(os.path.join(call.folder, word))]
+    revisions = [word for word in named if not os.path.lexists(os.path.join(call.folder or "/", word))]
     staged = any(word in ("--cached", "--staged") for word in before)
     return not staged and len(revisions) < 2 and not any(".." in word for word in revisions)
 
 
-def _picked(words):
-    """The ``log`` of what ``format-patch`` takes: one revision means all since then, ``-1 X`` that one."""
+def _picked(words: list[str]) -> list[str]:
+    """Return the ``log`` of the commits that ``format-patch`` takes: one revision means all since then, ``-1 X`` that
+    one.
+    """
     rest = words[1:]
     counted = [word for word in rest if word[:1] == "-" and word[1:].isdigit()]
     revisions = [word for word in rest if not word.startswith("-")]
@@ -157,8 +176,10 @@ def _picked(words):
     return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
 
 
-def _patch_about(found):
-    return Patch(found) if found is not None else None
+def _patch_about(found: Found | None) -> Patch | None:
+    if found is not None:
+        return Patch(found)
+    return None
 
 
 TELLERS = {

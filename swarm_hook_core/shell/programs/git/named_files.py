@@ -1,18 +1,31 @@
-"""What rows of git's `table` cannot say of the files that a command's own words name (``do name``)."""
+"""Files named in git commands that rows of git's `table` cannot describe (``do name``)."""
+
+from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
 from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def clone(call, reading) -> None:
+    from swarm_hook_core.shell.model import Found
+    from swarm_hook_core.shell.options import Options
+    from swarm_hook_core.shell.programs.engine import Reading
+
+
+def clone(call: Call, reading: Reading) -> None:
     """``clone``: the folder that is named, or made of the address."""
     operands = reading.options.operands
-    folder = operands[1] if len(operands) > 1 else _humanish((operands or [""])[0], reading.options.has("--bare"))
+    if len(operands) > 1:
+        folder = operands[1]
+    else:
+        folder = _humanish((operands or [""])[0], reading.options.has("--bare"))
     if folder:
         call.tree(folder)
 
@@ -22,48 +35,57 @@ def _humanish(url: str, bare: bool) -> str:
     if not is_known(url):
         return ""
     name = url.rstrip("/")
-    name = name[: -len("/.git")] if name.endswith("/.git") else name
+    if name.endswith("/.git"):
+        name = name[: -len("/.git")]
     name = name.rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1]
     for ending in (".git", ".bundle"):
-        name = name[: -len(ending)] if name.endswith(ending) else name
-    return f"{name}.git" if bare and name else name
+        if name.endswith(ending):
+            name = name[: -len(ending)]
+    if bare and name:
+        return f"{name}.git"
+    return name
 
 
-def init(call, reading) -> None:
+def init(call: Call, reading: Reading) -> None:
     """``init``: the folder of the repository, not of its work tree."""
     options = reading.options
     folder = (options.operands or ["."])[0]
     call.tree(folder if options.has("--bare") else options.value("--separate-git-dir") or folder + "/.git")
 
 
-def add_submodule(call, reading) -> None:
+def add_submodule(call: Call, reading: Reading) -> None:
     """``submodule add``: its folder, and the list of them all."""
     rest = reading.options.operands
-    folder = rest[1] if len(rest) > 1 else _humanish((rest or [""])[0], False)
+    if len(rest) > 1:
+        folder = rest[1]
+    else:
+        folder = _humanish((rest or [""])[0], False)
     if folder:
         call.tree(folder)
-        top = work_tree(call.folder) if call.folder else None
+        top = None
+        if call.folder:
+            top = work_tree(call.folder)
         call.write(os.path.join(top, ".gitmodules") if top else ".gitmodules")
 
 
-def in_submodules(call, reading) -> None:
-    """``submodule foreach``: shell text that runs in folders which only git knows."""
+def in_submodules(call: Call, reading: Reading) -> None:
+    """``submodule foreach``: shell text that runs in folders known only to git."""
     if reading.options.operands:
         Call(call.walk, call.name, call.words, None, None).script(" ".join(reading.options.operands))
 
 
-def format_patch(call, reading) -> None:
+def format_patch(call: Call, reading: Reading) -> None:
     """``format-patch``: numbered files."""
     ending = reading.options.value("--suffix") or ".patch"
     _made_in_folder(call, reading, lambda name: name[:4].isdigit() and name.endswith(ending))
 
 
-def report(call, reading) -> None:
+def report(call: Call, reading: Reading) -> None:
     """``bugreport``, ``diagnose``: a file that is named by the time."""
     _made_in_folder(call, reading, lambda name: name.startswith("git-"))
 
 
-def _made_in_folder(call, reading, admits_name) -> None:
+def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], bool]) -> None:
     folder = reading.options.value("-o", "--output-directory") or "."
     root = absolute(call.folder, folder)
     call.tree(
@@ -73,8 +95,8 @@ def _made_in_folder(call, reading, admits_name) -> None:
     )
 
 
-def removed_submodules(call, reading) -> None:
-    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with what is changed in them."""
+def removed_submodules(call: Call, reading: Reading) -> None:
+    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with their uncommitted changes."""
     from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 
@@ -83,7 +105,7 @@ def removed_submodules(call, reading) -> None:
             call.tree(tree, how=REMOVE)
 
 
-def patch(call, reading) -> None:
+def patch(call: Call, reading: Reading) -> None:
     """``apply``, ``am``: the files that a patch is about; `am` takes all of them from the top of the work tree."""
     named, founds, is_whole = _patched(call, reading.options)
     for path, how in named:
@@ -94,8 +116,8 @@ def patch(call, reading) -> None:
         call.guess("a patch that cannot be read yet")
 
 
-def patched(call, options):
-    """``(absolute paths, Founds)`` of the files that ``apply`` with these options is about; None where that is open."""
+def patched(call: Call, options: Options) -> tuple[list[str], list[Found]] | None:
+    """Return ``(absolute paths, Founds)`` of the files that ``apply`` with these options changes; None if unknown."""
     named, founds, is_whole = _patched(call, options)
     if not is_whole or call.folder is None:
         return None
@@ -103,27 +125,35 @@ def patched(call, options):
     return [os.path.normpath(os.path.join(here, path)) for path, _how in named], [about for about, _how in founds]
 
 
-def _patched(call, options) -> tuple:
-    """``([(path, how)], [(Found, how)], whether that is all)`` of the files that patches are about."""
+def _patched(call: Call, options: Options) -> tuple[list[tuple[str, str]], list[tuple[Found, str]], bool]:
+    """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
-    named: list = []
-    founds: list = []
+    named: list[tuple[str, str]] = []
+    founds: list[tuple[Found, str]] = []
     is_whole = True
-    top = work_tree(call.folder) if call.folder else None
+    top, here = None, ""
+    if call.folder:
+        top = work_tree(call.folder)
+        here = os.path.realpath(call.folder)
     strip, under = options.value("-p"), options.value("--directory") or ""
-    here = os.path.realpath(call.folder) if top else ""
-    prefix = os.path.relpath(here, top) if top and here != top else ""
+    prefix = ""
+    if top and here != top:
+        prefix = os.path.relpath(here, top)
     for source in options.operands or ["-"]:
         text = _text(call, source)
         if text is None:
-            about = getattr(call.stdin, "about", None) if source == "-" else None
+            about = None
+            if source == "-":
+                about = getattr(call.stdin, "about", None)
             if about is not None:
-                loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
-                founds.append((about, REPLACE if loses else EDIT))
+                loses = options.has("-R", "--reverse") and getattr(call.stdin, "of_work_tree", False)
+                founds.append((about, edit_or_replace(not loses)))
             else:
                 is_whole = False
             continue
-        parts = int(strip) if strip and strip.isdigit() else None
+        parts = None
+        if strip and strip.isdigit():
+            parts = int(strip)
         backwards = options.has("-R", "--reverse")
         for path, from_top, how in files_in(text, parts, under, "" if always_from_top else prefix, backwards):
             if not _is_wanted(path, options):
@@ -137,7 +167,7 @@ def _patched(call, options) -> tuple:
     return named, founds, is_whole
 
 
-def _is_wanted(path: str, options) -> bool:
+def _is_wanted(path: str, options: Options) -> bool:
     from fnmatch import fnmatchcase
 
     if any(fnmatchcase(path, one) for one in options.values("--exclude")):
@@ -146,10 +176,12 @@ def _is_wanted(path: str, options) -> bool:
     return not included or any(fnmatchcase(path, one) for one in included)
 
 
-def _text(call, source: str):
-    """The patch in `source` (``-``: what is piped in), or None where nobody can read it yet."""
+def _text(call: Call, source: str) -> str | None:
+    """Return the patch in `source` (``-``: standard input), or None if it cannot be read yet."""
     if source == "-":
-        return call.stdin.text if call.stdin else None
+        if call.stdin:
+            return call.stdin.text
+        return None
     stream = call.walk.files.text_of(source, call.folder)
     if stream is not None:
         return stream.text
@@ -161,52 +193,56 @@ def _text(call, source: str):
             return None
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(LONGEST)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # unreadable, so the patch is unknown
         return None
 
 
-# With these `diff` shows all lines that have changed; with others it may leave some out, or show none.
+# With these `diff` shows all changed lines; with others it may leave some out, or show no line.
 _SHOW_ALL = frozenset(
     "-p -u -U --unified --patch --patch-with-stat --color --no-color --no-ext-diff --no-textconv --word-diff --minimal"
     " --patience --histogram --function-context -W --no-renames --no-prefix --no-pager --text -a".split()
 )
 
 
-def show_changes(call, reading) -> None:
-    """``diff FILE``: what has changed in it, since it was staged or since the last commit."""
+def show_changes(call: Call, reading: Reading) -> None:
+    """``diff FILE``: its changes since it was staged or since the last commit."""
     before, dashes, after = _cut_at_dashes(call.words)
     named = [word for word in reading.options.operands if word in before]
     if set(reading.options.given) - _SHOW_ALL or call.folder is None:
         return
-    since = "HEAD" if named[:1] in (["HEAD"], ["@"]) else "index"
-    files = named[1:] if since == "HEAD" else named
+    since = "index"
+    if named[:1] in (["HEAD"], ["@"]):
+        since = "HEAD"
+    files = named
+    if since == "HEAD":
+        files = named[1:]
     if files and (dashes or not all(os.path.lexists(os.path.join(call.folder, word)) for word in files)):
-        return  # another revision: what has changed since it need not be what has changed since the last
+        return  # another revision: the changes since then may differ from the changes since the last commit
     call.shows([*files, *after], (), since)
 
 
-def _cut_at_dashes(words) -> tuple:
-    before = words[: words.index("--")] if "--" in words else words
+def _cut_at_dashes(words: list[str]) -> tuple[list[str], bool, list[str]]:
+    before = words
+    if "--" in words:
+        before = words[: words.index("--")]
     return before, len(before) < len(words), words[len(before) + 1 :]
 
 
-def show_blamed(call, reading) -> None:
+def show_blamed(call: Call, reading: Reading) -> None:
     """``blame FILE``: the whole of it as it is, each line with its commit."""
     if len(reading.options.operands) == 1 and not reading.options.has("-L", "-S", "--contents", "--reverse"):
         call.shows(reading.options.operands)
 
 
-def settings(call, reading) -> None:
+def settings(call: Call, reading: Reading) -> None:
     """``config``: a file that is named, or the user's own."""
     for path in reading.options.values("-f", "--file"):
         call.write(path)
     if reading.options.has("--global"):
-        home = _variable(call, "HOME")
-        own = _variable(call, "GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
-        beside = os.path.join(_variable(call, "XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
-        call.write(beside if not os.path.exists(own) and os.path.exists(beside) else own)
-
-
-def _variable(call, name: str) -> str:
-    value = call.walk.scope.variable(name)
-    return value if isinstance(value, str) and is_known(value) else ""
+        variable = call.walk.scope.known_text
+        home = variable("HOME")
+        own = variable("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
+        beside = os.path.join(variable("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+        if not os.path.exists(own) and os.path.exists(beside):
+            own = beside
+        call.write(own)

@@ -1,8 +1,20 @@
-"""Which files of a work tree a command's pathspecs mean, found without asking git."""
+"""The files of a work tree that a command's pathspecs match, found without asking git."""
+
+from __future__ import annotations
 
 import os
 
+from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from re import Pattern
+    from typing import Any
+
+    from swarm_hook_core.shell.model import Found
+
 
 _MAGIC = {"top", "literal", "glob", "icase", "exclude"}
 
@@ -16,10 +28,12 @@ class Pathspec:
 
     __slots__ = ("_items", "_top", "_folders", "is_unsure", "is_empty")
 
-    def __init__(self, words, prefix: str, top: str, found=None):
-        self._items: list = []  # (exclude, path or None, pattern or None, founds or None)
+    def __init__(
+        self, words: Iterable[str], prefix: str, top: str, found: Mapping[str, list[Found]] | None = None
+    ) -> None:
+        self._items: list[Any] = []  # (exclude, path or None, pattern or None, founds or None)
         self._top = top
-        self._folders: dict = {}  # path -> whether a folder is there
+        self._folders: dict[str, bool] = {}  # path -> True if a folder is there
         self.is_unsure = False
         self.is_empty = not words
         for word in words:
@@ -53,21 +67,25 @@ class Pathspec:
                 pattern = None
         self._items.append(("exclude" in magic, path, pattern, None))
 
-    def matches(self, path: str):
-        """Whether the file `path` (relative to the top) is meant: True, False, or None where that cannot be told."""
+    def matches(self, path: str) -> bool | None:
+        """Return True if the file `path` (relative to the top) matches, None if unknown."""
         if self.is_empty:
             return True
-        answer = None if self.is_unsure else False
+        answer: bool | None = False
+        if self.is_unsure:
+            answer = None
         for exclude, *item in self._items:
-            told = self._told(path, *item)
-            if exclude and told:
+            verdict = self._verdict(path, *item)
+            if exclude and verdict:
                 return False
-            if not exclude and (told or (told is None and answer is False)):
-                answer = True if told else None
+            if not exclude and (verdict or (verdict is None and answer is False)):
+                answer = None
+                if verdict:
+                    answer = True
         return answer
 
     def names(self, path: str) -> bool:
-        """Whether a word says `path`, or something in the folder `path`, by name; a folder's own name is not enough."""
+        """Return True if a word spells `path`, or something in the folder `path`; a folder's own name is not enough."""
         if self.is_empty or (self.matches(path) is False and not self._may_be_inside(path)):
             return False
         for exclude, own, pattern, founds in self._items:
@@ -83,28 +101,35 @@ class Pathspec:
                 return True
         return False
 
-    def literals(self) -> list:
+    def literals(self) -> list[str]:
         """The files that words say by name, where they are no folders."""
         own = [path for exclude, path, pattern, _founds in self._items if path and pattern is None and not exclude]
         return [path for path in own if not self._is_folder(path) and self.matches(path)]
 
-    def plain_paths(self) -> list:
-        """The files and folders that the words say letter by letter; none where a word says anything else."""
+    def plain_paths(self) -> list[str]:
+        """Return the files and folders that the words spell out; [] if a word is anything else."""
         plain = not self.is_unsure and all(not item[0] and item[1] is not None and not item[2] for item in self._items)
-        return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items)) if plain else []
+        if plain:
+            return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items))
+        return []
 
-    def narrowed(self, paths):
-        """What of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
+    def narrowed(self, paths: Iterable[str]) -> list[str]:
+        """Return the parts of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:
             return list(paths)
-        wanted: dict = {}
+        wanted: dict[str, Any] = {}
         for path in paths:
             for exclude, own, pattern, _founds in self._items:
                 if exclude:
                     continue
                 # An empty path is the whole work tree.
                 inner = own is not None and pattern is None and (not path or own.startswith(path + "/"))
-                one = own if inner else path if self._may_meet(path) else None
+                if inner:
+                    one = own
+                elif self._may_meet(path):
+                    one = path
+                else:
+                    one = None
                 if one is not None:
                     wanted[one] = None
         return list(wanted)
@@ -113,7 +138,7 @@ class Pathspec:
         return self.matches(path) is not False or self._may_be_inside(path)
 
     def _may_be_inside(self, folder: str) -> bool:
-        """Whether a word may mean something in `folder`, if that is one."""
+        """Return True if a word may match something in `folder`, if that is a folder."""
         inside = folder and folder + "/"  # everything is in the top
         if any(own is not None and own.startswith(inside) for _exclude, own, _pattern, _founds in self._items):
             return self._is_folder(folder)
@@ -127,43 +152,50 @@ class Pathspec:
             self._folders[path] = os.path.isdir(os.path.join(self._top, path))
         return self._folders[path]
 
-    def _told(self, path: str, own, pattern, founds):
+    def _verdict(
+        self, path: str, own: str | None, pattern: Pattern[str] | None, founds: list[Found] | None
+    ) -> bool | None:
         if founds:
             return self._is_found(path, founds)
-        if own == "" or path == own or path.startswith(own + "/"):
+        if own == "" or path == own or (own is not None and path.startswith(own + "/")):
             return True
         return bool(pattern and pattern.fullmatch(path))
 
-    def _is_found(self, path: str, founds):
+    def _is_found(self, path: str, founds: list[Found]) -> bool | None:
         whole = os.path.join(self._top, path)
-        answer: object = False
+        answer: bool | None = False
         for one in founds:
             root = os.path.realpath(one.root)
-            told = one.admits(whole) if whole == root or whole.startswith(root.rstrip("/") + "/") else False
-            if told:
+            verdict: bool | None = False
+            if contains(root, whole):
+                verdict = one.admits(whole)
+            if verdict:
                 return True
-            answer = None if told is None else answer
+            if verdict is None:
+                answer = None
         return answer
 
 
-def _magic_of(word: str):
-    """(set of magic words, the rest) of a pathspec; (None, "") where it asks for what is not read here."""
+def _magic_of(word: str) -> tuple[set[str] | None, str]:
+    """Return (set of magic words, the rest) of a pathspec; (None, "") for unsupported magic."""
     if not word.startswith(":") or word == ":":
-        return set(), "" if word == ":" else word
+        return set(), word.removeprefix(":")
     if word.startswith(":("):
         names, closing, rest = word[2:].partition(")")
         magic = {name for name in names.split(",") if name}
-        return (magic, rest) if closing and magic <= _MAGIC else (None, "")
+        if closing and magic <= _MAGIC:
+            return (magic, rest)
+        return (None, "")
     short = {"/": "top", "!": "exclude", "^": "exclude"}
     at, magic = 1, set()
     while at < len(word) and word[at] in short:
         magic.add(short[word[at]])
         at += 1
-    return magic, word[at + 1 :] if word[at : at + 1] == ":" else word[at:]
+    return magic, word[at:].removeprefix(":")
 
 
-def _relative(path: str, prefix: str, top: str):
-    """`path`, written in `prefix`, relative to `top` (empty: all of it), or None where it is outside."""
+def _relative(path: str, prefix: str, top: str) -> str | None:
+    """Return `path`, written in `prefix`, relative to `top` (empty: all of it), or None if it is outside."""
     if os.path.isabs(path):
         folder, name = os.path.split(os.path.normpath(path))
         whole = os.path.normpath(os.path.join(os.path.realpath(folder), name))
@@ -172,7 +204,9 @@ def _relative(path: str, prefix: str, top: str):
     if whole == top:
         return ""
     start = top.rstrip("/") + "/"
-    return whole[len(start) :] if whole.startswith(start) else None
+    if whole.startswith(start):
+        return whole[len(start) :]
+    return None
 
 
 def _expression(pattern: str, by_part: bool) -> str:

@@ -1,5 +1,7 @@
 """Work trees that a git call removes with all that is in them: linked ones, and those of submodules."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.repository import SMALL, tree_at, trees_beside
@@ -7,10 +9,17 @@ from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.table import options_of
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from swarm_hook_core.shell.model import Found, GitCall
+
+
 MOST = 200  # submodules of one repository that are looked at
 
 
-def removed_trees(call) -> list:
+def removed_trees(call: GitCall) -> list[str]:
     """Return the tops, without links, of the work trees that GitCall `call` removes, changed or not.
 
     Empty for other calls, and where git refuses to remove a changed one. A computed name may be that of any of them.
@@ -31,7 +40,9 @@ def removed_trees(call) -> list:
     return [os.path.realpath(one) for one in folders if one is not None and os.path.isfile(os.path.join(one, ".git"))]
 
 
-def submodules(folder: str, top: str, words, found=None) -> list:
+def submodules(
+    folder: str, top: str, words: Sequence[str], found: Mapping[str, list[Found]] | None = None
+) -> list[str]:
     """Return the tops of the checked out submodules in work tree `top` that `words`, said in `folder`, mean.
 
     No words mean all, as ``--all`` does.
@@ -41,33 +52,39 @@ def submodules(folder: str, top: str, words, found=None) -> list:
     return [tree for tree in trees if not words or any(_means(word, tree, folder, found or {}) for word in words)]
 
 
-def _means(word: str, tree: str, folder: str, found) -> bool:
+def _means(word: str, tree: str, folder: str, found: Mapping[str, list[Found]]) -> bool:
     if not is_known(word):
-        return any(one.admits(tree) is not False for one in found[word]) if word in found else True
+        if word in found:
+            return any(one.admits(tree) is not False for one in found[word])
+        return True
     named = os.path.realpath(os.path.join(folder, word))
     return (tree + "/").startswith(named.rstrip("/") + "/") or any(sign in word for sign in ":*?[")
 
 
-def _listed(path: str) -> list:
+def _listed(path: str) -> list[str]:
     """The paths in a ``.gitmodules``, relative to the top."""
     try:
         if not os.path.isfile(path):
             return []
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read(SMALL).split("\n")
-    except OSError:
+    except OSError:  # unreadable: no submodule is known
         return []
     pairs = [line.partition("=") for line in lines]
     return [value.strip().strip('"') for name, equals, value in pairs if equals and name.strip() == "path"][:MOST]
 
 
-def _linked(call, word: str, top: str) -> list:
+def _linked(call: GitCall, word: str, top: str) -> list[str]:
     """The linked work trees of the repository that `word` stands for."""
-    folder = absolute(call.folder, word) if is_known(word) else None
+    folder = None
+    if is_known(word):
+        folder = absolute(call.folder, word)
     if folder is not None and os.path.exists(os.path.join(folder, ".git")):
         return [os.path.realpath(folder)]
     tree = tree_at(top, is_real=True)
-    trees = [one for one in trees_beside(tree) if os.path.isfile(os.path.join(one, ".git"))] if tree else []
+    trees = []
+    if tree:
+        trees = [one for one in trees_beside(tree) if os.path.isfile(os.path.join(one, ".git"))]
     if is_known(word):  # the end of its path is name enough
         return [one for one in trees if one.endswith("/" + word.strip("/"))][:1]
     founds = call.found.get(word)

@@ -1,15 +1,23 @@
 """A repository, asked without changing anything in it.
 
-Measured with git 2.39: ``git diff`` between index and work tree writes the index anew even with
-``GIT_OPTIONAL_LOCKS=0``; its plumbing (``diff-files``, ``diff-index``) never does, and compares times and sizes
-only. What these call modified is compared by content here (``hash-object`` without ``-w``).
+Measured with git 2.39: ``git diff`` between index and work tree rewrites the index even with ``GIT_OPTIONAL_LOCKS=0``;
+its plumbing (``diff-files``, ``diff-index``) never does, and compares times and sizes only. The files that these call
+modified are compared by content here (``hash-object`` without ``-w``).
 """
+
+from __future__ import annotations
 
 import os
 import sys
 import time
 
 from swarm_hook_core import git
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
+
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
@@ -23,7 +31,7 @@ class NoAnswer(Exception):
 class Refused(Exception):
     """git answered that it will not: no such revision, no such file. `code`: its exit code."""
 
-    def __init__(self, text: str, code: int = 128):
+    def __init__(self, text: str, code: int = 128) -> None:
         super().__init__(text)
         self.code = code
 
@@ -31,10 +39,12 @@ class Refused(Exception):
 class Repository:
     """The work tree `top` (resolved), asked until `seconds` are over.
 
-    Paths are relative to `top`. Where a question takes `paths`, only these, and what is under them, are asked about.
+    Paths are relative to `top`. A question with `paths` is limited to these, and to the files under them.
     """
 
-    def __init__(self, top: str, seconds: float, settings=(), environment=None):
+    def __init__(
+        self, top: str, seconds: float, settings: Iterable[str] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
         self.top = top
         self._settings = list(settings)
         self._environment = environment or {}
@@ -45,8 +55,8 @@ class Repository:
 
             self.ignores_case = ignores_case(top)
 
-    def ask(self, *words) -> str:
-        """What git prints. Raises Refused, NoAnswer."""
+    def ask(self, *words: str) -> str:
+        """Return git's output. Raises Refused, NoAnswer."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswer("out of time")
@@ -55,72 +65,82 @@ class Repository:
             raise NoAnswer(result.stderr)
         if result.code != 0:
             raise Refused(result.stderr, result.code)
-        return result.stdout
+        text: str = result.stdout
+        return text
 
-    def names(self, *words, paths) -> list:
-        """The NUL-separated names that git prints about `paths`; none where there are no paths to ask about."""
-        return _split(self.ask(*words, *self._limits(paths))) if paths else []
+    def names(self, *words: str, paths: Collection[str]) -> list[str]:
+        """Return the NUL-separated names that git prints about `paths`; [] without paths."""
+        if paths:
+            return _split(self.ask(*words, *self._limits(paths)))
+        return []
 
-    def differing(self, old: str, new: str, paths) -> list:
+    def differing(self, old: str, new: str, paths: Collection[str]) -> list[Any]:
         """Files that differ between two trees."""
         return self.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, paths=paths)
 
-    def since_fork(self, ours: str, theirs: str, paths) -> list:
+    def since_fork(self, ours: str, theirs: str, paths: Collection[str]) -> list[Any]:
         """Files that `theirs` changed since it and `ours` parted."""
         options = ("--name-only", "-z", "--no-renames", *git.NO_PROGRAMS)
         return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
 
-    def changed_in(self, revisions, paths, mainline: bool = False) -> list:
+    def changed_in(self, revisions: Sequence[str], paths: Collection[str], mainline: bool = False) -> list[Any]:
         """Files that these commits change; a range says all its commits."""
-        walk = [] if any(".." in one or one.startswith("^") for one in revisions) else ["--no-walk"]
+        walk = []
+        if not any(".." in one or one.startswith("^") for one in revisions):
+            walk = ["--no-walk"]
         options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
-        return self.names("log", *options, *walk, *(["-m"] if mainline else []), *revisions, paths=paths)
+        if mainline:
+            options.append("-m")
+        return self.names("log", *options, *walk, *revisions, paths=paths)
 
-    def authored(self, paths, since: int) -> dict:
-        """When the newest commit of HEAD to each of these files was written, of the commits since then (Unix seconds).
+    def authored(self, paths: Collection[str], since: int) -> dict[str, Any]:
+        """Return the time (Unix seconds) of the newest commit of HEAD to each of these files, among the commits since
+        then.
 
-        An author's time stays through a rebase or an amendment, which make the commit anew.
+        The author's time is used: it survives a rebase or an amendment, which make the commit anew.
         """
         options = ("--format=%x01%at", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root")
         if not paths:
             return {}
-        told = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
-        found: dict = {}
-        for block in told.split("\x01")[1:]:
+        output = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
+        found: dict[str, Any] = {}
+        for block in output.split("\x01")[1:]:
             time_, _, names = block.partition("\0")
             if time_.isdigit():
                 found.update((name, max(int(time_), found.get(name, 0))) for name in _split(names.lstrip("\n")))
         return found
 
-    def unpushed(self, paths, since: int) -> list:
-        """Those of these files that commits of HEAD change which are on no remote's branch, of those since then.
+    def unpushed(self, paths: Collection[str], since: int) -> list[str]:
+        """Return the files changed by commits of HEAD that are on no remote's branch, among the commits since then.
 
-        That is in Unix seconds.
+        `since` is in Unix seconds.
         """
         options = ("--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", f"--since={since}")
         return self.names("log", *options, "HEAD", "--not", "--remotes", paths=paths)
 
-    def staged(self, paths, tree: str = "HEAD") -> list:
-        """Files whose entry in the index is not that of `tree`."""
+    def staged(self, paths: Collection[str], tree: str = "HEAD") -> list[str]:
+        """Return the files whose entry in the index differs from `tree`."""
         try:
             return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", tree, paths=paths)
         except Refused:
             return self.tracked(paths)  # no commit yet
 
-    def tracked(self, paths) -> list:
+    def tracked(self, paths: Collection[str]) -> list[str]:
         """Files in the index."""
         return self.names("ls-files", "-z", "-c", "--full-name", paths=paths)
 
-    def untracked(self, paths, with_ignored: bool = False) -> list:
+    def untracked(self, paths: Collection[str], with_ignored: bool = False) -> list[str]:
         """Files that are not in the index."""
-        ignored = [] if with_ignored else ["--exclude-standard"]
+        ignored = []
+        if not with_ignored:
+            ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
 
-    def modified(self, paths) -> list:
-        """Files of the index whose content in the work tree is another, or gone."""
+    def modified(self, paths: Collection[str]) -> list[str]:
+        """Return the files of the index whose content in the work tree differs or is gone."""
         return self.by_content(_rows(self.names("diff-files", *_RAW, paths=paths)))
 
-    def against(self, tree: str, paths, additions: bool = True) -> list:
+    def against(self, tree: str, paths: Collection[str], additions: bool = True) -> list[str]:
         """Files of the index or of `tree` that are not in the work tree as `tree` has them.
 
         Without `additions`, not those that `tree` lacks.
@@ -128,74 +148,80 @@ class Repository:
         rows = _rows(self.names("diff-index", *_RAW, tree, paths=paths))
         return self.by_content([row for row in rows if additions or row[3] != "A"])
 
-    def shown(self, folder: str, *words) -> list:
-        """What ``git <words>``, a diff, finds different, asked in `folder`."""
+    def shown(self, folder: str, *words: str) -> list[str]:
+        """Return the files that ``git <words>``, a diff, finds different, asked in `folder`."""
         return self.by_content(_rows(_split(self.ask("-C", folder, words[0], *_RAW, *words[1:]))))
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether `new` has `old` in its history."""
+        """Return True if `new` has `old` in its history."""
         try:
             self.ask("merge-base", "--is-ancestor", old, new)
-        except Refused:
+        except Refused:  # exit code 1 is git's no
             return False
         return True
 
     def setting(self, name: str) -> str:
-        """The last value of a setting, empty where it has none."""
+        """Return the last value of a setting, or empty."""
         try:
             return self.ask("config", "--get", name).rstrip("\n")
-        except Refused:
+        except Refused:  # the setting is not set
             return ""
 
     def note(self, name: str) -> str:
-        """The text of a file of git's own (``rebase-merge/orig-head``), empty where there is none."""
+        """Return the text of one of git's own files (``rebase-merge/orig-head``), or empty."""
         path = os.path.join(self.top, self.ask("rev-parse", "--git-path", name).rstrip("\n"))
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read(65536).strip()
-        except OSError:
+        except OSError:  # git has no such note
             return ""
 
     # -------------------------------------------------------------- innards
 
-    def by_content(self, rows) -> list:
+    def by_content(self, rows: list[tuple[str, str, str, str, str, str]]) -> list[str]:
         """The paths of `rows` (see `_rows`), without files that are only younger than the index knows."""
         doubtful = {
             row[0]: row[1]
             for row in rows
             if row[3] == "M" and not row[2].strip("0") and row[4] == row[5] and row[4] in _REGULAR
         }
-        same = self._same(doubtful) if doubtful else ()
+        same: set[str] = set()
+        if doubtful:
+            same = self._same(doubtful)
         return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))
 
-    def _same(self, objects) -> set:
-        """Those of `objects` (path -> object) whose file has that content. What a filter would change is not read."""
+    def _same(self, objects: dict[str, str]) -> set[str]:
+        """Return the `objects` (path -> object) whose file has that content. Files that a filter would change are not
+        read.
+        """
         paths = [path for path in objects if os.path.isfile(os.path.join(self.top, path)) and "\n" not in path]
         paths = paths[:MOST_PATHS]
         if not paths:
             return set()
-        told = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
-        plain = [path for path, value in zip(told[::3], told[2::3]) if value in ("unspecified", "unset")]
+        output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
+        plain = [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
         if not plain:
             return set()
         try:
             hashes = self.ask("hash-object", "--", *plain).split("\n")
-        except Refused:
+        except Refused:  # a file has vanished: none counts as the same
             return set()
         return {path for path, made in zip(plain, hashes) if made == objects[path]}
 
-    def _limits(self, paths) -> list:
+    def _limits(self, paths: Collection[str]) -> list[str]:
         if len(paths) > MOST_PATHS:
             return ["--"]
-        magic = ":(top,literal,icase)" if self.ignores_case else ":(top,literal)"
+        magic = ":(top,literal)"
+        if self.ignores_case:
+            magic = ":(top,literal,icase)"
         return ["--", *(magic + path for path in paths)]
 
 
-def _split(text: str) -> list:
+def _split(text: str) -> list[str]:
     return [part for part in text.split("\0") if part]
 
 
-def _rows(parts) -> list:
+def _rows(parts: list[str]) -> list[tuple[str, str, str, str, str, str]]:
     """(path, old object, new object, status, old mode, new mode) of each file in a raw diff."""
     rows = []
     for head, path in zip(parts[::2], parts[1::2]):

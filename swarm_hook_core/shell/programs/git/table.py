@@ -1,19 +1,27 @@
 """git's subcommands: one row each, in the language of ``programs.table``.
 
-To add one, write its row; a function only where git is asked, or where a row cannot say what its words name. What a
-row says is written is what the command's own words name; beside that it has
+To add one, write its row; a function is needed only to ask git, or if a row cannot describe the files that its words
+name. The writes of a row are the files named in the command's own words; besides that a row has
 
-  reads     it leaves the repository as it is (of a case: then)
-  asks f    git is asked by ``work_tree_verbs.f`` or ``history_verbs.f`` which files it touches; by ``asks anything``
-            nobody can say. A row that neither reads nor asks changes the repository and no file of the work tree.
+  reads     it leaves the repository as it is (for a case: then)
+  asks f    git is asked by ``work_tree_verbs.f`` or ``history_verbs.f`` for the files it touches; with ``asks
+            anything`` they are unknown. A row that neither reads nor asks changes the repository and no file of the
+            work tree.
 
-A subcommand without a row may be an alias. What is printed is in ``listings``.
+A subcommand without a row may be an alias. The output is in ``listings``.
 """
+
+from __future__ import annotations
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.options import Options, split
+from swarm_hook_core.shell.programs import Case, row_in
 from swarm_hook_core.shell.programs.engine import Reading
-from swarm_hook_core.shell.programs.rows import Case, row_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 ROWS = """
 # ---- they only read
@@ -169,39 +177,43 @@ cvsexportcommit annex flow absorb rebase--interactive: asks anything
 """
 
 
-_rows: "dict[str, Case | None]" = {}
+_rows: dict[str, Case | None] = {}
 
 
-def _row(name: str) -> "Case | None":
+def _row(name: str) -> Case | None:
     if name not in _rows:
-        _rows[name] = row_of(name, ROWS)
+        _rows[name] = row_in(ROWS, name)
     return _rows[name]
 
 
-def reading_of(call: Call, words: "list[str]", functions) -> "Reading | None":
-    """``git <words>`` as its row has it, or None where it has none."""
+def reading_of(call: Call, words: list[str], functions: Callable[[str], Callable[..., None]] | None) -> Reading | None:
+    """Return ``git <words>`` as its row reads it, or None if it has no row."""
     row = _row(words[0])
-    return None if row is None else Reading(call, row, functions, words[1:])
+    if row is None:
+        return None
+    return Reading(call, row, functions, words[1:])
 
 
 def is_subcommand(name: str) -> bool:
-    """Whether `name` is a command of git's own, or of a well-known extension; else it may be an alias."""
+    """Return True if `name` is a command of git's own, or of a well-known extension; else it may be an alias."""
     return _row(name) is not None
 
 
-def options_of(words: "list[str]") -> Options:
+def options_of(words: list[str]) -> Options:
     """The `Options` of ``<subcommand> <arguments>``; of a subcommand of its own the first operand is that."""
     row = _row(words[0])
-    kinds = row.parse().options if row else {}
+    kinds = {}
+    if row:
+        kinds = row.parse().options
     values = [name for name, kind in kinds.items() if kind[:1] == "="]
     optional = "".join(name[1] for name, kind in kinds.items() if kind == "?")
     return split(words[1:], "".join(name[1] for name in values if name[1] != "-"), values, optional)
 
 
-def only_reads(words: "list[str]", reading: "Reading | None" = None) -> bool:
-    """Whether ``git <words>`` leaves repository and work tree as they are (but for files that it is told to make).
+def only_reads(words: list[str], reading: Reading | None = None) -> bool:
+    """Return True if ``git <words>`` leaves repository and work tree as they are (except for files it is told to make).
 
-    `reading`: as `reading_of` gives it, where that is known.
+    `reading`: the result of `reading_of`, if known.
     """
     if not words or words[1:] in (["-h"], ["--help"]) or words[1:2] == ["--help"]:
         return True
@@ -209,11 +221,15 @@ def only_reads(words: "list[str]", reading: "Reading | None" = None) -> bool:
     return reading is not None and (reading.is_quiet or "reads" in reading.case.flags)
 
 
-def asks(words: "list[str]") -> str:
-    """The name of the function that asks git which files ``git <words>`` touches; empty where it touches none."""
+def asks(words: list[str]) -> str:
+    """Return the name of the function that asks git for the files that ``git <words>`` touches; empty if it touches no
+    file.
+    """
     reading = _alone(words)
-    return (reading.case.words["asks"] or [""])[0] if reading else ""
+    if reading:
+        return (reading.case.words["asks"] or [""])[0]
+    return ""
 
 
-def _alone(words: "list[str]") -> "Reading | None":
-    return reading_of(Call(None, "git", words, None), words, None)
+def _alone(words: list[str]) -> Reading | None:
+    return reading_of(Call(None, "git", words, None), words, None)  # type: ignore[arg-type]  # it only reads words

@@ -1,48 +1,58 @@
-"""What a git call would touch of the files that peers hold, asked of git itself, read-only and in time."""
+"""The files with locks of peers that a git call would touch, asked of git itself, read-only and in time."""
+
+from __future__ import annotations
 
 import os
 from bisect import bisect_left
 
 from swarm_hook_core.shell.model import is_known
-from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from swarm_hook_core.pattern_match import Cover
+    from swarm_hook_core.shell.model import GitCall
+
 
 SECONDS = 0.5
 MOST_ALIASES = 5  # that lead to one another
 
 
 class Touch:
-    """What a git call would do to locked files.
+    """The effects of a git call on locked files.
 
-    certain             those of the locked paths that it would write, remove, stage or commit
-    lost, taken         those of them whose changes, were they uncommitted, it would throw away or put aside; or take
-                        along into the index or a commit. Of the others git keeps such changes, or refuses
-    covered             ``(absolute path, Cover)`` of what it would so touch of locked patterns
-    unsure              whether it may touch more of them than git could tell
-    late                whether that is because git did not answer in time
-    changes_repository  whether it changes the repository: index, HEAD, refs, stash
+    certain             the locked paths that it would write, remove, stage or commit
+    lost, taken         those of them whose uncommitted changes it would throw away or put aside; or take along into the
+                        index or a commit. For the others git keeps such changes, or refuses
+    covered             ``(absolute path, Cover)`` of the files it would touch that locked patterns cover
+    unsure              True if it may touch more of them than git could tell
+    late                True if that is because git did not answer in time
+    changes_repository  True if it changes the repository: index, HEAD, refs, stash
     """
 
     __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
 
-    def __init__(self):
-        self.certain: list = []
-        self.lost: list = []
-        self.taken: list = []
-        self.covered: list = []
+    def __init__(self) -> None:
+        self.certain: list[Any] = []
+        self.lost: list[Any] = []
+        self.taken: list[Any] = []
+        self.covered: list[Any] = []
         self.unsure = False
         self.late = False
         self.changes_repository = False
 
 
-def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
-    """What GitCall `call` would do to `locked`: absolute paths of files or folders, by any of their names.
+def touched(call: GitCall, locked: Sequence[str], seconds: float = SECONDS, covers: Sequence[Cover] = ()) -> Touch:
+    """Return the effects of GitCall `call` on `locked`: absolute paths of files or folders, by any of their names.
 
-    And to what `covers` (``pattern_match.Cover``) cover, whether it is there by now or not.
-
-    Changes nothing. Takes at most about `seconds`; what could not be asked in that time is `unsure`.
+    Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. Changes nothing. Takes at most about
+    `seconds`; unanswered questions make it `unsure`.
     """
     touch = Touch()
     top = tree_of(call)
@@ -66,18 +76,20 @@ def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
     return touch
 
 
-def without_aliases(call, seconds: float = SECONDS):
-    """The words of a GitCall with aliases put in their place, None where nobody can tell."""
+def without_aliases(call: GitCall, seconds: float = SECONDS) -> list[str] | None:
+    """Return the words of a GitCall with aliases replaced, None if unknown."""
     if is_subcommand(call.words[0]):
         return call.words
     top = tree_of(call)
     try:
-        return top and _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
-    except (NoAnswer, Refused):
+        if top is not None:
+            return _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
+        return None
+    except (NoAnswer, Refused):  # git gives no answer: the alias is unknown
         return None
 
 
-def _ask(name: str, question: "Question") -> None:
+def _ask(name: str, question: Question) -> None:
     if not question.locked and not question.nested:
         return
     if name == "anything":
@@ -89,8 +101,8 @@ def _ask(name: str, question: "Question") -> None:
     function(question)
 
 
-def _without_aliases(words, repository):
-    """`words` with aliases put in their place; None for those that run a shell, and for commands git does not have."""
+def _without_aliases(words: list[str], repository: Repository) -> list[str] | None:
+    """Return `words` with aliases replaced; None for those that run a shell, and for commands git does not have."""
     for _ in range(MOST_ALIASES):
         name = words[0]
         if is_subcommand(name):
@@ -104,47 +116,56 @@ def _without_aliases(words, repository):
 
         try:
             words = [*shlex.split(value), *words[1:]]
-        except ValueError:
+        except ValueError:  # quotes that are not closed
             return None
     return None
 
 
 class Question:
-    """What the subcommands' own questions have to hand.
+    """The context of the subcommands' own questions.
 
-    `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: what peers hold that git sees
-    here, relative to the top; `nested`: what they hold inside repositories within this one. Of a locked pattern that
-    is the folder that all it covers is in; `covers` are those patterns. Answers go into `touch`.
+    `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: the locked paths that git sees
+    here, relative to the top; `nested`: those inside repositories within this one. A locked pattern is represented by
+    the folder that contains all it covers; `covers` are those patterns. Answers go into `touch`.
     """
 
-    def __init__(self, call, words, repository, locked, touch, covers=()):
+    def __init__(
+        self,
+        call: GitCall,
+        words: list[str],
+        repository: Repository,
+        locked: Sequence[str],
+        touch: Touch,
+        covers: Sequence[Cover] = (),
+    ) -> None:
         self.call = call
         self.words = words
         self.options = options_of(words)
         self.repository = repository
         self.touch = touch
-        self._fold = str.casefold if repository.ignores_case else str
+        self._fold: Callable[[str], str] = str
+        if repository.ignores_case:
+            self._fold = str.casefold
         self._held = self._by_name(locked)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
-        self._folded: dict = {}  # name as git compares it -> names
+        self._folded: dict[str, list[str]] = {}  # name as git compares it -> names
         for name in self._held:
             self._folded.setdefault(self._fold(name), []).append(name)
         self._sorted = sorted(self._folded)
         names = list(dict.fromkeys([*self._held, *self._folders()]))
-        nested: dict = {}  # folder -> whether it is in a repository within this one
+        nested: dict[str, Any] = {}  # folder -> True if it is in a repository within this one
         self.nested = [path for path in names if self._is_nested(os.path.dirname(path), nested)]
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
-        prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
-        self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
+        self.prefix = inside(call.folder, repository.top)
 
-    def _by_name(self, locked) -> dict:
+    def _by_name(self, locked: Sequence[str]) -> dict[str, list[str]]:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
         from swarm_hook_core.paths import contains, real_paths
 
         top, resolved = self.repository.top, real_paths()
         start = top.rstrip("/") + "/"
-        held: dict = {}
+        held: dict[str, Any] = {}
         for path in locked:
             folder, name = os.path.split(path)
             # git writes a link itself, other programs the file behind it; the lock is on both.
@@ -155,7 +176,7 @@ class Question:
                     held.setdefault(real[len(start) :], []).append(path)
         return {path: there for path, there in held.items() if path != ".git" and not path.startswith(".git/")}
 
-    def _folders(self) -> list:
+    def _folders(self) -> list[str]:
         """The folders, relative to the top, that the covers' files are in."""
         from swarm_hook_core.paths import NO_CASE, contains
 
@@ -170,7 +191,7 @@ class Question:
                 found.append(os.path.relpath(folder, self._fold(top)))
         return found
 
-    def _is_nested(self, folder: str, known: dict) -> bool:
+    def _is_nested(self, folder: str, known: dict[str, bool]) -> bool:
         if folder not in known:
             there = bool(folder) and os.path.lexists(os.path.join(self.repository.top, folder, ".git"))
             known[folder] = there or bool(folder) and self._is_nested(os.path.dirname(folder), known)
@@ -178,12 +199,12 @@ class Question:
 
     # ------------------------------------------------------------- answers
 
-    def hit(self, paths) -> list:
-        """It touches these files or folders (relative): note, and return, what is locked on, under and above them.
+    def hit(self, paths: Iterable[str]) -> list[str]:
+        """Note that it touches these files or folders (relative); return the locked paths on, under and above them.
 
-        Alone it says that git refuses where that would overwrite what nobody has committed; else see the next two.
+        Alone it means that git refuses to overwrite uncommitted changes; otherwise see the next two.
         """
-        met: dict = {}
+        met: dict[str, Any] = {}
         for path in paths:
             whole = path.rstrip("/")
             for name in self._met_by(whole):
@@ -193,15 +214,15 @@ class Question:
         self.touch.certain = list(dict.fromkeys([*self.touch.certain, *met]))
         return list(met)
 
-    def loses(self, paths) -> None:
-        """It touches these, and what nobody has committed of them is gone, or put aside."""
+    def loses(self, paths: Iterable[str]) -> None:
+        """Note that it touches these, and that their uncommitted changes are gone, or put aside."""
         self.touch.lost = list(dict.fromkeys([*self.touch.lost, *self.hit(paths)]))
 
-    def takes(self, paths) -> None:
-        """It touches these, and what nobody has committed of them goes along: staged, committed, moved."""
+    def takes(self, paths: Iterable[str]) -> None:
+        """Note that it touches these, and takes their uncommitted changes along: staged, committed, moved."""
         self.touch.taken = list(dict.fromkeys([*self.touch.taken, *self.hit(paths)]))
 
-    def maybe(self, paths) -> None:
+    def maybe(self, paths: Iterable[str]) -> None:
         """It may touch these."""
         for path in paths:
             whole = path.rstrip("/")
@@ -214,17 +235,17 @@ class Question:
             self.touch.unsure = True
 
     def moves_to(self, revision: str, old: str = "HEAD") -> None:
-        """The work tree goes from commit `old` to `revision`: it touches the files in which they differ."""
+        """Note that the work tree goes from commit `old` to `revision`: the files that differ are touched."""
         self.hit(self.repository.differing(old, self.known(revision), self.locked))
 
     def becomes(self, revision: str) -> None:
-        """All files become as commit `revision` has them, whatever they are now."""
-        if not is_known(revision):  # whichever it is, what nobody has committed is not in it
+        """Note that all files become as in commit `revision`, with or without changes."""
+        if not is_known(revision):  # no commit contains uncommitted changes
             self.loses(self.repository.against("HEAD", self.locked))
         self.loses(self.repository.against(self.known(revision), self.locked))
 
-    def staged(self, tree: str = "HEAD") -> list:
-        """The locked files whose entry in the index is not that of `tree`."""
+    def staged(self, tree: str = "HEAD") -> list[str]:
+        """Return the locked files whose entry in the index differs from `tree`."""
         return self.repository.staged(self.locked, tree)
 
     # ----------------------------------------------------------- questions
@@ -235,16 +256,18 @@ class Question:
             raise Refused("a computed revision")
         if self.call.after:
             self.touch.unsure = True  # by then it may be another commit
-        return "@{-1}" if revision == "-" else revision
+        if revision == "-":
+            return "@{-1}"
+        return revision
 
-    def specs(self, words) -> Pathspec:
+    def specs(self, words: Iterable[str]) -> Pathspec:
         """These words as pathspecs, with those from ``--pathspec-from-file``."""
         specs = Pathspec([*words, *self._listed()], self.prefix, self.repository.top, self.call.found)
         if specs.is_unsure:
             self.cannot_tell()
         return specs
 
-    def _listed(self) -> list:
+    def _listed(self) -> list[str]:
         file = self.options.value("--pathspec-from-file")
         if file is None:
             return []
@@ -260,41 +283,46 @@ class Question:
             return ["\0"]  # unknown words
         return [line for line in text.split("\0" if self.options.has("--pathspec-file-nul") else "\n") if line]
 
-    def chosen(self, specs: Pathspec, ask) -> list:
-        """What ``ask(paths)`` says of the locked files that `specs` may mean, where they do mean it."""
-        told = []
+    def chosen(self, specs: Pathspec, ask: Callable[[list[str]], Iterable[str]]) -> list[str]:
+        """Return the answers of ``ask(paths)`` for the locked files that `specs` may match, if they do match."""
+        answers = []
         for path in ask(specs.narrowed(self.locked)):
             matches = specs.matches(path)
             if matches:
-                told.append(path)
+                answers.append(path)
             elif matches is None:
                 self.maybe([path])
-        return told
+        return answers
 
-    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list:
+    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list[str]:
         """The locked files that `specs` may mean and that are not as `tree` has them (see ``Repository.against``)."""
         return self.chosen(specs, lambda paths: self.repository.against(tree, paths, additions))
 
-    def named(self, specs: Pathspec) -> list:
+    def named(self, specs: Pathspec) -> list[str]:
         """The locked files that `specs` says by name."""
         named = [path for path in self.locked if path in self._held and specs.names(path)]
         return named + [path for path in specs.literals() if self.covers and self._covered(path)]
 
     def is_below(self, path: str) -> bool:
-        """Whether `path` is in the folder that the command runs in, or that folder in it."""
+        """Return True if `path` is in the command's folder, or that folder in it."""
         return not self.prefix or self._meet(path, self.prefix)
 
     def is_there(self, path: str, prefix: str = "") -> bool:
-        """Whether there is such a file or folder, relative to `prefix` of the work tree."""
+        """Return True if there is such a file or folder, relative to `prefix` of the work tree."""
         return os.path.lexists(os.path.join(self.repository.top, prefix, path))
 
-    def _covered(self, path: str) -> list:
-        """``[(absolute path, Cover)]`` of what is covered at `path`, relative to the top, or in the folder there."""
+    def _covered(self, path: str) -> list[tuple[str, Cover]]:
+        """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
+        there.
+        """
         from swarm_hook_core.paths import NO_CASE
         from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.wildmatch import folded
 
-        whole = os.path.join(self.repository.top, path) if path else self.repository.top
+        if path:
+            whole = os.path.join(self.repository.top, path)
+        else:
+            whole = self.repository.top
         keys = (whole, NO_CASE + folded(whole))
         found = [(whole, cover) for cover in self.covers if any(map(cover.has, keys))]
         if found or os.path.islink(whole) or not os.path.isdir(whole):
@@ -306,8 +334,8 @@ class Question:
             self.touch.unsure = True  # more than could be looked through
         return []
 
-    def _met_by(self, path: str) -> list:
-        """Those of the locked names that `_meet` this path, in their order."""
+    def _met_by(self, path: str) -> list[str]:
+        """Return the locked names that `_meet` this path, in their order."""
         whole = self._fold(path)
         above = [whole[:at] for at, letter in enumerate(whole) if letter == "/"]
         below = self._sorted[bisect_left(self._sorted, whole + "/") : bisect_left(self._sorted, whole + "0")]
@@ -316,6 +344,6 @@ class Question:
         return sorted(found, key=self._places.__getitem__)
 
     def _meet(self, path: str, locked: str) -> bool:
-        """Whether one is the other, or lies under it."""
+        """Return True if one is the other, or lies under it."""
         path, locked = self._fold(path), self._fold(locked)
         return path == locked or not locked or path.startswith(locked + "/") or locked.startswith(path + "/")

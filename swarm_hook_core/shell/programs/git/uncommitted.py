@@ -1,7 +1,9 @@
-"""What a git call would do to changes that nobody has committed: lose them, take them along, or leave them alone.
+"""The effect of a git call on uncommitted changes: it loses them, takes them along, or leaves them alone.
 
-Which verbs do what is in their own functions (``work_tree_verbs``, ``history_verbs``: `loses`, `takes`, `hit`).
+The verbs' own functions decide (``work_tree_verbs``, ``history_verbs``: `loses`, `takes`, `hit`).
 """
+
+from __future__ import annotations
 
 import os
 
@@ -13,12 +15,18 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
-def swept(call, files, seconds: float):
-    """``(lost, taken)``: those of `files` whose changes GitCall `call` would lose, or take along.
+    from swarm_hook_core.shell.model import GitCall
 
-    `files`: absolute paths of what is not committed as it stands. Changes nothing, takes at most about `seconds`.
-    Raises NoAnswer where git does not say in that time.
+
+def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str], list[str]]:
+    """Return ``(lost, taken)``: the `files` whose changes GitCall `call` would lose, or take along.
+
+    `files`: absolute paths of files with uncommitted changes. Changes nothing, takes at most about `seconds`. Raises
+    NoAnswer if git does not answer in that time.
     """
     removed = tuple(tree + "/" for tree in removed_trees(call))
     gone = [file for file in files if os.path.realpath(file).startswith(removed)]
@@ -33,8 +41,16 @@ def swept(call, files, seconds: float):
     return list(dict.fromkeys([*gone, *touch.lost])), touch.taken
 
 
-def changes(top: str, files, seconds: float, settings=(), environment=None):
-    """``(changed, untracked)``: those of `files` that git knows and are not as it has them, and those it knows not."""
+def changes(
+    top: str | None,
+    files: Iterable[str],
+    seconds: float,
+    settings: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> tuple[list[str], list[str]]:
+    """Return ``(changed, untracked)``: the `files` that differ from the last commit, and those unknown to git."""
+    if top is None:
+        return [], []
     repository = Repository(top, seconds, settings, environment)
     named = {}
     for file in files:
@@ -48,29 +64,29 @@ def changes(top: str, files, seconds: float, settings=(), environment=None):
             changed = repository.against("HEAD", named)
         except Refused:
             changed = repository.tracked(named)  # no commit yet
-    except (NoAnswer, Refused):
+    except (NoAnswer, Refused):  # git gives no answer: no change is known
         return [], []
     return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
 
-def changed_in(top: str, folder: str, seconds: float):
-    """Return the files at and below `folder` in work tree `top` that are not committed as they stand, as a list.
+def changed_in(top: str, folder: str, seconds: float) -> list[str] | None:
+    """Return the files at and below `folder` in work tree `top` with uncommitted changes, as a list.
 
-    Ignored files are not among them. Returns None where git does not say in time.
+    Without ignored files. Returns None if git does not answer in time.
     """
     repository, inside = Repository(top, seconds), os.path.relpath(folder, top)
     below = ["" if inside == "." else inside]
     try:
         found = [*repository.untracked(below), *repository.against("HEAD", below)]
-    except NoAnswer:
+    except NoAnswer:  # git was too slow
         return None
-    except Refused:
+    except Refused:  # not a work tree that git accepts: nothing to protect
         return []
     return [os.path.join(top, name) for name in found]
 
 
-def moved_to(call) -> list:
-    """Absolute paths that ``git mv`` moves files to, with what nobody has committed in them; none for other calls."""
+def moved_to(call: GitCall) -> list[str]:
+    """Return absolute paths that ``git mv`` moves files to, with their uncommitted changes; [] for other calls."""
     if call.words[0] != "mv":
         return []
     *sources, target = options_of(call.words).operands or [""]
@@ -79,11 +95,13 @@ def moved_to(call) -> list:
         return []
     if os.path.isdir(place):
         return [os.path.join(place, os.path.basename(source.rstrip("/"))) for source in sources]
-    return [place] if len(sources) == 1 else []
+    if len(sources) == 1:
+        return [place]
+    return []
 
 
-def roots(call, seconds: float) -> list:
-    """The files and folders that hold all which the call may lose or take along, without links."""
+def roots(call: GitCall, seconds: float) -> list[str]:
+    """Return the files and folders, without links, that contain all the call may lose or take along."""
     removed = removed_trees(call)
     if removed and call.words[0] != "rm":
         return removed

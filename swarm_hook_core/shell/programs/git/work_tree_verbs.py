@@ -1,9 +1,11 @@
-"""What subcommands touch of the work tree and the index: checkout to clean, add to mv.
+"""The files of the work tree and the index that subcommands touch: checkout to clean, add to mv.
 
-Each is a function of a `Question`, which it answers by the paths that it can change: those that pathspecs mean, those
-of the index, those in which two states differ, or any. And by what becomes of changes there that nobody has
-committed: it `loses` them, it `takes` them along, or (`hit`) git keeps them or refuses.
+Each is a function of a `Question`. It answers with the paths that it can change: those that pathspecs match, those of
+the index, those that differ between two states, or any. It also says the fate of uncommitted changes there: it `loses`
+them, it `takes` them along, or (`hit`) git keeps them or refuses.
 """
+
+from __future__ import annotations
 
 import os
 
@@ -12,17 +14,27 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import cut
 from swarm_hook_core.shell.programs.git.repository import Refused
 
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
-def checkout(question) -> None:
+    from swarm_hook_core.shell.programs.git.touched_files import Question
+
+
+def checkout(question: Question) -> None:
     """``checkout``: to a branch, or files out of a tree or the index."""
     _before, after = cut(question.words[1:])
     options = question.options
-    operands = options.operands if after is None else options.operands[: len(options.operands) - len(after)]
+    if after is None:
+        operands = options.operands
+    else:
+        operands = options.operands[: len(options.operands) - len(after)]
     force = options.has("-f", "--force")
     if options.has("-p", "--patch"):
         question.maybe(question.repository.against("HEAD", question.locked))
     elif not options.has("-b", "-B", "--orphan") and (after or options.has("--pathspec-from-file")):
-        _files(question, operands[0] if operands else None, after or [])
+        _files(question, next(iter(operands), None), after or [])
     elif not operands:
         if force:
             question.becomes("HEAD")
@@ -34,8 +46,8 @@ def checkout(question) -> None:
         _branch_or_files(question, operands, force, only_branch=after is not None)
 
 
-def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None:
-    """``checkout X ...``, where only git knows whether X is a revision."""
+def _branch_or_files(question: Question, operands: list[str], force: bool, only_branch: bool) -> None:
+    """``checkout X ...``: only git knows if X is a revision."""
     first, rest = operands[0], operands[1:]
     if first[:1] == "." or first[-1:] == "/":  # no revision is called like that
         _files(question, None, operands)
@@ -58,12 +70,12 @@ def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None
         _files(question, None, operands)
 
 
-def _may_be_file(question, word: str) -> bool:
+def _may_be_file(question: Question, word: str) -> bool:
     looks_so = word[:1] == ":" or any(letter in word for letter in "*?[")
     return looks_so or question.is_there(word, question.prefix) or bool(question.named(question.specs([word])))
 
 
-def switch(question) -> None:
+def switch(question: Question) -> None:
     """``switch``: to a branch."""
     options = question.options
     force = options.has("-f", "--force", "--discard-changes")
@@ -79,27 +91,29 @@ def switch(question) -> None:
         question.becomes("HEAD")
 
 
-def _switch(question, target: str, force: bool) -> None:
+def _switch(question: Question, target: str, force: bool) -> None:
     if force:
         question.becomes(target)
     else:
         question.moves_to(target)
 
 
-def _switch_to_remote(question, name: str, force: bool) -> bool:
-    """To the one remote branch of this name, which git would then follow; whether there is one."""
+def _switch_to_remote(question: Question, name: str, force: bool) -> bool:
+    """Switch to the one remote branch of this name, which git would then follow. Return False if there is no such
+    branch.
+    """
     if any(letter in name for letter in "*?[\\:~^ "):
         return False
-    told = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
-    found = told.rstrip("\n").split("\n")
+    output = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
+    found = output.rstrip("\n").split("\n")
     if len(found) != 1 or not found[0]:
         return False
     _switch(question, found[0], force)
     return True
 
 
-def _files(question, tree, words, removes: bool = False) -> None:
-    """Files out of `tree` (None: the index). Those that are named are written even where nothing changes."""
+def _files(question: Question, tree: str | None, words: Sequence[str], removes: bool = False) -> None:
+    """Files out of `tree` (None: the index). Named files are written even if nothing changes."""
     specs = question.specs(words)
     question.loses(question.named(specs))
     if tree is None:
@@ -112,7 +126,7 @@ def _files(question, tree, words, removes: bool = False) -> None:
         question.loses(question.differing_from(question.known(tree), specs, removes))
 
 
-def restore(question) -> None:
+def restore(question: Question) -> None:
     """``restore``: files out of a tree or the index; into the index alone is no write of files."""
     options = question.options
     staged = options.has("-S", "--staged")
@@ -125,10 +139,12 @@ def restore(question) -> None:
         _files(question, source, options.operands, removes=not options.has("--overlay"))
 
 
-def reset(question) -> None:
+def reset(question: Question) -> None:
     """``reset``: with --hard, --merge, --keep; the others change no file."""
     options = question.options
-    target = options.operands[0] if options.operands else "HEAD"
+    target = "HEAD"
+    if options.operands:
+        target = options.operands[0]
     if options.has("--hard"):
         question.becomes(target)
     elif options.has("--merge", "--keep"):
@@ -137,7 +153,7 @@ def reset(question) -> None:
             question.loses(question.staged())
 
 
-def read_tree(question) -> None:
+def read_tree(question: Question) -> None:
     """``read-tree``: with -u."""
     options = question.options
     if options.has("-u") and options.operands:
@@ -147,8 +163,8 @@ def read_tree(question) -> None:
             question.loses(question.staged(question.known(options.operands[-1])))
 
 
-def checkout_index(question) -> None:
-    """``checkout-index``: what is missing; with -f also what is there."""
+def checkout_index(question: Question) -> None:
+    """``checkout-index``: missing files; with -f also existing ones."""
     options = question.options
     if options.has("--prefix", "--temp"):
         return
@@ -164,19 +180,27 @@ def checkout_index(question) -> None:
     question.loses(path for path in changed if force or not question.is_there(path))
 
 
-def stash(question) -> None:
-    """``stash``: what it would take from the work tree, or put there."""
+def stash(question: Question) -> None:
+    """``stash``: changes that it would take from the work tree, or put there."""
     operands = question.options.operands
-    verb = operands[0] if operands and question.words[1] == operands[0] else "push"
+    verb = "push"
+    if operands and question.words[1] == operands[0]:
+        verb = operands[0]
     if verb in ("push", "save"):
         _put_aside(question, verb)
     elif verb in ("pop", "apply", "branch"):
-        rest = operands[2:] if verb == "branch" else operands[1:]
-        _bring_back(question, rest[0] if rest else "stash@{0}", verb == "branch")
+        if verb == "branch":
+            rest = operands[2:]
+        else:
+            rest = operands[1:]
+        _bring_back(question, next(iter(rest), "stash@{0}"), verb == "branch")
 
 
-def _put_aside(question, verb: str) -> None:
-    words = question.words[2:] if question.words[1:2] == [verb] else question.words[1:]
+def _put_aside(question: Question, verb: str) -> None:
+    if question.words[1:2] == [verb]:
+        words = question.words[2:]
+    else:
+        words = question.words[1:]
     options = split(words, "m", ("--message", "--pathspec-from-file"))
     specs = question.specs([] if verb == "save" else options.operands)
     if options.has("-p", "--patch"):
@@ -185,7 +209,7 @@ def _put_aside(question, verb: str) -> None:
         question.loses(question.staged())
     else:
         changed = question.differing_from("HEAD", specs)
-        if options.has("-k", "--keep-index"):  # what is staged comes back at once
+        if options.has("-k", "--keep-index"):  # staged changes come back at once
             question.hit(changed)
             changed = question.chosen(specs, question.repository.modified)
         question.loses(changed)
@@ -194,7 +218,7 @@ def _put_aside(question, verb: str) -> None:
             question.loses(question.chosen(specs, lambda paths: question.repository.untracked(paths, ignored)))
 
 
-def _bring_back(question, which: str, on_its_commit: bool) -> None:
+def _bring_back(question: Question, which: str, on_its_commit: bool) -> None:
     kept = question.known(f"stash@{{{which}}}" if which.isdigit() else which)
     try:
         question.moves_to(kept, f"{kept}^1")
@@ -210,7 +234,7 @@ def _bring_back(question, which: str, on_its_commit: bool) -> None:
         return  # it holds no untracked files
 
 
-def clean(question) -> None:
+def clean(question: Question) -> None:
     """``clean``: asked of git itself, by its own dry run."""
     from swarm_hook_core.shell.programs.patch import unquoted
 
@@ -232,15 +256,15 @@ def clean(question) -> None:
     else:
         limits, top = [f":(top,literal){path}" for path in asked], question.repository.top
     answer = question.repository.ask("-C", top, "clean", "-n", *flags, "--", *limits)
-    told = [unquoted(line[len("Would remove ") :]) for line in answer.split("\n") if line.startswith("Would remove ")]
-    gone = [os.path.relpath(os.path.normpath(os.path.join(top, path)), question.repository.top) for path in told]
+    output = [unquoted(line[len("Would remove ") :]) for line in answer.split("\n") if line.startswith("Would remove ")]
+    gone = [os.path.relpath(os.path.normpath(os.path.join(top, path)), question.repository.top) for path in output]
     if options.has("-i", "--interactive"):
         question.maybe(gone)
     else:
         question.loses(gone)
 
 
-def add(question) -> None:
+def add(question: Question) -> None:
     """``add``: a half-done file that differs from the index; an unchanged one is left alone."""
     options = question.options
     only_tracked = options.has("-u", "--update", "--renormalize")
@@ -261,12 +285,12 @@ def add(question) -> None:
         question.hit(question.named(specs))
 
 
-def commit(question) -> None:
-    """``commit``: what is staged of the locked files, and with -a or paths what is not."""
+def commit(question: Question) -> None:
+    """``commit``: the staged changes of locked files, and with -a or paths the unstaged ones."""
     options = question.options
     if options.has("-p", "--patch", "--interactive"):
         question.maybe(question.repository.modified(question.locked))
-    named: list = []
+    named: list[Any] = []
     if options.operands or options.has("--pathspec-from-file"):
         named = question.differing_from("HEAD", question.specs(options.operands))
         question.takes(named)
@@ -278,7 +302,7 @@ def commit(question) -> None:
         _leave_to_hooks(question, "pre-commit", named)
 
 
-def apply(question) -> None:
+def apply(question: Question) -> None:
     """``apply --cached``: the files of the patch get into the index, and so into the next commit."""
     if question.call.patch is None:
         question.cannot_tell()
@@ -287,21 +311,21 @@ def apply(question) -> None:
     top = question.repository.top
     question.takes(os.path.relpath(path, top) for path in named if path.startswith(top + "/"))
     for path in question.locked if founds else ():
-        told = [one.admits(os.path.join(top, path)) for one in founds]
-        if any(told):
+        output = [one.admits(os.path.join(top, path)) for one in founds]
+        if any(output):
             question.takes([path])
-        elif None in told:
+        elif None in output:
             question.maybe([path])
 
 
-def push(question) -> None:
+def push(question: Question) -> None:
     """``push``: no file, but for its hooks."""
     if question.locked:
         _leave_to_hooks(question, "pre-push")
 
 
-def _leave_to_hooks(question, hook: str, named=()) -> None:
-    """What is not in the commit is put aside while this hook runs, where that is of such a kind."""
+def _leave_to_hooks(question: Question, hook: str, named: Sequence[str] = ()) -> None:
+    """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
     from swarm_hook_core.shell.programs.git import commit_hooks
 
     question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
@@ -309,18 +333,20 @@ def _leave_to_hooks(question, hook: str, named=()) -> None:
         question.loses(path for path in question.repository.modified(question.locked) if path not in named)
 
 
-def unlink(question) -> None:
+def unlink(question: Question) -> None:
     """``rm``: tracked files; with --cached it takes a peer's file out of the index."""
     options = question.options
     specs = question.specs(options.operands)
     forced = options.has("-f", "--force") and not options.has("--cached")
-    say = question.loses if forced else question.hit
+    say: Callable[[Iterable[str]], object] = question.hit
+    if forced:
+        say = question.loses
     if not specs.is_empty:
         say(question.named(specs))
         say(question.chosen(specs, question.repository.tracked))
 
 
-def move(question) -> None:
+def move(question: Question) -> None:
     """``mv``: files and folders, both where they were and where they get."""
     *sources, target = question.options.operands or [""]
     if sources and not all(map(is_known, [*sources, target])):
@@ -335,12 +361,14 @@ def move(question) -> None:
                 say(question.chosen(specs, question.repository.tracked))
         elif is_known(source):
             old = _seen_from_top(question, source)
-            new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
+            new = target
+            if into:
+                new = os.path.join(target, os.path.basename(source.rstrip("/")))
             if old is not None:
                 _rename(question, old, _seen_from_top(question, new) if is_known(target) else None)
 
 
-def _rename(question, old, new) -> None:
+def _rename(question: Question, old: str, new: str | None) -> None:
     """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
     say = _moving(question)
     say(path for path in (old, new) if path is not None and path in question.locked)
@@ -358,18 +386,22 @@ def _rename(question, old, new) -> None:
                 say([folder])
 
 
-def _moving(question):
-    """What is moved goes along; with -f it also lands on what is there."""
-    return question.loses if question.options.has("-f", "--force") else question.takes
+def _moving(question: Question) -> Callable[[Iterable[str]], object]:
+    """Return the effect of a move: changes go along; with -f it also overwrites existing files."""
+    if question.options.has("-f", "--force"):
+        return question.loses
+    return question.takes
 
 
-def _seen_from_top(question, word: str):
-    """`word` relative to the top of the work tree, None where it is outside."""
+def _seen_from_top(question: Question, word: str) -> str | None:
+    """Return `word` relative to the top of the work tree, None if it is outside."""
     relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
-    return None if relative == "." or relative.startswith("../") else relative
+    if relative == "." or relative.startswith("../"):
+        return None
+    return relative
 
 
-def update_index(question) -> None:
+def update_index(question: Question) -> None:
     """``update-index``: the files it is given."""
     if question.options.has("--stdin", "--index-info", "--cacheinfo", "--again", "-g"):
         question.cannot_tell()

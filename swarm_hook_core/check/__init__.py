@@ -1,0 +1,297 @@
+"""A tool call before it is made, and the facts by which it is judged.
+
+    ToolCall ─▶ Check ─▶ rules.RULES ─▶ Verdict ─▶ rules.AFTERWARDS ─▶ words
+                  ├─ writes           Writes: the files that the call changes, from any reader
+                  ├─ trail            uncommitted changes: the own ones, and the way to those of other sessions
+                  ├─ session, reader  the session that calls, and the store's locks
+                  └─ peers, claimed   locks and claims of other sessions
+
+Each fact is found when a rule first asks for it, and kept: a call that meets no other session loads neither the shell
+reader nor anything about locks.
+"""
+
+import os
+import time
+
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
+from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.state import is_in_team, local_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import LockReader, Peers, Session
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.claimed import Claimed
+
+MOST_PATCHED = 2000  # files of a patch inside a shell command
+OTHERS_CHANGES = "what others have changed"
+
+
+class Writes:
+    """The files that a call writes, removes and moves: one answer, from whichever reader knows the tool.
+
+    A write tool and a patch *name* their files. A shell command, git and a tool of another MCP server have `effects`,
+    which take a reader to find and may be a guess.
+    """
+
+    __slots__ = ("config", "call", "has_names", "is_read", "_named", "_changes", "_effects")
+
+    def __init__(self, config: "RuntimeConfig", call: "ToolCall"):
+        self.config = config
+        self.call = call
+        self.has_names = call.tool in config.write_tools  # the call names all files that it writes
+        self.is_read = False  # the effects were asked for
+        self._named: list[tuple[str, str]] | None = None
+        self._changes: list[tuple[str, str, str]] | None = None
+        self._effects: Effects | None = None
+
+    def are_possible(self) -> bool:
+        """Return False for a tool that is known to write no files."""
+        tool = self.call.tool
+        if self.has_names or tool in SHELL_TOOLS or tool in OPAQUE_TOOLS:
+            return True
+        if not tool or tool in self.config.harmless_tools:
+            return False
+        from swarm_hook_core.mcp_writers import is_writer
+
+        return is_writer(tool, self.call.input)
+
+    @property
+    def named(self) -> "list[tuple[str, str]]":
+        """``(folder, path as spelled)`` of the files that the call names, in order. Raises ValueError."""
+        if self._named is None:
+            call = self.call
+            if self.has_names:  # most calls: nothing is loaded for them
+                self._named = [(call.folder, path) for path in self.config.extract_paths(call.input)]
+            else:
+                from swarm_hook_core.targets import write_targets
+
+                self._named = write_targets(self.config, call.tool, call.input, call.folder)[:MOST_PATCHED]
+        return self._named
+
+    @property
+    def changes(self) -> "list[tuple[str, str, str]]":
+        """``(folder, path as spelled, how)`` of the same files; `how` as in ``change``. Raises ValueError."""
+        if self._changes is None:
+            from swarm_hook_core.targets import changes
+
+            self._changes = changes(self.config, self.call.tool, self.call.input, self.call.folder)
+        return self._changes
+
+    @property
+    def paths(self) -> "list[str]":
+        """Absolute paths of the same files, without repeats; empty if the input cannot be read."""
+        try:
+            named = self.named
+        except ValueError:  # the rule about locks raises it
+            return []
+        return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in named))
+
+    @property
+    def effects(self) -> "Effects | None":
+        """The effects of a call that does not name its files; None if it writes nothing. Loads the reader."""
+        if not self.is_read and not self.has_names:
+            from swarm_hook_core.opaque_calls import effects_of
+
+            self._effects = effects_of(self.call)
+            self.is_read = True
+        return self._effects
+
+
+class Check:
+    """One call that is to be judged.
+
+    is_part      the call is a part of a command that was judged, and is watched, as a whole
+    is_question  the call is only asked about (``asked``): a rule leaves nothing behind, and does not wait
+    is_over      a rule has found that the call needs no verdict
+    now          Unix seconds when the session was found
+    team_trees   the work trees in a team, and the freshness of its locks (``LockReader.team_trees``)
+    """
+
+    is_question = False
+
+    def __init__(self, core: "HookCore", call: "ToolCall"):
+        self.core = core
+        self.config = core.config
+        self.call = call
+        self.writes = Writes(core.config, call)
+        self.verdict = Verdict()
+        self.is_part = core.is_within
+        self.is_over = False
+        self._session: Session | None = None
+        self._reader: LockReader | None = None
+        self.claimed: Claimed | None = None
+        self.team_trees: list[Any] = []
+        self.now = 0.0
+        self._trail: Trail | None = None
+        self._has_trail: bool | None = None  # None until it was asked for
+        self._is_beside_others: bool | None = None
+        self._peers: Peers | None = None
+
+    @property
+    def trail(self) -> "Trail | None":
+        """The Trail of the call; None if this checkout wants no traces."""
+        if self._has_trail is None:
+            self._trail = self.find_trail()
+            self._has_trail = self._trail is not None
+        return self._trail
+
+    def find_trail(self) -> "Trail | None":
+        """Return a new Trail."""
+        from swarm_hook_core.traces import trail_of
+
+        return trail_of(self.config, self.call)
+
+    @property
+    def is_beside_others(self) -> bool:
+        """True if a call that does not name its files has to be read although there may be no lock.
+
+        So it is at level `turn`, and beside changes or claims of other sessions. A fault there is no reason to pass
+        over locks.
+        """
+        if self._is_beside_others is None:
+            try:
+                self._is_beside_others = not self.writes.has_names and self._has_company()
+            except Exception as error:
+                self.failed("traces", OTHERS_CHANGES, error)
+                self._is_beside_others = False
+        return self._is_beside_others
+
+    def _has_company(self) -> bool:
+        trail = self.trail
+        if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
+            return True
+        from swarm_hook_core.state import has_claims
+
+        if not has_claims():
+            return False
+        from swarm_hook_core.traces.claims import all_of_others
+
+        call = self.call
+        return bool(all_of_others(self.config.runtime_name, call.session_id, call.agent, time.time_ns()))
+
+    @property
+    def effects(self) -> "Effects | None":
+        """The effects of the call, if it has been read or has to be; else None."""
+        return self.writes.effects if self.is_beside_others or self.writes.is_read else None
+
+    @property
+    def peers(self) -> "Peers":
+        """The locks of other sessions. Asked for once the session is found and its claims are made."""
+        if self._peers is None:
+            from swarm_hook_core.lookup import Peers
+
+            self._peers = Peers(self.reader, self.session.instance_id, self.now, self.call.agent, self.claimed)
+        return self._peers
+
+    def find_session(self) -> None:
+        """Find the session that makes the call, and the reader of the locks beside it.
+
+        Both stay None if they are out of reach. The reader stays None too if the call does not have to be read and no
+        other session has a lock: there are many shell calls, and few locks.
+        """
+        self._session, self._reader = self.session_and_reader()
+        self.now = time.time()
+        if self.is_joined and self.reader.others_hold(self.session.instance_id):
+            self.session.mounts = self.reader.other_mounts(self.session.root)
+
+    @property
+    def is_known(self) -> bool:
+        """True if the session was found."""
+        return self._session is not None
+
+    @property
+    def is_joined(self) -> bool:
+        """True if the session and a reader of locks were found: the rules about other sessions can be asked."""
+        return self._reader is not None
+
+    @property
+    def session(self) -> "Session":
+        """The session that makes the call. Only once it is found."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def reader(self) -> "LockReader":
+        """The reader of the locks. Only once it is found."""
+        assert self._reader is not None
+        return self._reader
+
+    def session_and_reader(self) -> "tuple[Session | None, LockReader | None]":
+        """Return the session and the reader for `find_session`."""
+        from swarm_hook_core.lookup.sqlite import StoreReader
+
+        call, config, core = self.call, self.config, self.core
+        file = local_store()
+        needs_lock = not self.writes.has_names and not self.is_beside_others
+        if file:
+            store = StoreReader(file, core.driver, waits=True)
+            session = store.session(config.runtime_name, call.session_id)
+            if needs_lock and not self._has_to_be_asked(store, session):
+                return session, None
+            if session is not None:
+                return session, store
+        else:
+            store = None
+        from swarm_hook_core import sessions
+
+        if store is None and needs_lock and not sessions.is_elsewhere(config, call.session_id):
+            session, reader = None, None
+        else:
+            session, reader = sessions.join(config, call, store, core.coordinator, core.driver)
+        if session is None:
+            from swarm_hook_core import fail_closed
+
+            fail_closed.demand(config, call, "the store cannot be reached, or does not know this session")
+        return session, reader
+
+    def _has_to_be_asked(self, store: "StoreReader", session: "Session | None") -> bool:
+        """Return True if others hold locks, a team's may be missing, or the session has news or mail to hear."""
+        if store.others_hold("") or self._is_team_stale(store):
+            return True
+        if session is None:
+            return False
+        if store.has_news(session.instance_id):
+            return True
+        newest = store.newest_mail(session.instance_id)
+        if not newest:
+            return False
+        from swarm_hook_core import unread_mail
+
+        return unread_mail.is_due(self.config, self.call, session.instance_id, newest)
+
+    @staticmethod
+    def _is_team_stale(store: "StoreReader") -> bool:
+        if not is_in_team():
+            return False
+        from swarm_hook_core.team_freshness import stale_trees
+
+        return bool(stale_trees(store.team_trees()))
+
+    def look_again(self) -> None:
+        """Look for the session and the locks once more, since another session has come meanwhile."""
+        self._has_trail = None
+        self._is_beside_others = True
+        self.find_session()
+
+    def end(self) -> None:
+        """Let the call go ahead without a verdict: no further rule is asked."""
+        self.is_over = True
+
+    def failed(self, part: str, unknown: str, error: Exception) -> None:
+        """Record a fault in a part of the check. Raises NotChecked if a person wants unchecked calls denied.
+
+        unknown  the facts that could not be found, for the denial; empty if the fault is no reason to deny
+        """
+        self.core.record_fault(part, error)
+        if unknown:
+            from swarm_hook_core import fail_closed, faults
+
+            fail_closed.demand(self.config, self.call, f"{unknown}: {faults.describe(error)}")

@@ -1,0 +1,337 @@
+"""Patterns with wildcards in two dialects, and one matcher for both.
+
+- git's (gitignore(5)), for one name of a path: `name_items`. `wildmatch` puts names together.
+- the shell's, for any text: `compiled`. A slash is a letter like others; ``@(a|b)`` and the like are groups, if
+  `extended`; an unreadable ``[`` or ``\\`` stands for itself.
+
+A pattern is read into items, one after the other: a letter, a tuple of ranges of code points, a function of a letter,
+`STAR` or a `_Group`. Git's items are ranges and `STAR` alone, so that two patterns can be compared letter by letter.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    Ranges = tuple[tuple[int, int], ...]
+
+LONGEST_NAME = 255  # characters: no file system has longer names, so longer ones are not compared with wildcards
+MAGIC = frozenset("*?[")
+SIGNS = MAGIC | {"("}  # of a pattern, ``+(a|b)`` of extglob included
+MOST_TRIES = 2000  # steps of matching one text against a pattern with ``@(a|b)``
+DEEPEST = 6  # groups within groups
+
+STAR = None  # any number of letters
+
+_LAST = 0x10FFFF
+_SLASH = ord("/")
+_ANY = ((0, _LAST),)
+_ANY_BUT_SLASH = ((1, _SLASH - 1), (_SLASH + 1, _LAST))
+_GIT_CLASSES = {
+    "alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x01\x1f\x7f\x7f", "digit": "09", "graph": "!~",
+    "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
+}  # fmt: skip
+_SHELL_CLASSES: dict[str, Callable[[str], bool]] = {
+    "alpha": str.isalpha,
+    "digit": str.isdecimal,
+    "alnum": str.isalnum,
+    "upper": str.isupper,
+    "lower": str.islower,
+    "space": str.isspace,
+    "punct": lambda letter: letter.isprintable() and not letter.isalnum() and letter != " ",
+    "xdigit": lambda letter: letter in "0123456789abcdefABCDEF",
+}
+
+
+class PatternUnreadable(ValueError):
+    """Not a pattern of git's; the message says why, in a few words."""
+
+
+class _Group:
+    """``@(a|b)`` and the like: its sign, and the items of each choice."""
+
+    __slots__ = ("sign", "choices")
+
+    def __init__(self, sign: str, choices: list[list[Any]]) -> None:
+        self.sign = sign
+        self.choices = choices
+
+
+# Reading
+
+
+def _items(text: str, git: bool, fold: bool = False, extended: bool = False, depth: int = 0) -> list[Any]:
+    items: list[Any] = []
+    at, end = 0, len(text)
+    while at < end:
+        letter = text[at]
+        at += 1
+        grouped = extended and letter in "?*+@!" and depth < DEEPEST and text.startswith("(", at)
+        if grouped and (group := _alternatives(text, at)):
+            items.append(_Group(letter, [_items(one, git, fold, True, depth + 1) for one in group[0]]))
+            at = group[1]
+        elif letter == "*":
+            if not items or items[-1] is not STAR:
+                items.append(STAR)
+        elif letter == "?":
+            items.append(_ANY_BUT_SLASH if git else _ANY)
+        elif letter == "[" and (found := _class(text, at, git, fold)):
+            items.append(found[0])
+            at = found[1]
+        else:
+            if letter == "\\" and at < end:
+                letter = text[at]
+                at += 1
+            elif letter == "\\" and git:
+                raise PatternUnreadable("ends in a backslash")
+            items.append(((ord(letter), ord(letter)),) if git else letter)
+    return items
+
+
+def _alternatives(pattern: str, at: int) -> tuple[list[str], int] | None:
+    """Return (alternatives, place behind ``)``) of the group whose parenthesis opens at `at`, or None."""
+    parts, deep, first = [], 0, at + 1
+    while at < len(pattern):
+        letter = pattern[at]
+        deep += {"(": 1, ")": -1}.get(letter, 0)
+        if deep == 0 or (letter == "|" and deep == 1):
+            parts.append(pattern[first:at])
+            first = at + 1
+        at += 1 + (letter == "\\")
+        if deep == 0:
+            return parts, at
+    return None
+
+
+def _class(text: str, at: int, git: bool, fold: bool) -> tuple[Any, int] | None:
+    """Return (item, place behind ``]``) of the class whose ``[`` stands before `at`; None if it is not closed.
+
+    Git's raises PatternUnreadable then.
+    """
+    if text.find("]", at) < 0 and not git:  # many that are not closed must not be read to the end each
+        return None
+    negated = text[at : at + 1] in ("!", "^")
+    at += negated
+    ranges: list[tuple[int, int]] = []
+    tests: list[Callable[[str], bool]] = []
+    first = at
+    while at < len(text):
+        if text[at] == "]" and at > first:
+            return _class_item(ranges, tests, negated, git), at + 1
+        name = closed = ""
+        if text.startswith("[:", at):
+            name, closed, _ = text[at + 2 :].partition(":]")
+        if closed:
+            if git:
+                ranges += _class_ranges(name, fold)
+            elif name in _SHELL_CLASSES:
+                tests.append(_SHELL_CLASSES[name])
+            if git or name in _SHELL_CLASSES:
+                at += len(name) + 4
+                continue
+        low, at = _letter(text, at)
+        high = low
+        if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in ("", "]"):
+            high, at = _letter(text, at + 1)
+        if low <= high:
+            ranges.append((ord(low), ord(high)))
+    if git:
+        raise PatternUnreadable("has a [ that is not closed")
+    return None
+
+
+def _letter(text: str, at: int) -> tuple[str, int]:
+    if text[at] == "\\" and at + 1 < len(text):
+        return text[at + 1], at + 2
+    return text[at], at + 1
+
+
+def _class_ranges(name: str, fold: bool) -> Iterable[tuple[int, int]]:
+    if name not in _GIT_CLASSES:
+        raise PatternUnreadable(f"has the unknown class [:{name}:]")
+    if fold and name == "upper":  # git takes letters of either case if case does not count
+        name = "lower"
+    bounds = [ord(letter) for letter in _GIT_CLASSES[name]]
+    return zip(bounds[::2], bounds[1::2])
+
+
+def _class_item(
+    ranges: list[tuple[int, int]], tests: list[Callable[[str], bool]], negated: bool, git: bool
+) -> Ranges | Callable[[str], bool]:
+    if tests:
+        return lambda letter: (_has(ranges, ord(letter)) or any(test(letter) for test in tests)) != negated
+    if git and negated:
+        return _complement([*ranges, (_SLASH, _SLASH)], 1)
+    if negated:
+        return _complement(ranges, 0)
+    if git:
+        return _intersection(_tidy(ranges), _ANY_BUT_SLASH)
+    return tuple(ranges)
+
+
+def _tidy(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _complement(ranges: list[tuple[int, int]], low: int) -> Ranges:
+    """Return the ranges from code point `low` on that are not among `ranges`."""
+    found = []
+    for first, last in _tidy(ranges):
+        if first > low:
+            found.append((low, first - 1))
+        low = last + 1
+    if low <= _LAST:
+        found.append((low, _LAST))
+    return tuple(found)
+
+
+def _intersection(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> Ranges:
+    return tuple((max(a[0], b[0]), min(a[1], b[1])) for a in left for b in right if max(a[0], b[0]) <= min(a[1], b[1]))
+
+
+def name_items(text: str, fold: bool = False) -> list[Any]:
+    """Return the items of a name in a pattern of git's. With `fold` letter case does not count.
+
+    Raises PatternUnreadable.
+    """
+    return _items(text, True, fold)
+
+
+def compiled(pattern: str, extended: bool = False) -> list[Any]:
+    """Return the items of a shell pattern."""
+    return _items(pattern, False, extended=extended)
+
+
+# Matching
+
+
+def _has(ranges: Sequence[tuple[int, int]], code: int) -> bool:
+    for low, high in ranges:  # noqa: SIM110 - the innermost loop of all; a generator takes twice as long
+        if low <= code <= high:
+            return True
+    return False
+
+
+def _takes(item: Any, letter: str) -> bool:
+    kind = item.__class__
+    if kind is str:
+        return bool(item == letter)
+    if kind is tuple:
+        return _has(item, ord(letter))
+    return bool(item(letter))
+
+
+def matches(text: str, items: list[Any]) -> bool:
+    """Return True if the whole of `text` matches `items`."""
+    for item in items:
+        if item.__class__ is _Group:
+            return len(text) in _ends(text, 0, items, [MOST_TRIES])
+    return matches_plainly(text, items)
+
+
+def has_groups(items: list[Any]) -> bool:
+    """Return True if a pattern has ``@(a|b)`` or the like."""
+    return any(item.__class__ is _Group for item in items)
+
+
+def matches_plainly(text: str, items: list[Any]) -> bool:
+    """Match `items` without groups. It backtracks to at most one star, as every wildcard matcher does."""
+    at = place = 0
+    star, mark = -1, 0
+    count, length = len(items), len(text)
+    while at < length:
+        if place < count and items[place] is STAR:
+            star, mark = place, at
+            place += 1
+        elif place < count and _takes(items[place], text[at]):
+            place += 1
+            at += 1
+        elif star >= 0:
+            mark += 1
+            at, place = mark, star + 1
+        else:
+            return False
+    return all(item is STAR for item in items[place:])
+
+
+def _ends(text: str, at: int, items: list[Any], left: list[int]) -> set[int]:
+    """Return the places up to which `items` can take `text` from `at` on; `left`: steps left."""
+    places = {at}
+    for item in items:
+        following: set[int] = set()
+        for place in places:
+            left[0] -= 1
+            if left[0] < 0:
+                return set()
+            if item is STAR:
+                following.update(range(place, len(text) + 1))
+            elif item.__class__ is _Group:
+                following |= _group_ends(text, place, item, left)
+            elif place < len(text) and _takes(item, text[place]):
+                following.add(place + 1)
+        places = following
+    return places
+
+
+def _group_ends(text: str, at: int, group: _Group, left: list[int]) -> set[int]:
+    def after(place: int) -> set[int]:
+        return {end for choice in group.choices for end in _ends(text, place, choice, left)}
+
+    found = after(at)
+    if group.sign == "!":
+        return set(range(at, len(text) + 1)) - found
+    waiting = []
+    if group.sign in "*+":
+        waiting = list(found)
+    while waiting:
+        more = after(waiting.pop()) - found
+        found |= more
+        waiting += more
+    if group.sign in "?*":
+        found.add(at)
+    return found
+
+
+# Texts of the shell's dialect
+
+
+def is_magic(pattern: str, extended: bool = False) -> bool:
+    """Return True if `pattern` has an unescaped ``*``, ``?`` or ``[``, or, with `extended`, ``@(`` and the like."""
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 1
+        elif pattern[at] in MAGIC or (extended and pattern[at] in "@!+" and pattern.startswith("(", at + 1)):
+            return True
+        at += 1
+    return False
+
+
+def escaped(text: str) -> str:
+    """Return a shell pattern that matches `text` only."""
+    return "".join("\\" * (letter in "*?[]\\(") + letter for letter in text)
+
+
+def literal(pattern: str) -> str:
+    """Return a shell pattern without its escapes."""
+    if "\\" not in pattern:
+        return pattern
+    out, at = [], 0
+    while at < len(pattern):
+        at += pattern[at] == "\\"
+        out.append(pattern[at : at + 1])
+        at += 1
+    return "".join(out)
+
+
+def match(text: str, pattern: str, extended: bool = False) -> bool:
+    """Return True if the whole of `text` matches a shell pattern."""
+    return matches(text, compiled(pattern, extended))

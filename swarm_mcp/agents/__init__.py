@@ -1,0 +1,4 @@
+"""Agents that swarm starts itself: drivers of their command lines, dispatch of tasks to workers, and swarm's own agent.
+
+``harness`` drives one agent, ``dispatch`` gives tasks to many, ``loop`` is an agent of our own over a model's API.
+"""

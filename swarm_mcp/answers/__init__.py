@@ -1,0 +1,1 @@
+"""Answers to people and models: their names, their size, their pages."""

@@ -1,0 +1,32 @@
+"""Instances as answers show them, on the command line and over MCP."""
+
+from __future__ import annotations
+
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store.naming import known_as, name_of, seconds_since
+
+__all__ = ["known_as", "known_shortly", "name_of", "public_instance", "registration", "seconds_since", "short"]
+
+
+def known_shortly(row: Session) -> str:
+    """Return the name of a session for a list to choose from, with the beginning of its id."""
+    name = name_of(row)
+    return name if short(row.id) in name else f"{name} (id {short(row.id)})"
+
+
+def short(instance_id: str) -> str:
+    """Return the first eight characters of an id, for people."""
+    return instance_id[:8]
+
+
+def public_instance(row: Session) -> dict[str, object]:
+    """Return an instance in the shape that listings show."""
+    names = ("id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat")
+    return {name: row[name] for name in names}
+
+
+def registration(row: Session) -> dict[str, object]:
+    """Return an instance in the shape that ``register`` and ``whoami`` show."""
+    names = ("id", "scope", "directory", "root", "file_root", "pid", "label")
+    shown = {name: row[name] for name in names}
+    return {**shown, "adopted": bool(row.adopted), "lease_until": row.lease_until}

@@ -1,0 +1,246 @@
+"""``swarm-mcp status``: the state of a checkout at a glance, as one query, as JSON and as text."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp.answers.size import fitted, printed
+from swarm_mcp.answers.views import public_instance, short
+from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Usage, verb
+from swarm_mcp.cli.lock_columns import with_waiting
+from swarm_mcp.cli.output import listing, say, show
+from swarm_mcp.cli.reader import HIDDEN, Reader
+from swarm_mcp.cli.words import clause, count
+from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.domain.lock import Denial
+from swarm_mcp.domain.session import TEAM, Session, onlooker
+from swarm_mcp.domain.task import TERMINAL
+from swarm_mcp.folders import current_scope
+from swarm_mcp.sessions.acting import viewer_identity
+from swarm_mcp.store import Store
+from swarm_mcp.view.overview.machines import TeamNow, team_now
+from swarm_mcp.view.overview.refusal_words import why_refused
+from swarm_mcp.view.overview.timeline import Happening, Refused, refused_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
+
+DAY_SECONDS = 86400
+HOUR_SECONDS = 3600
+LOCKS, SESSIONS, STORMS, REFUSED = 20, 100, 20, 5  # rows of each kind
+NEXT_STEPS = """\
+No sessions and no locks here. Next steps:
+  start an agent here: it takes part by itself after swarm-mcp install
+  lock a file yourself: swarm-mcp lock FILE --note WHY
+  see that locks are enforced: swarm-mcp doctor, or swarm-mcp demo"""
+
+
+class Status(NamedTuple):
+    """The state of one scope. Lists have the most important rows; the numbers are totals."""
+
+    scope: str
+    me: Session | None
+    sessions: list[Session]
+    session_count: int
+    locks: list[dict[str, Any]]
+    lock_count: int
+    storms: list[dict[str, Any]]
+    refused: list[Refused]
+    tasks: dict[str, int]
+    messages: dict[str, int]
+    values: int
+    faults: int
+    team: TeamNow | None
+
+
+@verb(
+    Usage(ABSOLUTE, *ACTING),
+    group=START,
+)
+def status(args: Arguments) -> int:
+    """status: sessions, locks and recent denials at a glance
+
+    Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those with a queue, then the
+    newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are counted.
+    Last come the sessions that were denied the same file ten times or more within minutes, and the five files of the
+    last denials in the past hour, with the lock or the uncommitted change behind each.
+
+    A session is guarded if its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
+
+    In a clone that has joined a team it shows if the data about other machines is fresh, and lists the machines: their
+    sessions, their connection, and the number of changes they have not received yet.
+
+    With --json, `instance_count` and `lock_count` are the totals, and the repeated denials are `storms`: [{"file",
+    "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
+    `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason"}], with the reason
+    in words.
+
+    example: swarm-mcp status
+    """
+    with Store(read_only=True) as store:
+        viewer = viewer_identity(store, args)
+        reader = Reader(args, store, viewer)
+        found = _query(store, current_scope(args.value("--scope")), viewer, reader)
+        if args.json:
+            show(fitted(_as_json(found), measure=printed))
+        else:
+            _say(found, reader)
+    return 0
+
+
+def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
+    """Return the state of a scope as the identity `viewer` may see it."""
+    now = store.now()
+    sessions = veiled([row for _, row in islice(store.instances.walk(scope), SESSIONS)], viewer)
+    session_count = len(sessions)
+    if session_count == SESSIONS:
+        session_count = store.instances.count(scope)
+    me = None
+    if reader.own_id:
+        me = store.instances.get(reader.own_id)
+    waiting = store.queue.lengths()
+    lock_count, locks = store.locks.foremost(scope, viewer, LOCKS, (me and me.id) or "", waiting)
+    return Status(
+        scope=scope,
+        me=me,
+        sessions=sessions,
+        session_count=session_count,
+        locks=list(with_waiting(locks, waiting)),
+        lock_count=lock_count,
+        storms=[_storm(one, viewer) for one in store.storms.known(scope, STORMS)],
+        refused=refused_files(store, scope, reader.people, now - HOUR_SECONDS, REFUSED),
+        tasks=store.tasks.counts(onlooker(viewer, scope)),
+        messages=store.messages.counts(scope, now - DAY_SECONDS, viewer),
+        values=store.kv.count(scope, clause("identity:{}", viewer) or None),
+        faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
+        team=team_now(store, scope),
+    )
+
+
+def _storm(storm: Denial, viewer: str) -> dict[str, Any]:
+    """Return repeated denials as `viewer` may see them: sessions of another identity have no labels."""
+    names = ("file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label")
+    shown = {**{name: storm[name] for name in names}, "file": storm.path or storm.file}
+    for name, instance in (("label", "instance_id"), ("holder_label", "holder_id")):
+        if same_circle(viewer, token(shown[name] or "", "identity")):
+            shown[name] = shown[name] or short(shown[instance])
+        else:
+            shown[name] = None
+    return shown
+
+
+# -- as JSON ----------------------------------------------------------------------------------------
+
+
+def _as_json(found: Status) -> dict[str, Any]:
+    me = None
+    if found.me:
+        me = public_instance(found.me)
+    shown: dict[str, Any] = {
+        "scope": found.scope,
+        "me": me,
+        "instances": [
+            {**public_instance(row), "state": row.state, "last_seen": row.last_seen, "guarded": _is_guarded(row)}
+            for row in found.sessions
+        ],
+        "locks": found.locks,
+        "storms": found.storms,
+        "refusals": [_refused_as_json(one) for one in found.refused],
+        "lock_count": found.lock_count,
+        "instance_count": found.session_count,
+        "open_tasks": {state: number for state, number in found.tasks.items() if number and state not in TERMINAL},
+        "tasks": found.tasks,
+        "messages": found.messages,
+        "values": found.values,
+        "faults": found.faults,
+    }
+    if found.team:
+        shown["team"] = found.team.shown
+    return shown
+
+
+def _refused_as_json(one: Refused) -> dict[str, Any]:
+    last = one.last
+    shown = {"file": last.file, "events": one.times, "at": last.at, "instance_id": last.instance_id, "name": last.name}
+    return {**shown, "holder_id": last.other, "holder_name": last.other_name, "reason": _reason(last)}
+
+
+# -- as text ----------------------------------------------------------------------------------------
+
+
+def _say(found: Status, reader: Reader) -> None:
+    say(f"scope {found.scope}")
+    sessions, locks = count(found.session_count, "session"), count(found.lock_count, "lock")
+    say(f"{sessions}, {locks}, {count(found.values, 'value')}")
+    if found.team:
+        advice = ": swarm-mcp team status" * (not found.team.is_fresh)
+        say(f"team: {found.team.repository}, {found.team.freshness}{advice}")
+    by_status = ", ".join(f"{number} {state}" for state, number in found.tasks.items() if number)
+    say(f"tasks: {by_status or 'none'}")
+    say(f"messages: {found.messages['unread']} unread, {found.messages['recent']} in the last day")
+    _say_sessions(found, reader)
+    if found.team and found.team.machines:
+        rows = [(one.name, one.person, count(one.sessions, "session"), one.state) for one in found.team.machines]
+        plain = [f"  machine  {'  '.join(filter(None, row))}" for row in rows]
+        listing(("machine", "person", "sessions", "state"), rows, plain)
+    _say_locks(found, reader)
+    for storm in found.storms:
+        session, holder = reader.called(storm["instance_id"]), reader.called(storm["holder_id"])
+        file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
+        say(f"  refused {storm['times']} times  {file}  to {session}, held by {holder}, last {last}")
+    for one in found.refused:
+        times = f" ({one.times} times)" * (one.times > 1)
+        line = f"  refused  {reader.path(one.last.file)}  to {one.last.name}{times}, {reader.when(one.last.at)}"
+        say(f"{line}: {_reason(one.last)}")
+    if found.faults:
+        say(f"  {count(found.faults, 'fault')} in the last day: swarm-mcp doctor")
+    if not found.session_count and not found.lock_count:
+        for line in NEXT_STEPS.split("\n"):
+            say(line)
+
+
+def _say_sessions(found: Status, reader: Reader) -> None:
+    cells, plain = [], []
+    for row in found.sessions:
+        state, age = row.state or "live", reader.when(row.last_seen or row.heartbeat)
+        seen = f"seen {age}"
+        if row.runtime == TEAM:  # the time of its last sign of life is known to its own machine
+            state, seen, age = "live", "elsewhere", "elsewhere"
+        bare = "not guarded" * (not _is_guarded(row))
+        cells.append((reader.session(row), state, age, token(row.label or "", "role"), bare))
+        plain.append(f"  {reader.session(row)}  {state:<8} {seen}" + clause("  ({})", bare))
+    listing(("session", "state", "seen", "role", ""), cells, plain)
+    if found.session_count > len(found.sessions):
+        say(f"  and {count(found.session_count - len(found.sessions), 'more session')}: swarm-mcp instances")
+
+
+def _say_locks(found: Status, reader: Reader) -> None:
+    cells, plain = [], []
+    for lock in found.locks:
+        note = lock["content"] and f" ({quoted(lock['content'])})"
+        file, holder, since = reader.path(lock["file"]), reader.holder(lock), reader.when(lock["created_at"])
+        cells.append((file, holder, since, *lock_columns.cells(lock, reader.now), lock["content"]))
+        plain.append(f"  locked  {file}  by {holder}, {since}{note or ''}{lock_columns.suffix(lock, reader.now)}")
+    listing(("file", "who", "since", *lock_columns.HEADERS, "note"), cells, plain)
+    if found.lock_count > len(found.locks):
+        say(f"  and {count(found.lock_count - len(found.locks), 'more lock')}: swarm-mcp locks")
+
+
+def _reason(last: Happening) -> str:
+    """Return the reason of a denial in words, or the note of another event."""
+    if last.what != "denied":
+        return last.note
+    return why_refused(last.details, last.at, last.other_name) or f"held by {last.other_name or HIDDEN}"
+
+
+def _is_guarded(row: Session) -> bool:
+    """Return True if hooks registered this session; a bare MCP connection or command has none."""
+    return row.last_seen is not None and row.runtime != SERVER_RUNTIME

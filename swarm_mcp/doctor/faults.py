@@ -1,0 +1,29 @@
+"""Reading of the faults that hooks recorded."""
+
+from __future__ import annotations
+
+from swarm_hook_core.faults import LIMIT_BYTES, fault_log
+from swarm_hook_core.json_text import loads
+from swarm_hook_core.state import read_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def recorded_faults() -> list[dict[str, Any]]:
+    """Return the recorded faults of hooks, oldest first: ``{at, runtime, hook, fault}``."""
+    rows = []
+    for path in (fault_log() + ".1", fault_log()):
+        try:
+            lines = read_private(path, 4 * LIMIT_BYTES).decode("utf-8", "replace").splitlines()
+        except OSError:
+            continue  # not written yet, or not ours to read
+        for line in lines:
+            try:
+                row = loads(line)
+            except (ValueError, RecursionError):
+                continue  # cut short by a rotation, or not a line of ours
+            if isinstance(row, dict) and isinstance(row.get("at"), (int, float)) and 0 <= row["at"] < 2**40:
+                rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
+    return rows

@@ -1,0 +1,1 @@
+"""Locks as commands and tools ask for them: taking, waiting, explaining, restoring."""

@@ -1,0 +1,300 @@
+"""Asking for locks, for commands and tools alike: from the request (`requested`) to the answer.
+
+Waiters stand in a queue across processes, and each commit to the store wakes them. `LockWait` is asked again after each
+change (`advance`): a command blocks in between, a server must not. Most of the time a waiter only reads; only the first
+in the queue writes.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core import clock
+from swarm_hook_core.state import is_in_team
+from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import LockRefused, Refused
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import LockRequest, request
+from swarm_mcp.team.telling import tell_team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from swarm_mcp.team.locking import TeamGrant
+
+LONGEST_NAP = 0.5  # Seconds between two looks: leases lapse and processes die without a commit.
+LONGEST_WAIT = 30 * 86400.0
+SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
+# attempts of a request that does not wait, while other machines of a team take and release the same locks
+MOST_TRIES = 10
+
+
+def requested(
+    store: Store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts: Any
+) -> LockRequest:
+    """Return the request of `instance` for `files`, spelled as the session spells them. Raises SwarmError.
+
+    `as_pattern`: the files are patterns; None: each word that looks like one and is no file. `expected_in`: seconds
+    until the holder expects to be done, or None. `facts` as in ``LockRequest``.
+    """
+    if expected_in is None:
+        expected_end = None
+    else:
+        expected_end = store.now() + int(expected_in)
+    return request(instance, files, as_pattern, expected_end=expected_end, **facts)
+
+
+class Taken(list[Lock]):
+    """Locks that were granted. `team` is the team's answer, or None for locks outside of a team."""
+
+    def __init__(self, rows: list[Lock], team: TeamGrant | None = None):
+        super().__init__(rows)
+        self.team = team
+
+
+def granted_answer(taken: Taken, in_full: bool) -> dict[str, Any]:
+    """Return ``{ok, id, fence, team?}`` of the first lock that was `taken`, and all of them where wanted `in_full`."""
+    first, team = taken[0], taken.team
+    answer: dict[str, Any] = {"ok": True, "id": first.id, "fence": first.fence}
+    if team is not None:
+        answer["team"] = team.shown(first)
+    if not in_full:
+        return answer
+    if team is not None:
+        fences = team.fences
+    else:
+        fences = {}
+    shown = ({**granted(row), **({"team_fence": fences[row.id]} if row.id in fences else {})} for row in taken)
+    return {**answer, "locks": list(shown)}
+
+
+def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict[str, Any]:
+    """Return ``{error, active, queue}``: the holders, the length of the queue, and the way to join it."""
+    waiting = len(store.queue.waiting_for(*wanted.reaches))
+    return {**refusal.answer, "queue": {"waiting": waiting, "join": how_to_wait}}
+
+
+class LockWait:
+    """A wait of `instance` (its row) for the locks `wanted`, for at most `seconds` from now; None: without end."""
+
+    def __init__(self, instance: Session, wanted: LockRequest, seconds: float | None):
+        self.instance = instance
+        self.wanted = wanted._replace(ticket=0)
+        if seconds is None:
+            self._until = None
+        else:
+            self._until = clock.now() + min(seconds, LONGEST_WAIT)
+        self._next_sign = 0.0
+        self._lapse: float | None = None
+        self.obstacle: Lock | Waiter | None = None  # the lock or waiter in the way at the last look, and its end
+        self._next_look = 0.0  # before this moment, asking about the obstacle alone is enough
+        self._had: set[int | None] | None = None  # fences of the locks held before
+
+    def advance(self, store: Store) -> Taken | None:
+        """Return the locks once they are held, or None while the wait goes on.
+
+        Raises LockRefused when the time is over, Deadlock for a wait that would never end, and the errors of
+        ``locks.acquire_all``. The place in the queue is given up then.
+        """
+        rows: list[Lock] | None = None
+        if self._had is None:
+            self._had = {lock.fence for lock in store.locks.of(self.instance.id)}
+        try:
+            if self.wanted.ticket:
+                rows = self._attempt(store)
+            else:
+                rows = self._begin(store)
+            if rows is None:
+                return None
+            self.wanted = self.wanted._replace(ticket=0)  # the place went with the grant
+            return _confirmed(store, rows)
+        except BaseException:
+            self.give_up(store)
+            self.put_back(store, rows or [])
+            raise
+
+    def left(self) -> float:
+        """Return the seconds after which `advance` is due even without a commit."""
+        ends = [end - clock.now() for end in (self._until, self._lapse) if end is not None]
+        if ends:
+            return max(0.0, min(LONGEST_NAP, *ends))
+        return LONGEST_NAP
+
+    def give_up(self, store: Store) -> None:
+        """Leave the queue."""
+        ticket, self.wanted = self.wanted.ticket, self.wanted._replace(ticket=0)
+        store.queue.leave(ticket)
+        if ticket:
+            tell_team()
+
+    def put_back(self, store: Store, rows: Iterable[Lock]) -> None:
+        """Release the locks that the wait has taken. Locks that the instance held before stay."""
+        for lock in rows:
+            if lock.fence not in (self._had or ()):
+                try:
+                    store.locks.release(self.instance, lock.file, lock.agent or "", lock.fence)
+                except Refused:
+                    pass  # it has gone on already
+
+    # -------------------------------------------------------------- innards
+
+    def _begin(self, store: Store) -> list[Lock] | None:
+        try:
+            if self._is_free(store):
+                return store.locks.acquire_all(self.instance, self.wanted)
+        except LockRefused:
+            pass  # another session was faster
+        if self._is_over():
+            return self._try_once(store)
+        if self._until is None:
+            left = None
+        else:
+            left = self._until - clock.now()
+        self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
+        tell_team()  # of the place in line: others come after it there, too
+        self._set_next_sign(store)
+        return self._attempt(store)  # the obstacle may have gone before this wait was in the queue
+
+    def _attempt(self, store: Store) -> list[Lock] | None:
+        """Look once, from a place in the queue; if nothing is in the way, try once to take the locks."""
+        if self._is_over():
+            return self._try_once(store)
+        if clock.now() >= self._next_sign and not self._show_life(store):
+            return self._join_again(store)
+        if self.obstacle and clock.now() < self._next_look and self._is_there(store, self.obstacle):
+            return None
+        self._lapse = None
+        if not self._is_free(store):
+            return None
+        if not store.queue.has(self.wanted.ticket, self.instance.id):
+            return self._join_again(store)
+        try:
+            return store.locks.acquire_all(self.instance, self.wanted)
+        except LockRefused:  # the wait goes on
+            return None
+
+    def _join_again(self, store: Store) -> list[Lock] | None:
+        """Join the queue again: the store is another one, or this wait was silent and others have passed it."""
+        self.wanted, self.obstacle = self.wanted._replace(ticket=0), None
+        return self._begin(store)
+
+    def _is_free(self, store: Store) -> bool:
+        """Return True if nothing seems to be in the way. Reads only."""
+        self.obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
+        waiter = store.queue.ahead_of(self.instance, self.wanted)
+        if waiter:
+            self.obstacle = waiter
+            return False
+        lock = store.locks.in_the_way(self.instance, self.wanted)
+        if lock is None:
+            return True
+        # Another grant, another mode: another id. Handed over: another holder.
+        self.obstacle = lock
+        if not keeps_out(lock, self.instance.id, self.wanted.agent, self.wanted.mode):
+            self._until = clock.now()  # an own lock, refused by `once`: no other session will release it
+        left = store.locks.left(lock)
+        if left is not None:
+            self._lapse = clock.now() + left + 0.01
+            self._next_look = min(self._next_look, self._lapse)
+        return False
+
+    @staticmethod
+    def _is_there(store: Store, obstacle: Lock | Waiter) -> bool:
+        if isinstance(obstacle, Waiter):
+            return store.queue.is_there(obstacle.ticket)
+        return store.locks.is_held(obstacle.id, obstacle.instance_id)
+
+    def _try_once(self, store: Store) -> list[Lock]:
+        """End the wait with one attempt, as a request that does not wait and is notified when the file is free."""
+        self.give_up(store)
+        return store.locks.acquire_all(self.instance, self.wanted)
+
+    def _show_life(self, store: Store) -> bool:
+        """Send the waiter's heartbeat. Returns True if its place is still in the queue.
+
+        Raises SwarmError if its session is gone, and Deadlock for a wait that would never end.
+        """
+        is_there = store.queue.show_life(self.instance, self.wanted.ticket)
+        if is_there:
+            store.queue.require_end(self.instance, self.wanted)
+            self._set_next_sign(store)
+        return is_there
+
+    def _set_next_sign(self, store: Store) -> None:
+        leased = store.leases.keep(self.instance.id)
+        self._next_sign = clock.now() + min(SIGN_SECONDS, SIGN_SECONDS if leased is None else max(0.0, leased))
+
+    def _is_over(self) -> bool:
+        return self._until is not None and clock.now() >= self._until
+
+
+def acquire(
+    store: Store,
+    instance: Session,
+    wanted: LockRequest,
+    seconds: float | None,
+    tell: Callable[[Lock | Waiter], object] | None = None,
+) -> Taken:
+    """Wait for the locks, blocking, for at most `seconds` (None: without end), and return them.
+
+    `tell` is called with each new obstacle, a lock or a waiter ahead. Raises the errors of `LockWait.advance`.
+    """
+    if seconds == 0:
+        return take(store, instance, wanted)
+    wait = LockWait(instance, wanted, seconds)
+    taken: Taken | None = None
+    try:
+        with store.changes() as changes:
+            told = None
+            while (taken := wait.advance(store)) is None:
+                if tell and wait.obstacle and _mark(wait.obstacle) != told:
+                    told = _mark(wait.obstacle)
+                    tell(wait.obstacle)
+                changes.wait(wait.left())
+        return taken
+    except BaseException:  # interrupted: no caller learns of locks granted meanwhile
+        wait.give_up(store)
+        wait.put_back(store, taken or [])
+        raise
+
+
+def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
+    """Return the locks without waiting. Raises the errors of ``locks.acquire_all``."""
+    for _ in range(MOST_TRIES):
+        taken = _confirmed(store, store.locks.acquire_all(instance, wanted))
+        if taken is not None:
+            return taken
+    raise Refused("other machines of the team take and give back the same all the time; wait in line for it")
+
+
+def steal(
+    store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
+) -> dict[str, Any]:
+    """Call ``transfers.steal``, and have a team that has a part in the lock confirm it: its answer is ``team``, else
+    None.
+    """
+    done = store.transfers.steal(instance, file, reason, force, ttl)
+    taken = _confirmed(store, [done["lock"]])
+    if taken is None:
+        raise Refused("another machine of the team was faster")
+    return {**done, "team": taken.team}
+
+
+def _confirmed(store: Store, rows: list[Lock]) -> Taken | None:
+    """Return the taken locks once a team with a part in them has confirmed; None if another machine was faster."""
+    if not is_in_team():
+        return Taken(rows)
+    from swarm_mcp.team.locking import LOST, confirm
+
+    grant = confirm(store, rows)
+    if grant is not None and grant.state == LOST:
+        return None
+    return Taken(rows, grant)
+
+
+def _mark(obstacle: Lock | Waiter) -> object:
+    """Return a key by which two obstacles can be told apart."""
+    if isinstance(obstacle, Waiter):
+        return obstacle.ticket
+    return obstacle.id

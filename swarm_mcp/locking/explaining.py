@@ -1,0 +1,300 @@
+"""Explanations of locks: the reason why a file can or cannot be written, and the history of its locks."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+
+from swarm_hook_core import clock, repository
+from swarm_hook_core.asked import KINDS, AskedCore
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.lookup import GLOB, plain
+from swarm_hook_core.lookup import Session as Asker
+from swarm_hook_core.lookup.pattern_locks import covered
+from swarm_hook_core.paths import above
+from swarm_hook_core.wildmatch import literal_prefix
+from swarm_mcp.answers.paging import cursor, page, place_of
+from swarm_mcp.answers.size import sent
+from swarm_mcp.domain.lock import Lock, Waiter
+from swarm_mcp.domain.message import Event
+from swarm_mcp.domain.session import Session, nobody_in, onlooker
+from swarm_mcp.locking.lock_events import event_shown, learn_labels
+from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.sessions.agents_shell import TERMINAL
+from swarm_mcp.store import Store
+from swarm_mcp.store.activity import payload_of
+from swarm_mcp.store.denials import KNOWN_SECONDS
+from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_mcp.answers.size import Measure
+
+MOST_NAMED = 200  # locks, and waiters, of one explanation
+
+
+def explanation(
+    store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str, meets: bool = True
+) -> dict[str, Any]:
+    """Return ``{file, pattern, held, waiting, write}`` for `word` in `place`, as identity `viewer` may see it.
+
+    `place` is an instance, or any object with ``directory``, ``root``, ``file_root`` and ``scope``. `held` has the
+    locks over the file in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`
+    is the queue, first come first. `write` is the answer to a write by `session` (None: a session without locks) or its
+    subagent `agent` now; None for a pattern. `held` and `waiting` have at most 200 rows; ``not_shown`` counts the
+    others. For a pattern, all locks would have to be compared: without `meets`, only those on that very pattern are
+    found. Raises SwarmError. Changes nothing.
+    """
+    reach = with_names(reach_of(place, word), False)
+    if meets:
+        of_pattern = store.locks.meeting
+    else:
+        of_pattern = store.locks.exactly
+    if reach.pattern:
+        found = of_pattern(reach)
+    else:
+        found = store.locks.covering(reach)
+    line = store.queue.waiting_for(reach)
+    left = {"held": len(found) - MOST_NAMED, "waiting": len(line) - MOST_NAMED}
+    left = {name: number for name, number in left.items() if number > 0}
+    return {
+        "file": reach.file,
+        "pattern": reach.pattern or None,
+        "held": [_held(store, row, reach, session, viewer) for row in found[:MOST_NAMED]],
+        "waiting": _waiting(store, line[:MOST_NAMED], reach, session, viewer),
+        "write": None if reach.pattern or reach.key is None else verdict(store, session, reach.file, agent, viewer),
+        **({"not_shown": left} if left else {}),
+    }
+
+
+def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict[str, Any]:
+    """Return the answer to a write of absolute `path`: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
+
+    The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
+    ``{kind: {allowed, reason, told}}``; `told` is the notice to a model whose write goes ahead. `allowed` is True if
+    all kinds go ahead; `reason` is that of the first refused one. `guarded`: hooks of ours see the write at all.
+    ``holder_id`` names the owner of the lock or of the uncommitted work in the way; for a lock, ``lock_file`` and
+    ``fence`` name it. Without a session, the words are those for a session of identity `viewer`.
+    """
+    told: dict[str, Any] = {"instance_id": session and session.id, "label": session and session.label}
+    told["agent"] = agent or None
+    told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
+    free = {"allowed": True, "reason": None, "told": None}
+    if not store.exists():
+        return {**told, "kinds": {kind: dict(free) for kind in KINDS.values()}}
+    row = session or nobody_in("")
+    if session:
+        label = row.label or ""
+    else:
+        label = onlooker(viewer).label or ""
+    who = Asker(row.id, label, row.directory, row.root, row.file_root)
+    with closing(store.as_hooks_read_it()) as reader:
+        found = AskedCore(*_client_of(store, session), who, reader).verdicts(path, agent)
+    denials = [verdict.denial for verdict in found.values() if verdict.denial is not None]
+    told["kinds"] = {
+        KINDS[how]: {**free, "told": verdict.notice or None}
+        if verdict.denial is None
+        else {"allowed": False, "reason": verdict.denial.reason, "told": None}
+        for how, verdict in found.items()
+    }
+    if denials:
+        told.update(allowed=False, reason=denials[0].reason)
+        first = denials[0]
+        held = first.loss.held if first.loss else first.held
+        if held is not None and same_circle(token(who.label, "identity"), token(held.label, "identity")):
+            told.update(holder_id=held.instance_id)
+        if held is not None and first.held is not None:
+            told.update(lock_file=held.elsewhere or held.file, fence=held.fence)
+    return told
+
+
+def _client_of(store: Store, session: Session | None) -> tuple[str, str, str]:
+    """Return a session's runtime, the prefix of its variables, and its client's id; made-up ones without a session."""
+    if session:
+        found = store.instances.with_evidence(session.id)
+    else:
+        found = None
+    if found is None or not found.runtime or not found.session_id:
+        return "swarm", "MCP", f"asked-{os.getpid()}"
+    if found.runtime in NAMES:
+        prefix = hook_config(found.runtime).env_prefix
+    else:
+        prefix = "MCP"
+    return found.runtime, prefix, found.session_id
+
+
+def _is_guarded(store: Store, session: Session) -> bool:
+    found = store.instances.with_evidence(session.id)
+    return found is not None and found.runtime not in (None, SERVER_RUNTIME, TERMINAL)
+
+
+def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer: str) -> dict[str, Any]:
+    """A lock over the path, in the shape of a listing and more."""
+    if reach.pattern and row.pattern:
+        through = "pattern"
+    elif reach.pattern:
+        through = "overlap"
+    else:
+        through = rule(row, reach.file)
+    shown = store.locks.listed(row, viewer)
+    yours = session is not None and row.instance_id == session.id
+    return {**shown, "mode": row.mode or "exclusive", "rule": through, "yours": yours}
+
+
+def _waiting(
+    store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str
+) -> list[dict[str, Any]]:
+    """Return ``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of each waiter in `line`.
+
+    ``silent`` marks a waiter without a heartbeat for so long that others may pass it.
+    """
+    found = []
+    for place, row in enumerate(line, 1):
+        now = clock.now()
+        shown: dict[str, Any] = {"place": place, "ticket": row.ticket, "mode": row.mode}
+        shown["files"] = [plain(wanted.file) for wanted in row.reaches]
+        shown["waited"] = round(max(0.0, now - row.since), 1)
+        shown["gives_up_in"] = None if row.until is None else round(max(0.0, row.until - now), 1)
+        shown["yours"] = session is not None and row.instance_id == session.id
+        if store.queue.is_silent(row):
+            shown["silent"] = True
+        if same_circle(viewer, token(row.owner_label or "", "identity")):
+            shown.update(instance_id=row.instance_id, label=row.owner_label, agent=row.agent or None)
+        else:
+            # A stranger's other files are hidden from the viewer.
+            shown.update(hidden=True, files=[reach.file])
+        found.append(shown)
+    return found
+
+
+AT_ONCE = 1000  # events that are read together, the newest first
+MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
+# Kinds that are about one file alone: a lock on a folder over it is no part of them.
+_OF_ONE_FILE = ("lock_denied", "write_denied", "lock_breached", "restored")
+
+
+def history(
+    store: Store,
+    place: Session,
+    word: str,
+    viewer: str,
+    limit: int,
+    after: str = "",
+    measure: Measure = sent,
+    most_read: int = MOST_READ,
+) -> dict[str, Any]:
+    """Return ``{file, events}`` for `word` in `place` (see `explanation`): the newest `limit` events, oldest first.
+
+    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as in
+    ``attempts.rule``. Names and notes of sessions with another identity than `viewer` are left out. At most `most_read`
+    events are read; ``next`` is then the cursor for `after`, to read the earlier ones. Raises SwarmError.
+    """
+    reach = reach_of(place, word)
+    names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
+    found: list[tuple[Any, ...]] = []
+    begin = place_of(after, (int,))
+    before, read = begin[0] if begin else None, 0
+    while len(found) < limit and read < most_read:
+        rows = store.activity.of_locks(before, AT_ONCE)
+        found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
+        before, read = rows[-1].id if rows else before, read + AT_ONCE
+        if len(rows) < AT_ONCE:
+            read = 0
+            break
+    cut = len(found) > limit
+    found = found[:limit]
+    learn_labels(store, known, [(row, payload) for row, payload, _how in found])
+    shown = [event_shown(known, *one) for one in reversed(found)]
+    _count(shown, found)
+    fits = page((("", one) for one in reversed(shown)), dict, lambda: 0, measure=measure).rows
+    if len(fits) < len(shown) or cut:
+        last = fits[-1]["id"]
+    elif read:
+        last = before
+    else:
+        last = None
+    answer = {"file": reach.file, "events": fits[::-1]}
+    if last is not None and store.activity.of_locks(last, 1):
+        answer["next"] = cursor(last)
+    return answer
+
+
+class _Names:
+    """All that a path is called in events."""
+
+    def __init__(self, reach: Reach):
+        self.reach = reach
+        self.own = {*reach.keys, reach.file, *([reach.key] if reach.key else [])}
+        self.over = {folder for name in self.own for folder in above(name)}
+        if reach.key is not None and not reach.pattern:
+            tree = tree_of(reach)
+        else:
+            tree = None
+        self.in_repository = {
+            name for key in (*self.own, *self.over) for name in repository.names_of(key, tree)
+        } if tree else set()  # fmt: skip
+
+    def concern(self, row: Event, payload: dict[str, Any]) -> str:
+        """Return the rule by which an event concerns the path, or an empty text."""
+        kind, subject, key = row.type.partition(".")[2], plain(row.subject or ""), payload.get("key")
+        if self.reach.pattern:
+            same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
+            if same or subject == self.reach.file:
+                return "pattern"
+            return ""
+        if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
+            return payload.get("rule") or "file"
+        if kind == "write_denied" and self.own.intersection(_texts(payload.get("also"))):
+            return "file"
+        if subject in self.own or (isinstance(key, str) and key in self.own):
+            return "file"
+        if kind in _OF_ONE_FILE:
+            return ""
+        if subject in self.over or (isinstance(key, str) and key in self.over):
+            if not payload.get("pattern"):
+                return "folder"
+            return ""
+        pattern, base = payload.get("pattern"), payload.get("base")
+        if isinstance(pattern, str) and isinstance(base, str) and self._covers(pattern, base):
+            return "pattern"
+        if payload.get("repository") in self.in_repository:
+            return "repository"
+        return ""
+
+    def _covers(self, pattern: str, base: str) -> bool:
+        prefix = literal_prefix(pattern)
+        if prefix:
+            folder = f"{base.rstrip('/')}/{prefix}"
+        else:
+            folder = base
+        return bool(covered(pattern, base, GLOB + folder, list(self.own)))
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [one for one in value if isinstance(one, str)]
+    return []
+
+
+def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
+    """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
+    from swarm_hook_core import repeated_denials
+
+    if not any(one["what"] == "denied" for one in shown):
+        return
+    known = repeated_denials.known()
+    events = [(one, row, payload) for one, (row, payload, _how) in zip(shown, reversed(found))]
+    for at, (one, row, payload) in enumerate(events):
+        if one["what"] != "denied":
+            continue
+        same = [
+            later["at"] for later, other, told in events[at + 1 :]
+            if later["what"] == "denied" and (other["actor"], told.get("key")) == (row["actor"], payload.get("key"))
+        ]  # fmt: skip
+        end = min([*same, one["at"] + KNOWN_SECONDS + 1])
+        again = repeated_denials.counted(known, row["actor"], payload.get("holder"), payload.get("key"), one["at"], end)
+        if again:
+            one["repeated"] = again

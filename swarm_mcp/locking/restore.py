@@ -1,0 +1,279 @@
+"""Restoring of a file's content from before a call changed it: under a lock, or over uncommitted work.
+
+It happens only on request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.paths import key_of, keys_for
+from swarm_hook_core.state import open_private, write_all
+from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
+from swarm_hook_core.watching.snapshot import digest_of, full, glance
+from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.domain.lock import Breach
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import clean, current_scope, file_of
+from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so that a restore can be undone.
+
+
+class Choice:
+    """One earlier state of the file: a kept `version`, or its absence (`removes`).
+
+    `name` is its word for ``--id``; `at` the end of that state in Unix seconds; `by` the author of the change that
+    ended it; `key` the file's digest in the folder of kept contents.
+    """
+
+    def __init__(self, name: str, at: int, by: str, version: Version | None, key: str):
+        self.name = name
+        self.at = at
+        self.by = by
+        self.version = version
+        self.key = key
+
+    @property
+    def removes(self) -> bool:
+        """Return True if restoring this state removes the file."""
+        return self.version is None
+
+    def described(self) -> dict[str, Any]:
+        """For machines: ``{id, at, by, removes, size, kept}``."""
+        size, kept = (self.version.seen.size, self.version.path) if self.version else (0, None)
+        return {"id": self.name, "at": self.at, "by": self.by, "removes": self.removes, "size": size, "kept": kept}
+
+
+class Restoring:
+    """The states that the file meant by `word` can be restored to, for `session` (None: a person)."""
+
+    def __init__(self, store: Store, session: Session | None, word: str):
+        self.store = store
+        self.session = session
+        if session:
+            self.file = file_of(session, word)
+        else:
+            self.file = clean(word)
+        self.key = key_of(self.file)
+        self.kept = Kept(time.time())
+        self.kept_now = ""  # where the content is that has been replaced
+        self.left_out = ""  # permissions that were not restored
+
+    def choices(self) -> list[Choice]:
+        """Return the earlier states, the latest first; contents that were not changed under a lock come last."""
+        keys = _keys_of(self.file)
+        rows = self.store.breaches.of(self.file, keys)
+        keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
+        versions = {version.path: version for key in keys for version in self.kept.of(key)}
+        found = choices_of(rows, self.kept, self.session)
+        for choice in found:
+            if choice.version:
+                versions.pop(choice.version.path, None)
+        return found + [_unnamed(one) for one in versions.values()]
+
+    def choose(self, name: str) -> Choice:
+        """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""
+        choices = self.choices()
+        if name:
+            found = [choice for choice in choices if choice.name == name]
+            if not found:
+                raise SwarmError(f"no earlier content of {self.file} is called {name[:40]!r}: --list shows what is")
+            return found[0]
+        present = full(self.file)
+        for choice in choices:
+            if self._is_elsewhere(choice):
+                return choice
+            if choice.version is None:
+                if present.exists:
+                    return choice
+            elif (choice.version.seen.digest, choice.version.seen.mode) != (present.digest, present.mode & 0o7777):
+                return choice
+        raise SwarmError(f"{self.file} is as it was" if choices else self.nothing())
+
+    def nothing(self) -> str:
+        """Why there is no choice, in one line."""
+        return (
+            f"no earlier content of {self.file} is kept: it is for 7 days, of files up to 1 MiB that were locked"
+            " while another session ran a command, or that a session has overwritten or removed although another's"
+            " change in them was not committed"
+        )
+
+    def restore(self, choice: Choice, force: bool, dry_run: bool) -> None:
+        """Bring the file back to this state; its present content is kept first. Raises SwarmError."""
+        present = glance(self.file)
+        if (present.is_plain or not present.exists) and self._is_elsewhere(choice):
+            raise SwarmError(
+                f"a link over {self.file} leads to {os.path.realpath(self.file)} by now, which is another file:"
+                " it is left alone; --to PATH writes elsewhere"
+            )
+        if choice.removes and not force:
+            raise SwarmError(f"there was no {self.file} before: --force removes it (what is in it is kept first)")
+        if present.exists and not present.is_plain:
+            raise SwarmError(f"{self.file} is no plain file by now: it is left alone; --to PATH writes elsewhere")
+        if choice.version is None:
+            data = b""
+        else:
+            data = _read(choice.version)
+        if present.exists and not dry_run:
+            self.kept_now = self._keep_present(force)
+        if dry_run:
+            return
+        try:
+            if choice.version is None:
+                os.remove(self.file)
+            else:
+                # the folder may have gone together with the file
+                os.makedirs(os.path.dirname(self.file), exist_ok=True)
+                self.left_out = _replace(self.file, data, choice.version.seen.mode)
+        except OSError as error:
+            raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
+        if choice.version:
+            source = choice.version.path
+        else:
+            source = ""
+        self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
+
+    def write_to(self, choice: Choice, place: str, dry_run: bool) -> str:
+        """Write the earlier content to a new file `place`, and return its whole path. Raises SwarmError."""
+        if self.session:
+            path = file_of(self.session, place)
+        else:
+            path = clean(place)
+        if choice.version is None:
+            raise SwarmError(f"there was no {self.file} before: nothing to write")
+        if glance(path).exists:
+            raise SwarmError(f"{path} is there already: it is left alone")
+        data = _read(choice.version)
+        if not dry_run:
+            try:
+                self.left_out = _replace(path, data, choice.version.seen.mode)
+            except OSError as error:
+                raise SwarmError(f"{path} cannot be written: {error.strerror or error}") from None
+        return path
+
+    def _is_elsewhere(self, choice: Choice) -> bool:
+        """Return True if the file's name leads to another file than it did then: links have come or gone."""
+        return choice.key not in {_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
+
+    def _keep_present(self, force: bool) -> str:
+        try:
+            return str(self.kept.keep(self.key, self.file, LARGEST_KEPT).path)
+        except (NotKept, OSError) as error:
+            if force:
+                return ""
+            raise SwarmError(
+                f"what is in {self.file} now could not be kept ({error}), so this could not be undone:"
+                " --force does it all the same"
+            ) from None
+
+
+def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[Choice]:
+    """The earlier states that these rows of the store tell of, as far as they can be had, for `session` to see."""
+    found = []
+    for row in rows:
+        if row.kept:
+            version = kept.at(row.kept)
+        else:
+            version = None
+        if version or row.kind == "created":
+            if version:
+                key = version.file
+            else:
+                key = _digest(row.path_key)
+            found.append(Choice(str(row.id), row.altered_at, _name(row, session), version, key))
+    return found
+
+
+def _unnamed(version: Version) -> Choice:
+    """Return a kept version of a file that was not changed under a lock: no row names its author."""
+    return Choice(version.seen.digest[:8], version.kept_at, "", version, version.file)
+
+
+def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
+    """Return the files of this scope with kept states, each with one state, the latest first."""
+    if session:
+        scope = session.scope
+    else:
+        scope = current_scope()
+    kept, rows = Kept(time.time()), store.breaches.known(scope)
+    files = {str(row.id): row.file for row in rows}
+    found = [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
+    known = {choice.version.path for _file, choice in found if choice.version}
+    folders = tuple(folder.rstrip(os.sep) + os.sep for folder in {scope, os.path.realpath(scope)})
+    for path, versions in kept.by_path().items():
+        if path.startswith(folders):
+            found += [(path, _unnamed(one)) for one in versions if one.path not in known]
+    return sorted(found, key=lambda one: -one[1].at)
+
+
+def _keys_of(file: str) -> list[str]:
+    """Return the keys that `file` may have now, or had before links replaced it or a folder above it."""
+    beside = os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))
+    return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(beside, os.sep), key_of(file)]))
+
+
+def _digest(key: str) -> str:
+    return digest_of(os.fsencode(key))
+
+
+def _name(row: Breach, session: Session | None) -> str:
+    if row.writer_label or row.writer_id:
+        writer = holder_name(row.writer_label, row.writer_id or "")
+    else:
+        writer = ""
+    if writer and session and not may_meet(session.label, row.writer_label):
+        return "a session of another identity"
+    if row.command:
+        ran = f": {row.command}"
+    else:
+        ran = ""
+    if row.kind == "restored":
+        return f"restored by {writer or 'a person'}"
+    return f"{writer or 'a session unknown here'}{ran}"
+
+
+def _read(version: Version) -> bytes:
+    try:
+        return content_of(version)
+    except OSError as error:
+        raise SwarmError(f"the kept content cannot be read: {error}") from None
+
+
+def _replace(path: str, data: bytes, mode: int) -> str:
+    """Replace `path` with this content and these permissions in one step. Returns the omitted permissions in words.
+    Raises OSError.
+
+    A program that runs as its owner must not start to run as another user: such a bit comes back only if the replaced
+    file belongs to us as well.
+    """
+    special, earlier = mode & (stat.S_ISUID | stat.S_ISGID), None
+    scratch = f"{path}.{os.urandom(4).hex()}.swarm"
+    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            write_all(handle, data)
+            made = os.fstat(handle)
+            with contextlib.suppress(OSError):
+                earlier = os.lstat(path)
+            is_same = earlier and (earlier.st_uid, earlier.st_gid) == (made.st_uid, made.st_gid)
+            os.fchmod(handle, mode & 0o7777 if is_same else mode & 0o7777 & ~special)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(scratch, path)
+    except OSError:
+        os.remove(scratch)
+        raise
+    if not special or is_same:
+        return ""
+    return f"without its set-id permission (chmod {mode & 0o7777:o} gives it back)"

@@ -1,0 +1,142 @@
+"""A person's settings for hooks, as commands show and change them; ``swarm_hook_core.settings`` reads them.
+
+Changes go into ``config.json`` in this user's configuration folder, whole or not at all, and leave everything else in
+it as it was. Nothing is written into a checkout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+
+from swarm_hook_core import settings
+from swarm_hook_core.environment import first_set
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.settings import Setting
+from swarm_hook_core.state import config_path, make_private, write_private
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import here
+from swarm_mcp.runtimes import NAMES, hook_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CHECKOUTS = "checkouts"
+
+
+def checkout_here() -> str:
+    """The folder that this command's settings are for: the real path of the git root, else of the folder itself."""
+    return git_root(os.path.realpath(here()))
+
+
+def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
+    """Return the setting ``auto`` or ``fail`` in `folder`, and the exceptions by runtime that variables make."""
+    ask = getattr(settings, name)
+    general = ask("", folder)
+    own = {runtime: ask(hook_config(runtime).env_prefix, folder) for runtime in NAMES}
+    return general, {runtime: found for runtime, found in own.items() if found.source != general.source}
+
+
+def whose(found: Setting) -> str:
+    """Return the source of the setting, in a few words."""
+    if found.source == "checkout":
+        return f"set for {found.folder} in {config_path()}"
+    return {"user": f"set in {config_path()}", "default": "by default"}.get(found.source, f"by {found.source}")
+
+
+def described(found: Setting) -> dict[str, Any]:
+    """The same for machines."""
+    return {"value": found.value, "source": found.source, **({"folder": found.folder} if found.folder else {})}
+
+
+def unknown_words(name: str) -> list[str]:
+    """Return the variables of the setting `name` with an unknown value, such as ``SWARM_AUTO=on``."""
+    prefixes = [hook_config(runtime).env_prefix for runtime in NAMES]
+    variables = dict.fromkeys(one for prefix in prefixes for one in settings.variables(name, prefix))
+    given = [(one, first_set(one)) for one in variables]
+    return [f"{one}={word}" for one, word in given if word and word.lower() not in settings.WORDS[name]]
+
+
+def change(name: str, value: str | bool, checkout: str = "") -> bool:
+    """Set `name` to `value` for this checkout, or for the user if `checkout` is empty; an empty or false value removes
+    it.
+
+    Returns True if that changes it. Raises SwarmError if the file cannot be read or written.
+    """
+    # A link in its place is a person's own arrangement, and stays one.
+    path = os.path.realpath(config_path())
+    try:
+        make_private(os.path.dirname(path))
+        with _alone_in(os.path.dirname(path)):
+            whole = _read(path)
+            if not _put(whole, name, value, checkout):
+                return False
+            write_private(path, _text(whole))
+    except OSError as error:
+        raise SwarmError(f"{path} cannot be written: {error.strerror or error}") from None
+    return True
+
+
+def _put(whole: dict[str, Any], name: str, value: str | bool, checkout: str) -> bool:
+    """Change `whole`, the file's object. Returns True if it differs now."""
+    given = whole
+    if checkout:
+        given = whole.get(CHECKOUTS, {}).get(checkout, {})
+    if given.get(name) == (value or None):
+        return False
+    if value:
+        given[name] = value
+    else:
+        del given[name]
+    if checkout and given:
+        whole.setdefault(CHECKOUTS, {})[checkout] = given
+    elif checkout:
+        del whole[CHECKOUTS][checkout]
+        if not whole[CHECKOUTS]:
+            del whole[CHECKOUTS]
+    return True
+
+
+def _read(path: str) -> dict[str, Any]:
+    """Return the object in the file, empty if the file is missing. Raises SwarmError for any other content."""
+    if not os.path.lexists(path):
+        return {}
+    try:
+        if not os.path.isfile(path):  # a pipe of that name would keep us waiting
+            raise ValueError("it is no file")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            whole: Any = json.load(file)
+        if not isinstance(whole, dict):
+            raise ValueError("it is no object")
+        checkouts = whole.get(CHECKOUTS, {})
+        if not isinstance(checkouts, dict) or not all(isinstance(one, dict) for one in checkouts.values()):
+            raise ValueError(f"{CHECKOUTS} is no object of objects")
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise SwarmError(f"{path} cannot be read, and was left as it is: {why}") from None
+    return dict(whole)
+
+
+def _text(whole: dict[str, Any]) -> str:
+    text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        text = json.dumps(whole, indent=2) + "\n"  # JSON can spell half a surrogate pair, which no file can hold
+    return text
+
+
+@contextlib.contextmanager
+def _alone_in(folder: str) -> Iterator[None]:
+    """Keep other processes from changing the settings meanwhile."""
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,176 @@
+"""The coordinator's tools, resources and prompts as methods of an MCP server."""
+
+from __future__ import annotations
+
+from swarm_mcp import __version__
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
+from swarm_mcp.mcp.server import Call, Reply, Server
+from swarm_mcp.runtimes.transport import CHECK_TOOL
+from swarm_mcp.server.guidance import PROMPTS
+from swarm_mcp.server.resource_list import LISTED, TEMPLATES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_mcp.server.calling_session import CallingSession
+    from swarm_mcp.server.calls import Calls
+    from swarm_mcp.server.resources import Subscriptions
+    from swarm_mcp.server.tool import Answer, Tool
+
+LONGEST_NAME = 60  # characters of a client's text in an error
+INSTRUCTIONS = (
+    "Coordination between coding sessions that share files. Your writes to a file that another session has locked are"
+    " denied. lock_file keeps others from a file, folder or pattern, or waits in line for it (wait_seconds);"
+    " explain_lock names holders and waiters. Sessions also hand each other work (tasks), talk (messages) and wait for"
+    " each other (wait_for_activity); bootstrap shows the state of all."
+)
+# The lists never change. For a list that may change, Claude Code listens from the first moment of every session.
+CAPABILITIES = {
+    "prompts": {"listChanged": False},
+    "resources": {"listChanged": False, "subscribe": True},
+    "tools": {"listChanged": False},
+}
+
+
+class Service:
+    """One connection's methods. Each list's module is loaded by the first request for it, and asyncio by a call."""
+
+    def __init__(self, session: CallingSession, with_check: bool = False):
+        """Serve `session`. `with_check` adds the tool for the hooks of a plugin."""
+        self._session, self._with_check = session, with_check
+        self._tools: dict[str, Tool] = {}
+        self._calls: Calls | None = None
+        self._subscriptions: Subscriptions | None = None
+        lists = {
+            "tools/list": self._list_tools, "resources/list": _list_resources, "prompts/list": _list_prompts,
+            "resources/templates/list": _list_templates, "prompts/get": _get_prompt,
+        }  # fmt: skip
+        self.slow = {
+            "tools/call": self._call_tool, "resources/read": self._read, "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe, "subscriptions/listen": self._listen,
+        }  # fmt: skip
+        info = {"name": "swarm", "version": __version__}
+        self.server = Server(info, CAPABILITIES, {**lists, **self.slow}, INSTRUCTIONS)
+
+    def waits(self, request: Request) -> bool:
+        """Return True for a request that stays unanswered until something happens."""
+        if request.method == "subscriptions/listen":
+            return True
+        params = request.params
+        return request.method == "tools/call" and self.calls.is_waiting(params.get("name"), params.get("arguments"))
+
+    def mends(self, request: Request) -> bool:
+        """Return True for the check before a write: it reads a client's text as the client would write it."""
+        return request.method == "tools/call" and request.params.get("name") == CHECK_TOOL
+
+    def finish(self, seconds: float) -> None:
+        """Wait at most `seconds` until delivered answers are noted in the store."""
+        if self._calls is not None:
+            self._calls.finish(seconds)
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """All tools by name, in the order of the list."""
+        if not self._tools:
+            from swarm_mcp.server.tools import all_tools
+
+            self._tools = all_tools(self._with_check)
+        return self._tools
+
+    @property
+    def calls(self) -> Calls:
+        """The workers for tool calls."""
+        if self._calls is None:
+            from swarm_mcp.server.calls import Calls
+
+            self._calls = Calls(self._session, self.tools)
+        return self._calls
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """The connection's subscriptions to resources."""
+        if self._subscriptions is None:
+            from swarm_mcp.server.resources import Subscriptions
+
+            self._subscriptions = Subscriptions(self.calls)
+        return self._subscriptions
+
+    def _list_tools(self, _call: Call) -> dict[str, Any]:
+        return {"tools": [tool.described() for tool in self.tools.values() if not tool.hidden]}
+
+    async def _call_tool(self, call: Call) -> Reply:
+        name = call.params["name"]
+        if name not in self.tools:
+            text = f"there is no tool {name[:LONGEST_NAME]!r}; there are {', '.join(self.tools)}"
+            raise ProtocolError(INVALID_PARAMS, text)
+        calls = self.calls
+        answer = await calls.use(name, call.params.get("arguments") or {}, call.meta)
+        return Reply(result_of(answer), lambda: calls.sent(answer), lambda: calls.lost(answer))
+
+    async def _read(self, call: Call) -> Reply:
+        from swarm_mcp.server import resources
+
+        uri = call.params["uri"]
+        try:
+            answer = await self.calls.run(lambda made: resources.read(made, uri), call.meta)
+        except (resources.UnknownResource, SwarmError) as error:
+            raise ProtocolError(INVALID_PARAMS, str(error)) from None
+        value, *notes = answer.texts()
+        content = [{"uri": uri, "mimeType": "application/json", "text": value}]
+        content += [{"uri": uri, "mimeType": "text/plain", "text": note} for note in notes]
+        return Reply({"contents": content})
+
+    async def _subscribe(self, call: Call) -> Reply:
+        from swarm_mcp.server import resources
+
+        uri = call.params["uri"]
+        if not resources.is_known(uri):
+            raise ProtocolError(INVALID_PARAMS, str(resources.UnknownResource(uri)))
+        await self.subscriptions.add(uri, call)
+        return Reply({})
+
+    async def _unsubscribe(self, call: Call) -> Reply:
+        self.subscriptions.remove(call.params["uri"])
+        return Reply({})
+
+    async def _listen(self, call: Call) -> Reply:
+        return Reply(await self.subscriptions.listen(call))
+
+
+def _list_resources(_call: Call) -> dict[str, Any]:
+    return {"resources": LISTED}
+
+
+def _list_templates(_call: Call) -> dict[str, Any]:
+    return {"resourceTemplates": TEMPLATES}
+
+
+def _list_prompts(_call: Call) -> dict[str, Any]:
+    listed = [{"name": one.name, "title": one.title, "description": one.description} for one in PROMPTS]
+    return {"prompts": listed}
+
+
+def _get_prompt(call: Call) -> dict[str, Any]:
+    name = call.params["name"]
+    for prompt in PROMPTS:
+        if prompt.name == name:
+            content = {"type": "text", "text": prompt.text}
+            return {"description": prompt.description, "messages": [{"role": "user", "content": content}]}
+    raise ProtocolError(INVALID_PARAMS, f"there is no prompt {name[:LONGEST_NAME]!r}")
+
+
+def result_of(answer: Answer) -> dict[str, Any]:
+    """Return a tool's answer as the result of ``tools/call``."""
+    content = [{"type": "text", "text": text} for text in answer.texts()]
+    result: dict[str, Any] = {"content": content, "isError": answer.is_error}
+    if isinstance(answer.value, dict):
+        result["structuredContent"] = answer.value
+    elif answer.value is not None:
+        if answer.page:
+            rest = answer.page.told()
+        else:
+            rest = {}
+        result["structuredContent"] = {"items": answer.value, **rest}
+    return result

@@ -1,0 +1,336 @@
+"""The session that a command acts as, and the one that a reference names."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
+from swarm_hook_core.labels import token
+from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
+from swarm_hook_core.process import ancestors, start_time
+from swarm_mcp.answers.views import known_shortly, name_of
+from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.domain.session import DETACHED, TEAM, Session
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.folders import current_scope, here
+from swarm_mcp.sessions.agents_shell import (
+    MAKER,
+    NO_AGENTS,
+    TERMINAL,
+    agent_session_around,
+    agents_around,
+    is_marked,
+    require_own,
+)
+from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Given(Protocol):
+        """The options of a command line."""
+
+        def value(self, name: str) -> Any: ...
+
+        def given(self, name: str) -> bool: ...
+
+
+OWN_ID = "SWARM_MCP_INSTANCE_ID"
+MOST_LOOKED_AT = 1000  # sessions of a scope with a name to compare
+MOST_NAMED = 50  # sessions of a scope in the message about an ambiguous reference
+
+
+def find_acting_session(store: Store, args: Given, reads: bool = False) -> Session:
+    """Return the session that a command acts as.
+
+    The first of these: ``--as``; ``SWARM_MCP_INSTANCE_ID``; the session that owns this shell; the session of the client
+    that this process descends from; at a terminal, the registered shell of that terminal; elsewhere, the command that
+    holds locks around this one, or the only session of the scope. Raises UnknownInstance. Raises PersonOnly if an
+    agent's shell names another live session, unless the command only `reads`.
+    """
+    scope = current_scope(args.value("--scope"))
+    if args.value("--as"):
+        return _named(store, scope, args.value("--as"), "" if reads else "--as")
+    return session_of_caller(store, scope, reads)
+
+
+def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
+    """Return the session that a command without ``--as`` acts as; see `find_acting_session`."""
+    reference = os.environ.get(OWN_ID, "").strip()
+    if reference:
+        return _named(store, scope, reference, "" if reads else OWN_ID)
+    row = agent_session_around(store) or terminal_session(store)
+    if row:
+        return row
+    if _at_terminal():
+        raise UnknownInstance(
+            "this terminal's shell is not registered yet: the first lock, send or claim typed here registers it;"
+            " --as ID speaks for another session"
+        )
+    row = hold_session_around(store)
+    if row:
+        return row
+    agents = (row for _, row in store.instances.walk(scope) if row.runtime not in NO_AGENTS)
+    rows = list(islice(agents, MOST_NAMED + 1))
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise UnknownInstance(
+            f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
+        )
+    number = str(len(rows))
+    if len(rows) > MOST_NAMED:
+        number = f"more than {MOST_NAMED}"
+    names = _names(store, rows)
+    raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
+
+
+def _named(store: Store, scope: str, reference: str, how: str) -> Session:
+    """Return the session named by `reference`, for a command that acts as it. `how` says where the name was given.
+
+    Raises UnknownInstance for a session elsewhere: nothing here can act for it. Raises PersonOnly if an agent names
+    another session. A command that changes nothing passes an empty `how`.
+    """
+    row = session_named(store, scope, reference)
+    if row.runtime == TEAM:
+        raise UnknownInstance(f"{name_of(row)} works on another machine: only there can be acted as it")
+    if how:
+        require_own(store, row, how)
+    return row
+
+
+def acting_session(store: Store, args: Given) -> Session:
+    """Return the session that a command acts as if a person may type it at a terminal.
+
+    The order is that of `find_acting_session`. A terminal's shell that is not registered yet is registered then, as a
+    gateway: it lives as long as the shell does and follows the shell into another folder. Raises UnknownInstance where
+    no person can be: without a terminal, or in an agent's own shell.
+    """
+    named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
+    try:
+        found = find_acting_session(store, args)
+    except UnknownInstance:
+        if named or not _at_terminal():
+            raise
+        return _shell(store, args)
+    is_own_shell = not named and found.runtime == TERMINAL
+    if is_own_shell and found.directory != here():
+        return _shell(store, args)
+    return found
+
+
+def dispatching_session(store: Store, args: Given) -> Session:
+    """The instance that hands out work: as `acting_session`, and where no agent is around this command, its own shell.
+
+    A script, a timer and a CI job have no terminal, and may start a worker as they may `run` an agent. Raises
+    UnknownInstance.
+    """
+    named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
+    is_script = not named and not is_marked() and surrounding_session(store) is None
+    try:
+        found = acting_session(store, args)
+    except UnknownInstance:
+        if not is_script:
+            raise
+        return _shell(store, args)
+    if is_script and found.runtime != TERMINAL and "mode:gateway" not in (found.label or "").split():
+        return _shell(store, args)  # it happens to be the only session here, and has no part in this command
+    return found
+
+
+def lock_holder(store: Store, args: Given) -> Session:
+    """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
+
+    Else as ``acting_session``. Raises UsageError, UnknownInstance.
+    """
+    if not args.given("--detach"):
+        return acting_session(store, args)
+    if not args.given("--ttl"):
+        raise UsageError("--detach wants --ttl SECONDS: without a process only a lease ends the lock")
+    if args.value("--as") or args.value("--agent"):
+        raise UsageError("--detach is for nobody's session: leave out --as and --agent")
+    from swarm_mcp.domain.record import new_id
+    from swarm_mcp.store.sessions import Registration
+
+    who, me = identity("MCP"), agent_session_around(store)
+    words = [*([f"identity:{who}"] if who else []), DETACHED, f"origin:{TERMINAL}"]
+    words += [f"{MAKER}:{me.id}"] if me else []
+    return store.instances.register(
+        Registration(
+            here(),
+            label=" ".join(words),
+            scope=current_scope(args.value("--scope")),
+            runtime=DETACHED,
+            session_id=new_id(),
+        )
+    )
+
+
+def discard_lock_holder(store: Store, instance: Session) -> None:
+    """Forget a holder that was made for locks that it did not get."""
+    store.instances.forget(instance.id)
+
+
+def is_person(store: Store) -> bool:
+    """Return True if a person gives this command: at a terminal, and not in an agent's shell."""
+    return _at_terminal() and not agents_around(store)
+
+
+def is_unattended(store: Store, instance: Session) -> bool:
+    """Return True if `instance` is the shell of a script, with no person in front of it."""
+    return instance.runtime == TERMINAL and not is_person(store)
+
+
+def _at_terminal() -> bool:
+    """Return True if a person types here, or if the environment is declared as trusted as one."""
+    import sys
+
+    if is_marked():
+        return False
+    if is_on("SWARM_MCP_ALLOW_SPAWN"):
+        return True
+    return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def _shell(store: Store, args: Given) -> Session:
+    """The instance of the shell that leads this terminal session; renewed, or made."""
+    from swarm_mcp.store.sessions import Registration
+
+    pid, started = _leader()
+    can_be_seen = started not in ("", "-")
+    who = identity("MCP")
+    if who:
+        words = [f"identity:{who}"]
+    else:
+        words = []
+    row = store.instances.register(
+        Registration(
+            here(),
+            label=" ".join([*words, "mode:gateway", f"origin:{TERMINAL}"]),
+            scope=current_scope(args.value("--scope")),
+            runtime=TERMINAL,
+            session_id=_shell_name(store),
+            client=(pid, started) if can_be_seen else (0, ""),
+            lease_seconds=0 if can_be_seen else DEFAULT_LEASE_SECONDS,
+        )
+    )
+    return store.instances.live(row.id) or row
+
+
+def _leader() -> tuple[int, str]:
+    """Pid and start time of the process that leads this terminal session: the shell."""
+    pid = 0
+    if hasattr(os, "getsid"):
+        pid = os.getsid(0)
+        # The parent gives each command a session of its own; the locks must outlive this command.
+        if pid == os.getpid():
+            pid = os.getsid(os.getppid())
+    pid = pid or os.getppid()
+    return pid, start_time(pid)
+
+
+def _shell_name(store: Store) -> str:
+    pid, started = _leader()
+    return f"{pid}-{started}-{store.here}"
+
+
+def terminal_session(store: Store) -> Session | None:
+    """Return the session of this terminal's own shell, or None for an unregistered shell or an agent's shell."""
+    if is_marked():
+        return None
+    rows = store.instances.of_session_id(_shell_name(store))
+    return next((row for row in rows if row.runtime == TERMINAL), None)
+
+
+def hold_session_around(store: Store) -> Session | None:
+    """Return the session of the command that holds locks while this process, its child, runs; or None."""
+    for pid in ancestors():
+        for row in store.instances.of_client(pid, start_time(pid)):
+            if row.runtime == HOLD:
+                return row
+    return None
+
+
+def surrounding_session(store: Store) -> Session | None:
+    """Return the owner of this process: an agent's session, a terminal's shell, a lock-holding command; or None."""
+    return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
+
+
+def session_named(store: Store, scope: str, reference: str) -> Session:
+    """Return the session in the scope that `reference` names, in any form that our texts use.
+
+    The forms are: an id, also as ``instance ID`` or ``NAME (id ID)``; the whole id that the client uses; a unique
+    beginning of the instance id; the name; a part of the label. Raises UnknownInstance.
+    """
+    reference = _without_words(reference)
+    exact = store.instances.live(reference)
+    if exact:
+        return exact
+    of_client = [row for row in store.instances.of_session_id(reference) if row.scope == scope]
+    if len(of_client) == 1:
+        return of_client[0]
+    rows = store.instances.alike(scope, reference)
+    for what, matches in (
+        ("is how several ids begin", [row for row in rows if row.id.startswith(reference)]),
+        ("is the name of several", _called(store, scope, reference)),
+        ("is in several labels", [row for row in rows if reference in (row.label or "")]),
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UnknownInstance(f"{reference[:60]!r} {what}: {_names(store, matches)}")
+    others = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED + 1)]
+    if others:
+        there = f"; there are {_names(store, others)}"
+    else:
+        there = ""
+    raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
+
+
+def _without_words(reference: str) -> str:
+    """The id in ``instance ID``, ``NAME (instance ID)`` or ``NAME (id ID)``; `reference` itself where it is neither."""
+    told = reference.strip().strip("`")
+    if told.endswith(")"):
+        inner = told[:-1].rpartition("(")[2]
+    else:
+        inner = told
+    word, _, given = inner.strip().partition(" ")
+    if word in ("instance", "id") and given and " " not in given.strip():
+        return given.strip()
+    return told
+
+
+def _called(store: Store, scope: str, name: str) -> list[Session]:
+    """Return the sessions called `name` among the first of a scope. A part of a name matches nothing."""
+    if " " not in name:
+        return []
+    return [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == name]
+
+
+def viewer_identity(store: Store, args: Given) -> str:
+    """Return the identity of a listing's reader: the acting session's, or the onlooker's; empty without one."""
+    try:
+        return token(find_acting_session(store, args, reads=True).label or "", "identity")
+    except UnknownInstance:
+        if args.value("--as") or os.environ.get(OWN_ID, "").strip() or _at_terminal():
+            return onlooker_identity(store)
+        return identity("MCP")  # that no session is around this process has just been found
+
+
+def onlooker_identity(store: Store) -> str:
+    """Return the identity of the session around this process, or the environment's; empty without one."""
+    row = surrounding_session(store)
+    if row:
+        return token(row.label or "", "identity")
+    return identity("MCP")
+
+
+def _names(store: Store, rows: list[Session]) -> str:
+    seen = veiled(rows[:MOST_NAMED], onlooker_identity(store))
+    if len(rows) > MOST_NAMED:
+        more = " and others"
+    else:
+        more = ""
+    return ", ".join(map(known_shortly, seen)) + more

@@ -1,0 +1,41 @@
+"""The summary of its scope for a session that starts: the other sessions, and the locks."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.untrusted_text import named, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.store import Store
+
+SUMMARY_LIMIT = 4  # peers, and locks, that are named
+
+
+def scope_summary(store: Store, row: Session) -> dict[str, Any]:
+    """Return peers and locks of the scope of a session that has just been registered, for its first message.
+
+    ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
+    counted only where they hold a lock, and then not named.
+    """
+    mine = token(row.label or "", "identity")
+    met = [p for p in store.instances.beside(row) if same_circle(mine, token(p.label or "", "identity"))]
+    count, locks = store.instances.held_beside(row, SUMMARY_LIMIT, mine)
+    texts = []
+    for lock in locks:
+        if lock["owner_label"]:
+            owner = holder_name(lock["owner_label"], lock["instance_id"])
+        else:
+            owner = "another session"
+        text = f"{named(lock['file'])} by {owner}"
+        texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
+    return {
+        "peer_count": len(met),
+        "peers": [holder_name(peer.label, peer.id) for peer in met[:SUMMARY_LIMIT]],
+        "lock_count": count,
+        "locks": texts,
+    }

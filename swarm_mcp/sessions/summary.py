@@ -1,0 +1,297 @@
+"""The summary of a session's own state: peers, mail, locks and tasks, obstacles, and the next step."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import token
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.untrusted_text import quoted
+from swarm_hook_core.wording import duration
+from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.views import registration
+from swarm_mcp.answers.visibility import may_meet, veiled, without_walls
+from swarm_mcp.domain import task as states
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.page import Page
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import Task
+from swarm_mcp.sessions.mail import with_mail
+from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_mcp.answers.size import Measure
+
+MOST_CLAIMABLE = 10
+MOST_PEER_TASKS = 20
+MOST_ASSIGNED = 100  # of one's own tasks of each status
+MOST_FILES = 50  # own tasks whose files are looked up
+_OF_PEERS = (
+    "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",
+    "lease_until",
+)  # fmt: skip
+_BRIEF = (
+    "id", "type", "title", "status", "assignee", "requester", "priority", "files", "depends_on", "parent_task_id",
+    "review_of_task_id", "fixes_task_id", "progress_summary", "progress_updated_at", "blocked_reason",
+    "expected_next_update_at",
+)  # fmt: skip
+
+
+def shown_peer(store: Store, row: Session) -> dict[str, Any]:
+    """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
+    return store.panes.with_session({name: row[name] for name in _OF_PEERS})
+
+
+def sessions_page(
+    store: Store, me: Session, words: str = "", *, others: bool = False, after: str = "", limit: int | None = None
+) -> Page:
+    """A page of the live sessions of this session's scope that it may meet, as `shown_peer` shows them.
+
+    `words`: only those with this text in their label; `others`: without `me`; the rest as in ``paging.page``.
+    """
+    if without_walls():
+        viewer = ""
+    else:
+        viewer = token(me.label or "", "identity")
+
+    def shown(row: Session) -> dict[str, Any] | None:
+        is_meant = words in (row.label or "") and may_meet(me.label, row.label) and not (others and row.id == me.id)
+        if is_meant:
+            return shown_peer(store, row)
+        return None
+
+    def total() -> int:
+        return store.instances.count(me.scope, words, viewer) - others
+
+    return page(store.instances.walk(me.scope, after), shown, total, after=after, limit=limit)
+
+
+def neighbours_of(store: Store, me: Session, measure: Measure) -> Page:
+    """The other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
+    viewer = token(me.label or "", "identity")
+
+    def shown(row: Session) -> dict[str, Any] | None:
+        if row.id == me.id:
+            return None
+        return shown_peer(store, veiled([row], viewer)[0])
+
+    others = lambda: store.instances.count(me.scope) - 1  # noqa: E731
+    return page(store.instances.walk(me.scope), shown, others, measure=measure)
+
+
+def locks_held_by(store: Store, me: Session) -> Page:
+    """The files this session has locked, first come first: ``{id, file, content, task_id, created_at}``."""
+    names = ("id", "file", "content", "task_id", "created_at")
+    return page(
+        store.locks.walk_of(me.id),
+        lambda lock: {name: lock[name] for name in names},
+        lambda: store.locks.count_of(me.id),
+    )
+
+
+def beside(**pages: Page) -> dict[str, Any]:
+    """Return the remarks on rows that did not fit into these pages; empty if all did."""
+    left = {name: one.total - len(one.rows) for name, one in pages.items() if one.total is not None}
+    if left:
+        return {"not_shown": left}
+    return {}
+
+
+def bootstrap_summary(
+    store: Store, me: Session, peers: Page, tasks: dict[str, Any], held: Page | None = None, **more: object
+) -> dict[str, Any]:
+    """Return the answer of ``bootstrap``, all but the mail, with `more` in between.
+
+    ``{instance, peers, unread_messages, ..., tasks, work_tracker}``.
+    """
+    return {
+        "instance": registration(me),
+        "peers": peers.rows,
+        "unread_messages": [],
+        **({"held_locks": held.rows} if held else {}),
+        **more,
+        "tasks": tasks,
+        "work_tracker": store.tracker.of(me),
+        **beside(peers=peers, **({"held_locks": held} if held else {})),
+    }
+
+
+def status_summary(store: Store, me: Session) -> dict[str, Any]:
+    """Return the answer of ``swarm_status``; mark and change nothing."""
+    assigned = store.tasks.unfinished_of(me, MOST_ASSIGNED)
+    mine = Page(assigned, store.tasks.count_unfinished_of(me) if len(assigned) >= MOST_ASSIGNED else None)
+    others = store.tasks.at_work_beside(me, MOST_PEER_TASKS)
+    peers, locks = sessions_page(store, me, others=True), locks_held_by(store, me)
+    held = locks.rows
+    active = [task for task in assigned if task.status in (states.CLAIMED, states.IN_PROGRESS)]
+    blocking, kept = _on_files_of(store, me, active)
+    counts = store.tasks.counts(me)
+    unread = store.messages.peek(me)
+    claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
+    owner = store.planner.owner(me.scope)
+    value = {
+        "instance": {
+            "id": me.id,
+            "label": me.label,
+            "role": token(me.label or "", "role") or None,
+            "scope": me.scope,
+            "directory": me.directory,
+            "file_root": me.file_root,
+        },
+        "peers": peers.rows,
+        "planner_owner": {**owner, "is_me": owner["instance_id"] == me.id} if owner else None,
+        "unread_messages": [],
+        "task_counts": counts,
+        "assigned_tasks": [_brief(task) for task in assigned],
+        "claimable_tasks": [_brief(task) for task in claimable],
+        "active_peer_tasks": [_brief(task) for task in others],
+        "held_locks": held,
+        "blocking_locks": blocking,
+        "warnings": _warnings(store.now(), active, others, held, kept, blocking),
+        "next_action": _next_action(me, unread, assigned, claimable, counts),
+        **beside(peers=peers, held_locks=locks, assigned_tasks=mine),
+    }
+    return with_mail(store, me, value, "unread_messages", unread, taken=False)
+
+
+def _brief(task: Task) -> dict[str, Any]:
+    shown = {name: task[name] for name in _BRIEF}
+    return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
+
+
+def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[dict[str, Any]], set[str]]:
+    """Return the locks of others on files of this session's tasks and refusals, and the keys of its own locks.
+
+    The locks have the shape of those in a refusal.
+    """
+    files = [file for task in active for file in task.files or ()][:MOST_FILES]
+    refused = store.denials.files(me.id, MOST_FILES)
+    viewer, found, kept = token(me.label or "", "identity"), dict[str, "Any"](), set()
+    for file in [*files, *refused]:
+        for lock in store.locks.on(file)[:MOST_FILES]:
+            if lock.instance_id == me.id:
+                kept.add(key_of(file))
+            elif lock.id not in found:
+                found[lock.id] = store.locks.describe(lock, viewer)
+    return list(found.values()), kept
+
+
+# ------------------------------------------------------------------------ what is amiss
+
+
+def _warnings(
+    now: int,
+    active: list[Task],
+    others: list[Task],
+    held: list[dict[str, Any]],
+    kept: set[str],
+    blocking: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    mine = kept.union(key_of(lock["file"]) for lock in held)  # of many locks `held` is only a part
+    theirs = {key_of(lock["file"]): lock for lock in blocking}
+    theirs_at_work = {key_of(file): task for task in others for file in task.files or ()}
+    found: list[dict[str, Any]] = []
+
+    def warn(code: str, severity: str, message: str, **about: object) -> None:
+        found.append({"code": code, "severity": severity, **about, "message": message})
+
+    for task in active:
+        about = {"task_id": task.id}
+        if task.blocked_reason:
+            warn(
+                "task_reported_blocked",
+                "warning",
+                f"You reported it blocked: {quoted(task.blocked_reason)}",
+                **about,
+            )
+        late = _seconds_late(task, now)
+        if late:
+            warn(
+                "expected_progress_update_overdue", "info",
+                f"Your next report on it is {duration(late)} overdue: call report_progress, or complete_task.", **about,
+            )  # fmt: skip
+        working = task.status == states.IN_PROGRESS
+        if working and not task.files:
+            warn(
+                "in_progress_task_without_files", "info",
+                "It names no files, so peers cannot see what it touches; lock what must be kept still.", **about,
+            )  # fmt: skip
+        for file in task.files or ():
+            key, place = key_of(file), {**about, "file": file}
+            lock, rival = theirs.get(key), theirs_at_work.get(key)
+            if lock:
+                who = lock.get("instance_id")
+                warn(
+                    "file_locked_by_peer", "warning",
+                    "Another session has locked this file of your task; writing it will be denied.",
+                    **place, **({"instance_id": who} if who else {}),
+                )  # fmt: skip
+            elif working and key not in mine:
+                warn(
+                    "missing_lock_for_in_progress_task", "warning",
+                    "Your task is to change this file, and you have not locked it: peers may write it meanwhile.",
+                    **place,
+                )  # fmt: skip
+            if rival:
+                warn(
+                    "active_task_file_overlap", "warning",
+                    f'A peer works on this file too, for its task {quoted(rival.title)}: agree who goes first.',
+                    **place, instance_id=rival.assignee,
+                )  # fmt: skip
+    for task in others:
+        late = _seconds_late(task, now)
+        if late:
+            warn(
+                "peer_progress_update_overdue", "info",
+                f'The next report on a peer\'s task {quoted(task.title)} is {duration(late)} overdue.',
+                task_id=task.id, instance_id=task.assignee,
+            )  # fmt: skip
+    wanted, working_on = {key_of(file) for task in active for file in task.files or ()}, {task.id for task in active}
+    for lock in held:
+        if key_of(lock["file"]) not in wanted and lock["task_id"] not in working_on:
+            warn(
+                "held_lock_without_active_task_file", "info",
+                "You hold this lock for none of your active tasks: unlock_file, unless you still need it.",
+                file=lock["file"],
+            )  # fmt: skip
+    return found
+
+
+def _seconds_late(task: Task, now: int) -> int:
+    """Return how long the next report on a task is overdue; 0 where it is not."""
+    due = task.expected_next_update_at
+    if isinstance(due, (int, float)):
+        return max(0, now - due)
+    return 0
+
+
+# ------------------------------------------------------------------------- what to do now
+
+
+def _next_action(
+    me: Session, unread: list[Message], assigned: list[Task], claimable: list[Task], counts: dict[str, int]
+) -> dict[str, Any]:
+    by_status = {task.status: task for task in reversed(assigned)}
+    if unread:
+        return _do("poll_messages", "Messages are waiting; they may change what is worth doing.")
+    if states.IN_PROGRESS in by_status:
+        return _do(
+            "complete_task", "You are in the middle of this task: go on with it, report_progress if it takes long or"
+            " is stuck, and complete_task when it is done.", by_status[states.IN_PROGRESS],
+        )  # fmt: skip
+    if states.CLAIMED in by_status:
+        return _do("claim_task", "This task was given to you; claim it to begin.", by_status[states.CLAIMED])
+    if claimable:
+        return _do("claim_next_task", "Tasks are open that you could do.")
+    plans = token(me.label or "", "role") == "planner"
+    if plans and any(counts[status] for status in (states.FAILED, states.CANCELLED, states.APPROVAL_REQUIRED)):
+        return _do("list_tasks", "Tasks have failed, were cancelled or wait for approval: as planner, see to them.")
+    return _do(
+        "wait_for_activity",
+        "Nothing is ready for you. Wait if you expect a reply, a result or a released file; else end the turn.",
+    )
+
+
+def _do(tool: str, reason: str, task: Task | None = None) -> dict[str, Any]:
+    return {"tool": tool, **({"task_id": task.id} if task else {}), "reason": reason}

@@ -1,0 +1,221 @@
+"""Reactions: the effects of one change on others, each by name, in order, in the transaction of the change itself.
+
+Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first if the
+tables of a part hold anything for it, and loads the module of that part only then.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.state import has_claims
+from swarm_mcp.domain.lock import AUTO
+from swarm_mcp.domain.session import DETACHED
+from swarm_mcp.store import session_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_mcp.domain.lock import Lock
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Transaction
+
+CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
+RECLAIMED_AT_ONCE = 20  # gone sessions that one registration removes
+ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
+_LEASED = f"{ANY_LEASED} AND instance_id = ?"
+
+
+# ---------------------------------------------------------------- a session
+
+
+def session_alive(tx: Transaction, instance_id: str) -> None:
+    """A session has shown life: renew its leases. A lease that is over stays over."""
+    if not tx.has(_LEASED, instance_id):
+        return
+    from swarm_mcp.store import leases
+
+    if leases.is_any_renewable(tx, instance_id):
+        lapse_locks(tx, leases.lapsed_of(tx, instance_id))
+        leases.renew(tx, instance_id)
+
+
+def turn_ended(tx: Transaction, session: Session, over_ns: int) -> None:
+    """A turn of this session was over at that moment (ns): end its automatic locks."""
+    if has_claims() or tx.has(f"{_LEASED} AND mode = 'auto'", session.id):
+        end_automatic(tx, session, "", over_ns)
+
+
+def session_settled(tx: Transaction, session: Session, before: Session | None) -> None:
+    """A session has joined, or was renewed; `before` is its row until then. It may take the plan, or leave it."""
+    # Most sessions never plan, and need not load the planner.
+    if "role:planner" in f"{session.label} {before.label if before else ''}":
+        from swarm_mcp.store import known_values
+
+        known_values.settle_plan(tx, session, before)
+
+
+def session_moved(tx: Transaction, session: Session) -> None:
+    """A session has left the scope of `session`, its row until now: free its locks and tasks there."""
+    from swarm_mcp.store import lock_rows, task_life
+
+    end_locks(tx, [lock for lock in lock_rows.of(tx, session.id) if lock.scope == session.scope], "moved")
+    task_life.vacate(tx, session)
+
+
+def session_gone(tx: Transaction, session: Session, reason: str) -> None:
+    """A session leaves (``deregistered``) or was found to have gone (``reclaimed``): remove all that it has."""
+    gone = session.id
+    if tx.has("swarm_denials WHERE instance_id = ?", gone):
+        from swarm_mcp.store import denials
+
+        denials.forget(tx, gone)
+    if tx.has("swarm_notices WHERE instance_id = ?", gone):
+        from swarm_mcp.store import notices
+
+        notices.forget_of(tx, gone)
+    if tx.has("swarm_lapses WHERE instance_id = ?", gone):
+        from swarm_mcp.store import leases
+
+        leases.forget_lapses_of(tx, gone)
+    if tx.has("context WHERE type = 'lock' AND instance_id = ?", gone):
+        from swarm_mcp.store import lock_rows
+
+        end_locks(tx, lock_rows.of(tx, gone), reason)
+    if tx.has("tasks"):
+        from swarm_mcp.store import task_life
+
+        task_life.leave(tx, session, reason)
+    if tx.has("messages WHERE scope = ? AND recipient = ?", session.scope, gone):
+        from swarm_mcp.store import messages
+
+        messages.forget_of(tx, session)
+    if tx.has("kv WHERE key IN (?, ?)", f"identity/workspace/herdr/{gone}", f"identity/herdr/{gone}"):
+        from swarm_mcp.store import user_interface
+
+        user_interface.withdraw(tx, gone)
+    session_table.delete(tx, session, reason)
+    if "role:planner" in (session.label or ""):
+        from swarm_mcp.store import known_values
+
+        known_values.leave_plan(tx, session)
+
+
+def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
+    """Inside a transaction: remove sessions that have gone, bar instance `spare`; their rows.
+
+    Some of those that have been silent the longest. Where there are very many, cleaning goes round to the others.
+    """
+    rows = [row for row in session_table.some_gone(tx) if row.id != spare][:RECLAIMED_AT_ONCE]
+    for row in rows:
+        session_gone(tx, row, "reclaimed")
+    return rows
+
+
+# ---------------------------------------------------------------- locks
+
+
+def locks_granted(tx: Transaction, session: Session, locks: list[Lock]) -> None:
+    """A session was given these locks: note it with former holders, if their leases on the same files lapsed."""
+    if locks and tx.has("swarm_lapses"):
+        from swarm_mcp.store import leases
+
+        leases.note_grant(tx, session, locks)
+
+
+def end_automatic(tx: Transaction, instance: Session, agent: str, over_ns: int | None = None) -> None:
+    """End the automatic locks and claims of a session, or of one of its agents, since a turn is over.
+
+    `over_ns` is the moment. A file that was written since then belongs to the next turn; None ends all.
+    """
+    from swarm_hook_core.traces import claims
+    from swarm_mcp.store import lock_rows
+
+    names = "SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?"
+    for row in tx.rows(names, (instance.id,)):
+        try:
+            claims.end(row.runtime, row.session_id, agent, over_ns)
+        except OSError:
+            continue  # its lease is over soon
+    held = lock_rows.select(
+        tx,
+        "AND c.ttl IS NOT NULL AND c.mode = ? AND c.instance_id = ? AND coalesce(c.agent, '') = ?",
+        (AUTO, instance.id, agent),
+    )
+    ended = [row for row in held if over_ns is None or _written(row) <= over_ns / 10**9]
+    end_locks(tx, ended, "turn_ended")
+
+
+def end_locks(tx: Transaction, /, locks: list[Lock], reason: str = "", **payload: object) -> None:
+    """Delete `locks` (of ``lock_rows.of``), each with its event, and let others know.
+
+    `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``, ``deregistered``, ``moved``,
+    ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``, ``turn_ended``; no reason for an ordinary release.
+    """
+    if locks:
+        from swarm_mcp.store import lock_rows
+
+        lock_rows.delete(tx, locks, reason, **payload)
+        locks_ended(tx, locks, reason)
+
+
+def locks_ended(tx: Transaction, locks: list[Lock], reason: str) -> None:
+    """These locks were deleted: tell sessions that were denied their files, dismiss holders that came for them alone.
+
+    `reason` as in their events, empty for an ordinary release.
+    """
+    if tx.has("swarm_denials"):
+        from swarm_mcp.store import denials
+
+        denials.tell(tx, locks, reason)
+    if reason not in ("deregistered", "reclaimed"):  # else they are on their way out as it is
+        dismiss(tx, {lock.instance_id for lock in locks})
+
+
+def lapse_locks(tx: Transaction, lapsed: list[Lock]) -> None:
+    """End these locks, since their leases are over, and tell their holders."""
+    if lapsed:
+        end_locks(tx, lapsed, "lapsed")
+        locks_lapsed(tx, lapsed)
+
+
+def locks_lapsed(tx: Transaction, locks: list[Lock]) -> None:
+    """The leases of these locks are over, and they were deleted: write that down, and tell their holders."""
+    from swarm_mcp.store import leases
+
+    leases.note_lapse(tx, locks)
+
+
+def place_left(tx: Transaction) -> None:
+    """A waiter has left the line for a lock without it: tell sessions that were denied the file, if it is free now."""
+    from swarm_mcp.store import denials
+
+    denials.settle(tx)
+
+
+def dismiss(tx: Transaction, ids: Iterable[str]) -> None:
+    """Remove those of these sessions that are there for their locks alone, and have no lock left."""
+    for instance_id in ids:
+        sql = (
+            "SELECT 1 FROM swarm_sessions s WHERE s.instance_id = ? AND s.runtime = ?"
+            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.instance_id = s.instance_id)"
+        )
+        if tx.row(sql, (instance_id, DETACHED)):
+            found = session_table.get(tx, instance_id)
+        else:
+            found = None
+        if found:
+            session_gone(tx, found, "deregistered")
+
+
+# ---------------------------------------------------------------- time
+
+
+def is_cleanup_due(tx: Transaction) -> bool:
+    """Return True if the last pass of ``cleanup`` was long enough ago."""
+    row = tx.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
+    return row is None or not 0 <= tx.now() - row.done_at < CLEANUP_PAUSE_SECONDS
+
+
+def _written(row: Lock) -> float:
+    """Return when the holder of an automatic lock last wrote the file, as the store knows (Unix seconds)."""
+    return float(row.wall_until or 0) - float(row.ttl or 0)

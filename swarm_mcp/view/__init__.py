@@ -1,0 +1,1 @@
+"""Pictures of the swarm: ``overview`` reads the facts, ``top`` shows them at a terminal, ``page`` in a browser."""
