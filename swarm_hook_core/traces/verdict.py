@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.wording import Changes
 
     Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
 
@@ -51,6 +52,7 @@ class _Check:
         self.denies = trail.level != NOTICE
         self.waits = self.denies and not trail.is_asked
         self.own_at_ns = 0  # time of the call's own entries
+        self.shown: list[str] = []  # files with all their changes in the denial
 
     @property
     def identity(self) -> str:
@@ -134,7 +136,7 @@ class _Check:
             return False
         from swarm_hook_core.traces import new_text
 
-        return new_text.keeps(self.config, self.call, self.effects, path, resolved)
+        return new_text.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
 
     def _swept(self) -> list[Met]:
         """Return others' pending writes that git commands of the call would discard."""
@@ -188,6 +190,8 @@ class _Check:
         """
         for trace, _how, _by in lost:
             self.trail.note("met", trace.path, self.call.id or seen.NO_ID)
+            if trace.path in self.shown:
+                self.trail.note("told", trace.path)
             if trace.is_pending and not trace.is_checked and trace.journal and not self.trail.is_asked:
                 self._await(trace.journal)
         self._take_back()
@@ -253,13 +257,35 @@ class _Check:
         trace, how, by = lost[0]
         others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
         times = self.meetings.times_denied(trace.path, self.call.id) + 1
-        words = wording.would_lose(self.call, trace, how, by, list(others.values()), self.identity, self.now, times)
+        changes = self._changes([one for one, _how, _by in lost])
+        words = wording.would_lose(
+            self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes
+        )
         why = "moment" if trace.is_pending else "uncommitted"
         deed = "remove" if how == REMOVE else "overwrite"
         denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
         denial.times = times
         denial.short = wording.would_lose_shortly(self.call, trace, how, self.identity)
+        room = self.config.dialect.reason_length
+        if not 0 < room < len(words):  # else the client cuts the words
+            self.shown = [path for path, _lines, is_whole, _is_seen in changes if is_whole]
         return denial
+
+    def _changes(self, lost: list[Trace]) -> list[Changes]:
+        """Return the changes that the call would destroy, for its denial: as many as there is room for."""
+        from swarm_hook_core.traces import changed_lines, seen_text, wording
+
+        found: list[Changes] = []
+        room = changed_lines.MOST_LINES
+        for trace in lost[: wording.NAMED]:
+            present = seen_text.present(trace.path)
+            if trace.is_pending or present is None:
+                continue
+            known = seen_text.known(self.meetings, trace.path)
+            lines, is_whole = changed_lines.shown(known.text, present, room)
+            room -= len(lines)
+            found.append((trace.path, lines, is_whole, known.is_seen))
+        return found
 
     def _report_storm(self, denial: Denial, first: Met) -> None:
         """Have the file's owner, and later a person, told of a session that is denied again and again."""
