@@ -101,7 +101,10 @@ def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], iden
     look = _look(paths, call)
     if times >= PERSON:
         return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
-    return f"{fact} Trying again changes nothing: {first}{look} first, or edit only your lines."
+    return (
+        f"{fact} Trying again changes nothing: {first}write a text that keeps that change, or {look} first, or edit only"
+        " your lines."
+    )
 
 
 def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) -> str:
