@@ -15,7 +15,7 @@ from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader, Session
+    from swarm_hook_core.lookup import Held, LockReader, Session
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.others import Trace
@@ -27,13 +27,17 @@ MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on othe
 
 
 def judge(
-    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
-) -> tuple[Denial | None, str]:
+    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
+    neighbours: dict[str, list[Held]] | None = None,
+) -> tuple[Denial | None, str]:  # fmt: skip
     """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to its `trail`.
 
-    `effects`: effects of a shell or MCP call, or None.
+    `effects`: effects of a shell or MCP call, or None; `neighbours`: the sessions that share a HEAD with this one
+    (``head``), if the call concerns it.
     """
-    return _Check(session, trail, effects, reader, now).verdict()
+    check = _Check(session, trail, effects, reader, now)
+    check.neighbours = neighbours or {}
+    return check.verdict()
 
 
 class _Check:
@@ -47,6 +51,8 @@ class _Check:
         self.targets = trail.targets_of(effects)
         self.effects = effects
         self.now = now
+        self.reader = reader
+        self.neighbours: dict[str, list[Held]] = {}
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
         self.cleared = _cleared_by(effects)  # folders that the call clears
         self.denies = trail.level != NOTICE
@@ -147,12 +153,40 @@ class _Check:
         return clearing.endangered(self.effects, self.meetings)
 
     def _git_commands(self) -> tuple[Denial | None, str]:
-        """Return ``(Denial or None, words)`` about changes that git commands of the call would take along."""
-        if self.effects is None or not self.effects.git:
-            return None, ""
-        from swarm_hook_core.traces import sweeps
+        """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
+        denial, words = None, ""
+        if self.effects is not None and self.effects.git:
+            from swarm_hook_core.traces import sweeps
 
-        return sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
+            denial, words = sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
+        if denial is not None:
+            return denial, ""
+        denial, more = self._head()
+        return denial, "\n".join(filter(None, (words, more)))
+
+    def _head(self) -> tuple[Denial | None, str]:
+        """Return ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved."""
+        if self.effects is not None and self.neighbours:
+            from swarm_hook_core.head.shared import Shared
+
+            shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
+            return shared.verdict()
+        if self.trail.is_asked or not self._is_head_moved():
+            return None, ""
+        from swarm_hook_core import head
+        from swarm_hook_core.head import news
+
+        top, runtime, session_id = head.top_of(self.call.folder), self.config.runtime_name, self.call.session_id
+        if top is None or not head.is_news(runtime, session_id, top):
+            return None, ""
+        return None, news.beside(runtime, session_id, self.session, top, self.reader, self.now)
+
+    def _is_head_moved(self) -> bool:
+        """Return True if a session has moved HEAD lately in this repository. An edit pays for no more than this."""
+        from swarm_hook_core.state import state_dir
+
+        name = os.path.basename(self.trail.place_of(self.call.folder))
+        return os.path.exists(os.path.join(state_dir(), "heads", name, "moved"))
 
     # ------------------------------------------------------------------------------------------- entries
 

@@ -102,8 +102,8 @@ def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], iden
     if times >= PERSON:
         return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
     return (
-        f"{fact} Trying again changes nothing: {first}write a text that keeps that change, or {look} first, or edit only"
-        " your lines."
+        f"{fact} Trying again changes nothing: {first}write a text that keeps that change, or {look} first, or edit"
+        " only your lines."
     )
 
 
