@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.lookup import LockReader, Peers, Session
+    from swarm_hook_core.lookup import Held, LockReader, Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
+# Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
+_OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
+_OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
 
 
 class Writes:
@@ -134,6 +137,7 @@ class Check:
         self._has_trail: bool | None = None  # None until it was asked for
         self._is_beside_others: bool | None = None
         self._peers: Peers | None = None
+        self._neighbours: dict[str, list[Held]] | None = None  # None until it was asked for
 
     @property
     def trail(self) -> "Trail | None":
@@ -168,6 +172,8 @@ class Check:
         trail = self.trail
         if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
             return True
+        if trail is not None and self._shares_head():
+            return True
         from swarm_hook_core.state import has_claims
 
         if not has_claims():
@@ -176,6 +182,33 @@ class Check:
 
         call = self.call
         return bool(all_of_others(self.config.runtime_name, call.session_id, call.agent, time.time_ns()))
+
+    def _shares_head(self) -> bool:
+        """Return True if the call may use or move HEAD, and other sessions work in the same work tree."""
+        command = self.call.input.get("command") if isinstance(self.call.input, dict) else None
+        if not isinstance(command, str) or "git" not in command or not any(word in command for word in _OF_HEAD):
+            return False
+        from swarm_hook_core import head
+
+        top = head.top_of(self.call.folder)
+        if self.neighbours and (top in self.neighbours or any(word in command for word in _OF_OTHER_TREES)):
+            return True
+        if top is not None and not self.is_question:  # it may move HEAD, and is not read
+            head.forget_note(self.config.runtime_name, self.call.session_id, top)
+        return False
+
+    @property
+    def neighbours(self) -> "dict[str, list[Held]]":
+        """The other live sessions by the root of each (``head.neighbours``)."""
+        if self._neighbours is None:
+            from swarm_hook_core import head
+            from swarm_hook_core.lookup.sqlite import StoreReader
+
+            file, self._neighbours = local_store(), {}
+            if file:
+                reader = self._reader or StoreReader(file, self.core.driver)
+                self._neighbours = head.neighbours(reader, self.config.runtime_name, self.call.session_id, time.time())
+        return self._neighbours
 
     @property
     def effects(self) -> "Effects | None":

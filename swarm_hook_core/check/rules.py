@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.lookup import Held, Peers, Session
+    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
 
 
@@ -208,9 +209,10 @@ def fence(check: Check) -> "Verdict | None":
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":
-    """Protect changes of other sessions that are not committed, and note those of this call.
+    """Protect changes of other sessions that are not committed, and their HEAD; note the changes of this call.
 
-    By level (``traces``), a call that would lose such a change is denied, or warned.
+    By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
+    warned.
     """
     trail = check.trail
     if trail is None:
@@ -218,11 +220,12 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     if not check.writes.has_names and check.effects is None and _is_left_unread(check, trail):
         return None
     effects = check.writes.effects
-    if trail.note_alone(effects) and _is_left_alone(check, trail):
+    neighbours = _neighbours(check, effects)
+    if not neighbours and trail.note_alone(effects) and _is_left_alone(check, trail):
         return None
     from swarm_hook_core.traces.verdict import judge as by_level
 
-    denial, words = by_level(check.session, trail, effects, check.reader, check.now)
+    denial, words = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
     _leave(check, trail)
     verdict = Verdict(denial, words)
     verdict.owners = trail.owners
@@ -387,6 +390,13 @@ def _is_left_alone(check: Check, trail: "Trail") -> bool:
     except Exception as error:  # a folder that cannot be listed
         check.core.record_fault("traces", error)
         return True
+
+
+def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held]]":
+    """Return the sessions that share a HEAD with this one (``head``), if the call has git commands or removes files."""
+    if effects is None or not (effects.git or any(write.path.endswith(".lock") for write in effects.writes)):
+        return {}
+    return check.neighbours
 
 
 def _leave(check: Check, trail: "Trail") -> None:
