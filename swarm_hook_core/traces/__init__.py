@@ -80,8 +80,12 @@ MOST = 400  # files of one call with an entry each
 DEEP = 30  # parent folders of a file; the top of a deeper one is searched from the root down
 FEW = 3  # files of one call; up to here no cache of resolved folders is loaded
 MOST_CLAIMS = 100  # files of one call that get a claim
+OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
+LONGEST_NAME = 160  # bytes of the name of a version
+LATER, LOOK, WHOLE, CUT = "%w", "%i", "%c", "%t"  # marks in the names of versions; a path has no such text
 NO_FILE = "-"  # the state of a missing file, in an entry
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
+_WITHOUT_VERSIONS = ("/node_modules/", "/.venv/", "/__pycache__/", "/.git/")  # caches and git's own files
 _WORD = PLAIN | frozenset("_.:/@")
 _IGNORES_CASE = sys.platform in ("darwin", "win32")  # file systems of these are mostly case-insensitive
 
@@ -228,10 +232,35 @@ class Trail:
 
         return [(key_of(target[1]), target[1]) for target in self.targets_of(effects)[:MOST_CLAIMS]]
 
-    def wrote(self, paths: Iterable[str]) -> None:
-        """Collect a write of each of the resolved `paths`."""
+    def wrote(self, paths: Iterable[str], is_beside_others: bool = False) -> None:
+        """Collect a write of each of the resolved `paths`; keep the versions that are due (``versions``)."""
         for path in paths:
-            self.note("wrote", path)
+            at_ns = time.time_ns()
+            self._keep_version(path, at_ns, is_beside_others or bool(self.call.agent))
+            self.note("wrote", path, at_ns=at_ns)
+
+    def _keep_version(self, path: str, at_ns: int, keeps_each: bool) -> None:
+        """Keep the content of the file at `path`, before the session's first write of it or if `keeps_each`."""
+        if self.is_asked or any(part in path for part in _WITHOUT_VERSIONS):
+            return
+        target = version_path(self.place_of(os.path.dirname(path)), self.own_name, path)
+        try:
+            first = os.lstat(target)
+        except OSError:
+            pass  # the session's first write of the file
+        else:
+            os.utime(target, ns=(at_ns, first.st_mtime_ns))
+            if not keeps_each and _is_own(path, first.st_atime_ns):
+                return
+            target += f"{LATER}{at_ns}"
+        from swarm_hook_core import versions
+
+        try:
+            versions.keep(path, target, at_ns)
+        except OSError as error:  # a full disk: the write itself is noted
+            from swarm_hook_core import faults
+
+            faults.record_hourly(self.config.runtime_name, "versions", faults.describe(error))
 
     def looked_at(self, folder: str, path: str) -> list[str]:
         """Return the resolved path of the file `path` in `folder`, and that of the link to it, if any."""
@@ -455,6 +484,41 @@ def _met_paths(effects: Effects | None) -> list[str]:
 
 def _named(found: os.stat_result) -> str:
     return os.path.join(traces_dir(), f"{found.st_dev:x}.{found.st_ino:x}")
+
+
+def _is_own(path: str, last_ns: int) -> bool:
+    """Return True if the file at `path` has not changed since the session's last write, noted at `last_ns`."""
+    try:
+        return os.lstat(path).st_ctime_ns < last_ns + OWN_NS
+    except OSError:
+        return True  # missing: there is nothing to keep
+
+
+def kept_dir(place: str) -> str:
+    """Return the folder of the versions of files in `place` (``versions``). It need not exist."""
+    return os.path.join(state_dir(), "kept", os.path.basename(place))
+
+
+def version_path(place: str, own_name: str, path: str) -> str:
+    """Return the path of the first version that the session with this journal has kept of the file at `path`."""
+    name = path.replace("%", "%25").replace("/", "%2F")
+    if os.name == "nt":
+        name = name.replace("\\", "%5C").replace(":", "%3A")
+    if len(name) > LONGEST_NAME or _IGNORES_CASE or not name.isascii():
+        name = _short_name(name, path)
+    return os.path.join(kept_dir(place), own_name, name)
+
+
+def _short_name(name: str, path: str) -> str:
+    """Return `name` if it fits, else its beginning; marked with checksums of `path`."""
+    from binascii import crc32
+
+    raw = path.encode("utf-8", "surrogateescape")
+    sums = f"{crc32(raw):08x}{crc32(raw[::-1]):08x}"
+    data = os.fsencode(name)
+    if len(data) <= LONGEST_NAME:
+        return f"{name}{WHOLE}{sums}"
+    return f"{data[:LONGEST_NAME].decode('ascii', 'replace').replace(chr(0xFFFD), '_')}{CUT}{sums}"
 
 
 def journal_name(runtime: str, session_id: str) -> str:

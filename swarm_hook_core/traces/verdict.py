@@ -231,7 +231,7 @@ class _Check:
         for trace, _how, _by in met:
             self.trail.note("met", trace.path, self.call.id or seen.NO_ID)
         written = list(dict.fromkeys(target[1] for target in self.targets))
-        self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]))
+        self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]), is_beside_others=True)
         self.trail.note_unnamed(self.effects)
         if self.effects is not None and self.effects.reads:
             from swarm_hook_core.traces import looks
