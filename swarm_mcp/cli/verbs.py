@@ -63,7 +63,7 @@ VERBS = {
     "resolve-workspace-handle": "ui",
     "ui": "ui",
     "cleanup": "doctor",
-    "auto": "auto",
+    "protect": "protect",
     "guard": "guard",
     "init": "files",
     "loop": "loop",
@@ -80,7 +80,7 @@ VERBS = {
     "fetched": "files",
     "completion": "completion",
 }
-ALIASES = {"list-instances": "instances", "ls": "locks"}
+ALIASES = {"list-instances": "instances", "ls": "locks", "auto": "protect"}
 # Words of other tools that people type -> the verb for the same purpose.
 OTHER_WORDS = {
     "release": "unlock", "free": "unlock", "drop": "unlock", "unhold": "unlock", "acquire": "lock", "take": "lock",
@@ -92,7 +92,7 @@ OTHER_WORDS = {
     "follow": "watch", "kill": "cancel", "stop": "cancel", "abort": "cancel", "start": "dispatch", "spawn": "dispatch",
     "work-on": "dispatch", "check": "doctor", "test": "doctor", "verify": "doctor", "setup": "install",
     "add": "install", "enable": "install", "upgrade": "install", "update": "install", "remove": "uninstall",
-    "level": "auto", "dashboard": "top", "web": "page", "clean": "cleanup",
+    "level": "protect", "dashboard": "top", "web": "page", "clean": "cleanup",
     "gc": "cleanup", "prune": "cleanup", "hooks": "guard", "join": "team", "mcp": "serve", "server": "serve",
 }  # fmt: skip
 

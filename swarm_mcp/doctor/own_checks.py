@@ -65,7 +65,7 @@ def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Findi
         "sqlite": _journal,
         "state": _state,
         "settings": _settings,
-        "auto": lambda: _setting("auto", "`swarm-mcp auto` sets it"),
+        "protect": lambda: _setting("protect", "`swarm-mcp protect` sets it"),
         "fail": lambda: _setting("fail", "closed: a write that cannot be checked is denied"),
         "guard": _guard,
         "kernel": lambda: _kernel(clients),
