@@ -35,6 +35,13 @@ OTHERS_CHANGES = "what others have changed"
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
 _OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
 _OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
+PERSONS_CHANGES = "what a person has changed"
+# Parts of a shell command that may destroy a file; ``persons.glance`` looks closer at a text with one of them.
+DESTROYERS = (
+    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl", "wget",
+    "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil", "'w", '"w',
+    "os.re", "-delete", "-exec", "-fprint",
+)  # fmt: skip
 
 
 class Writes:
@@ -168,8 +175,32 @@ class Check:
                 self._is_beside_others = False
         return self._is_beside_others
 
+    def _may_destroy(self) -> bool:
+        """Return True if the call may destroy a person's uncommitted work, by a first look at its text."""
+        call = self.call
+        if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
+            return call.tool not in OPAQUE_TOOLS  # few clients, and tools of servers, which are read in any case
+        text = call.input.get("command")
+        if not isinstance(text, str):
+            return True
+        if not any(mark in text for mark in DESTROYERS):
+            return False
+        from swarm_hook_core.persons.glance import may_destroy
+
+        return may_destroy(text, call.folder)
+
+    def unnoted_trail(self) -> "Trail | None":
+        """Return a Trail for a checkout that wants no traces: a person's work is kept there, and nothing is denied."""
+        if not self.call.session_id or not local_store():
+            return None
+        from swarm_hook_core.traces import OFF, Trail
+
+        return Trail(self.config, self.call, OFF)
+
     def _has_company(self) -> bool:
         trail = self.trail
+        if self._may_destroy() and local_store():
+            return True
         if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
             return True
         if trail is not None and self._shares_head():

@@ -13,7 +13,8 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 import os
 import time
 
-from swarm_hook_core.check import OTHERS_CHANGES, Check
+from swarm_hook_core.change import EDIT
+from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.hooks import Verdict, joined
 from swarm_hook_core.state import absolute_setting, has_claims, is_watching, shares_locks
 
@@ -208,6 +209,20 @@ def fence(check: Check) -> "Verdict | None":
     return rule.judge(check)
 
 
+def persons_work(check: Check) -> "Verdict | None":
+    """Protect a person's uncommitted work from a call that would lose it, also if the session is alone."""
+    writes, effects = check.writes, check.effects
+    if writes.has_names:
+        if not any(how != EDIT and os.path.lexists(os.path.join(*place)) for *place, how in check.writes.changes):
+            return None
+    elif effects is None or not (effects.git or effects.trees or any(one.how != EDIT for one in effects.writes)):
+        return None
+    from swarm_hook_core.persons.verdict import judge as of_person
+
+    trail = check.trail or check.unnoted_trail()
+    return of_person(trail, effects, check.reader, check.now) if trail is not None else None
+
+
 def uncommitted_work(check: Check) -> "Verdict | None":
     """Protect changes of other sessions that are not committed, and their HEAD; note the changes of this call.
 
@@ -243,6 +258,7 @@ RULES = (
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
     Rule(fence, part="traces"),
+    Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
 )
 

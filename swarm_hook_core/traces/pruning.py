@@ -47,7 +47,17 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
                 _remove(path)
                 gone += 1
         _close(place)
+    _forget_ends(now)
     return gone
+
+
+def _forget_ends(now: float) -> None:
+    """Remove marks of calls' ends that no session has noted within a day."""
+    folder = os.path.dirname(ended_mark())
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if _changed_at(path) < now - journal.DAY_SECONDS:
+            _remove(path)
 
 
 def _places() -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # for a call whose client gives no ids
 APART_NS = 10**9  # calls of one agent closer than this may run side by side
-CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds of entries that a call makes as it begins
+CALLS = (b"will", b"wrote", b"ran", b"runs", b"clears")  # kinds of entries that a call makes as it begins
 OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
 
 
@@ -154,7 +154,7 @@ def has_open_command(own: bytes, agent: str) -> bool:
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
         if len(words) == 4 and words[2] == name and words[0].isdigit():
-            return words[1] == b"ran" and int(words[0]) <= last_ns
+            return words[1] in (b"ran", b"runs") and int(words[0]) <= last_ns
     return False
 
 

@@ -126,7 +126,9 @@ def test_pruning_folds_equal_contents_and_drops_what_git_ignores(work: Path) -> 
         me.writes("debug.log", text)
     assert me.runs("true") == ""
     assert pruning.prune(time.time()) > 0
-    assert [oct(copy.stat().st_mode & 0o777) for copy in copies(me, work / "debug.log")] == ["0o0"], "there was none before"
+    assert [oct(copy.stat().st_mode & 0o777) for copy in copies(me, work / "debug.log")] == ["0o0"], (
+        "there was none before"
+    )
     found = [copy for copy in copies(me, work / "notes.md") if copy.read_bytes() == b"one\n"]
     assert len({copy.stat().st_ino for copy in found}) == 1 < len(found)
     assert pruning.prune(time.time()) == 0
