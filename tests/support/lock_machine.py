@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
-from support.worlds import World
+from support.worlds import OneMachine
 from swarm_hook_core import clock, paths
 from swarm_hook_core.check import Writes
 from swarm_hook_core.check.rules import denied_by_lock
@@ -66,7 +66,7 @@ class Machine(RuleBasedStateMachine):
     An impossible rule returns instead of having a precondition: Hypothesis's draws depend on nothing else.
     """
 
-    make_world: Callable[[], World]
+    make_world: Callable[[], OneMachine]
     clock: Model
     counted: Counter = Counter()
 
@@ -570,7 +570,7 @@ class Wall:
         return int(cls.time() * 1e9)
 
 
-def run(make_world: Callable[[], World], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(make_world: Callable[[], OneMachine], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Play so many `examples`, each in a world of its own."""
     Machine.make_world = staticmethod(make_world)
     Machine.counted.clear()

@@ -28,7 +28,7 @@ from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client
 
 
-class World:
+class OneMachine:
     """Sessions that share one machine's store.
 
     grounds  of each machine its own, with a checkout
@@ -121,7 +121,7 @@ class World:
         self.even()
 
 
-class TwoMachines(World):
+class TwoMachines(OneMachine):
     """Sessions on two machines of a team, in one process: verbs ask the team agent's part of their own machine."""
 
     def __init__(self, folder: Path, server: Any, repository: str, patch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, Ground, Sleeper
 from support.lock_cases import *  # noqa: F403
 from support.lock_cases import denied
-from support.worlds import World
+from support.worlds import OneMachine
 
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def world(ground: Ground) -> Iterator[World]:
+def world(ground: Ground) -> Iterator[OneMachine]:
     with ground.store() as store:
-        yield World([ground], [store])
+        yield OneMachine([ground], [store])
 
 
 def take(store: Store, row: dict, *names: str, **given) -> list[dict]:
@@ -54,7 +54,7 @@ print(json.dumps(said))
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-def test_one_clock_the_time_of_day_may_be_set_by_an_hour(ground: Ground, world: World, hours: int):
+def test_one_clock_the_time_of_day_may_be_set_by_an_hour(ground: Ground, world: OneMachine, hours: int):
     """The time of day at the taking of a lock and at a question about it differ by an hour."""
     two = ground.session("2")
     with Sleeper() as client, ground.store() as store:
@@ -69,7 +69,7 @@ def test_one_clock_the_time_of_day_may_be_set_by_an_hour(ground: Ground, world: 
         assert json.loads(done.stdout) == [False, False, True]
 
 
-def test_one_clock_after_a_restart_the_time_of_day_counts(ground: Ground, world: World):
+def test_one_clock_after_a_restart_the_time_of_day_counts(ground: Ground, world: OneMachine):
     one, two = ground.session("1"), ground.session("2")
     with ground.store() as store:
         take(store, one, "a", ttl=100)
@@ -82,7 +82,7 @@ def test_one_clock_after_a_restart_the_time_of_day_counts(ground: Ground, world:
         take(store, two, "b")
 
 
-def test_other_implementations_know_exact_paths_alone_and_theirs_are_honoured(ground: Ground, world: World):
+def test_other_implementations_know_exact_paths_alone_and_theirs_are_honoured(ground: Ground, world: OneMachine):
     """One of them can take a file in a folder that is locked here: then neither may write it here."""
     one, two = ground.session("1"), ground.session("2")
     ground.stranger("f1")
