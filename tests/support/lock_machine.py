@@ -13,13 +13,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
 from support.worlds import OneMachine

@@ -9,18 +9,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import (
-    Ran,
-    after,
-    begun,
-    captured,
-    hooks_by_tool,
-    join,
-    mistakes,
-    new_session,
-    run,
-    start,
-)
+from support.sessions import Ran, after, begun, captured, hooks_by_tool, join, mistakes, new_session, run, start
 
 from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader

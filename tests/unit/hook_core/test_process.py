@@ -121,9 +121,7 @@ def test_a_restart_ends_everything(sleeper: subprocess.Popen[bytes]) -> None:
     assert not gone(f"other/an-earlier-boot/{namespace}", sleeper.pid, start_time(sleeper.pid), HERE)
 
 
-def test_a_process_that_may_not_be_signalled_is_looked_at(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
+def test_a_process_that_may_not_be_signalled_is_looked_at(sleeper: subprocess.Popen[bytes]) -> None:
     def refuse(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 

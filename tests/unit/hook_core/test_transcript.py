@@ -18,10 +18,7 @@ from swarm_hook_core.traces.transcript import Transcript
 
 TEXT = "alpha\nbeta\ngamma\n"
 CHANGED = "alpha\nPEER\ngamma\n"
-CLIENTS = {
-    "claude-code": ("blocks", Blocks, "Write", "Edit"),
-    "qwen": ("parts", Parts, "write_file", "edit"),
-}
+CLIENTS = {"claude-code": ("blocks", Blocks, "Write", "Edit"), "qwen": ("parts", Parts, "write_file", "edit")}
 
 
 @pytest.fixture(params=CLIENTS)

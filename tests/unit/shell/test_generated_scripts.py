@@ -189,11 +189,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # The same programs each time, and the first that fails as it is: making it smaller would take minutes.
 @settings(
-    max_examples=25,
-    derandomize=True,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
+    max_examples=25, derandomize=True, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 @given(several=st.lists(programs, min_size=SEVERAL, max_size=SEVERAL))
 def test_what_a_program_changes_is_found(start: Path, several: list[str]) -> None:
