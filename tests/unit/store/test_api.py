@@ -26,12 +26,6 @@ from swarm_mcp.store.sessions import Registration
 
 
 @pytest.fixture
-def store(ground):
-    with ground.store() as opened:
-        yield opened
-
-
-@pytest.fixture
 def join(store, ground):
     """Register a session by its name, also its label."""
 
@@ -52,9 +46,6 @@ def mail(store, session) -> list[str]:
     taken = store.messages.take(session)
     store.messages.acknowledge([one.id for one in taken])
     return [one.content for one in taken]
-
-
-# ------------------------------------------------------------------------- the interface itself
 
 
 PARTS = [name for name, kind in vars(faces).items() if isinstance(kind, type) and issubclass(kind, faces.Part)]
@@ -101,9 +92,6 @@ def test_a_row_cannot_be_changed(store, pair):
         _ = row.nothing
 
 
-# ------------------------------------------------------------------------------------- sessions
-
-
 def test_a_session_is_open_in_several_clients_and_ends_with_the_last(store, join):
     with Sleeper() as one, Sleeper() as two:
         row = join("ann", client=one.identity)
@@ -144,9 +132,6 @@ def test_a_session_that_was_made_for_its_locks_goes_with_them(store, join):
     store.locks.release(row, "/f")
     store.instances.forget(row.id)
     assert store.instances.get(row.id) is None
-
-
-# ---------------------------------------------------------------------------------------- locks
 
 
 @pytest.mark.parametrize(
@@ -287,9 +272,6 @@ def test_one_dispatch_at_a_time_starts_a_worker(store, pair):
     assert store.spawn_locks.holder(ann.scope, lock.file) is None
 
 
-# ------------------------------------------------------------------------------------ the queue
-
-
 def test_who_waits_is_told_who_holds_and_who_goes_before(store, join, ground):
     ann, bob, cy = join("ann"), join("bob"), join("cy")
     for reader in (ann, bob):
@@ -304,9 +286,6 @@ def test_who_waits_is_told_who_holds_and_who_goes_before(store, join, ground):
     assert {one.instance_id for one in held} == {ann.id, bob.id}
     assert (before.instance_id, before.ticket) == (cy.id, first.ticket)
     assert len(store.queue.obstacles(last, 1)) == 2
-
-
-# --------------------------------------------------------------------------- leases, transfers
 
 
 def test_what_lapsed_and_went_to_another_is_known(store, pair, monkeypatch):
@@ -329,9 +308,6 @@ def test_what_lapsed_and_went_to_another_is_known(store, pair, monkeypatch):
     assert store.notices.take(ann) == mail(store, ann) == []
 
 
-# ------------------------------------------------------------------------------------- messages
-
-
 def test_a_message_is_handed_over_once(store, pair):
     ann, bob = pair
     for _ in range(2):
@@ -344,9 +320,6 @@ def test_a_message_is_handed_over_once(store, pair):
     assert store.messages.counts(ann.scope, 0) == {"unread": 1, "recent": 3}
     assert mail(store, bob) == ["the task"]
     assert [one.content for one in rows_of(store.messages.walk(ann.scope))[:1]] == ["typed into its terminal"]
-
-
-# ---------------------------------------------------------------------------------------- tasks
 
 
 def ask(store, who, title: str, **more):
@@ -365,9 +338,6 @@ def test_who_does_what_at_a_glance(store, pair):
     assert [task.id for task in store.tasks.glance(ann)["in_progress"]] == [mine.id]
     ended = store.tasks.complete(ann, mine.id, {"summary": "well", "followups": ["more"]})
     assert ended["result"]["followups"] == ["more"] and '"summary":"well"' in ended["task"].result.replace(": ", ":")
-
-
-# ------------------------------------------------------------------------------- values and runs
 
 
 def test_a_run_takes_its_childs_session_in_and_back(store, ground):
@@ -416,9 +386,6 @@ def test_orders_to_a_user_interface_stand_in_line(store, pair):
     for wrong in (lambda: store.ui_commands.recent(ann.scope, "lost"), lambda: store.ui_commands.outcome(99, 0)):
         with pytest.raises(SwarmError):
             wrong()
-
-
-# ------------------------------------------------------------------------------ what has happened
 
 
 def test_a_feed_tells_an_onlooker_what_its_circle_does(store, join, ground):

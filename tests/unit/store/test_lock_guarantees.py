@@ -30,8 +30,6 @@ def take(store: Store, row: dict, *names: str, **given) -> list[dict]:
     return store.locks.acquire_all(row, request(row, names, **given))
 
 
-# -- assumptions --
-
 STEPPED = f"""
 import json, sys, time
 sys.path[:0] = {FOLDERS!r}
@@ -69,17 +67,16 @@ def test_one_clock_the_time_of_day_may_be_set_by_an_hour(ground: Ground, world: 
         assert json.loads(done.stdout) == [False, False, True]
 
 
-def test_one_clock_after_a_restart_the_time_of_day_counts(ground: Ground, world: OneMachine):
+def test_one_clock_after_a_restart_the_time_of_day_counts(ground: Ground, store: Store, world: OneMachine):
     one, two = ground.session("1"), ground.session("2")
-    with ground.store() as store:
-        take(store, one, "a", ttl=100)
-        take(store, one, "b/", ttl=100)
-        # Another start of the machine, with a new clock; the holder's client is gone.
-        ground.sql("UPDATE context SET booted = 'another', renewed = 9e9")
-        ground.sql("UPDATE context SET wall_until = ? WHERE path_key LIKE '%/b'", time.time() - 1)
-        with pytest.raises(LockRefused):
-            take(store, two, "a")
-        take(store, two, "b")
+    take(store, one, "a", ttl=100)
+    take(store, one, "b/", ttl=100)
+    # Another start of the machine, with a new clock; the holder's client is gone.
+    ground.sql("UPDATE context SET booted = 'another', renewed = 9e9")
+    ground.sql("UPDATE context SET wall_until = ? WHERE path_key LIKE '%/b'", time.time() - 1)
+    with pytest.raises(LockRefused):
+        take(store, two, "a")
+    take(store, two, "b")
 
 
 def test_other_implementations_know_exact_paths_alone_and_theirs_are_honoured(ground: Ground, world: OneMachine):
@@ -98,12 +95,13 @@ def test_other_implementations_know_exact_paths_alone_and_theirs_are_honoured(gr
             assert refused.value.active["instance_id"] == "f1"
 
 
-def test_a_path_that_became_a_folder_counts_as_a_file_towards_patterns_and_still_holds_what_is_below(ground: Ground):
+def test_a_path_that_became_a_folder_counts_as_a_file_towards_patterns_and_still_holds_what_is_below(
+    ground: Ground, store: Store
+):
     one, two = ground.session("1"), ground.session("2")
-    with ground.store() as store:
-        take(store, one, "new")
-        (ground.repo / "new").mkdir()
-        take(store, two, "*.md")
-        assert denied(ground, one, "new/a.md") == denied(ground, two, "new/a.md") == {"new/a.md"}
-        with pytest.raises(LockRefused):
-            take(store, one, "new")  # as the folder that it is now
+    take(store, one, "new")
+    (ground.repo / "new").mkdir()
+    take(store, two, "*.md")
+    assert denied(ground, one, "new/a.md") == denied(ground, two, "new/a.md") == {"new/a.md"}
+    with pytest.raises(LockRefused):
+        take(store, one, "new")  # as the folder that it is now
