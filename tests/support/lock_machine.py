@@ -85,8 +85,6 @@ class Machine(RuleBasedStateMachine):
             reader.connection.close()
         self.world.close()
 
-    # ------------------------------------------------------------------ doing
-
     def on(self, home: int) -> Store:
         """Make the next request one of that machine; return its store."""
         self.model.here = home
@@ -146,8 +144,6 @@ class Machine(RuleBasedStateMachine):
             assert len(done) == len(expected)
             for number, grant in zip(self.world.numbers(done), expected):
                 self.check_number(grant, number)
-
-    # --------------------------------------------------------------- sessions
 
     @initialize()
     def begin(self):
@@ -211,8 +207,6 @@ class Machine(RuleBasedStateMachine):
     def pass_time(self, seconds: int):
         self.model.pass_time(float(seconds))
         self.even()
-
-    # ------------------------------------------------------------------ locks
 
     @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS)
     def acquire(self, holder: Holder, names, mode: str, ttl: float | None):
@@ -281,8 +275,6 @@ class Machine(RuleBasedStateMachine):
 
         self.do("transferred", deed, lambda: self.model.transfer(grant, to))
 
-    # ------------------------------------------------------------------ turns
-
     @rule(holder=HOLDERS, name=st.sampled_from(FILES))
     def write(self, holder: Holder, name: str):
         """A hook at level `turn` looks at a write, and claims the file where it lets that pass."""
@@ -321,8 +313,6 @@ class Machine(RuleBasedStateMachine):
 
     def wall(self) -> float:
         return self.began + self.model.now
-
-    # ---------------------------------------------------------------- waiting
 
     @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS, seconds=PATIENCE)
     def wait(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None):
@@ -426,8 +416,6 @@ class Machine(RuleBasedStateMachine):
         """A session that has been silent for long is back, and says so before anything else."""
         if self.model.has_gone(name) and not self.model.is_lost(name):
             self.sign_of_life(name)
-
-    # ------------------------------------------------------------ what must hold
 
     def there(self) -> dict[str, float]:
         """The sessions that the stores know, each on its own machine, and when it last showed life."""

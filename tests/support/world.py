@@ -64,8 +64,6 @@ class Agent:
             self.row = join(store, folder, label or f"identity:p {runtime}", **facts)
         self.id = str(self.row["id"])
 
-    # ------------------------------------------------------------------------------------ calls of tools
-
     def check(self, tool: str, given: Any, agent: str = "", **more: Any) -> Any:
         """Return the core's own Verdict on a call that is not made; None if it needs none."""
         more.setdefault("transcript", self.transcript)
@@ -115,8 +113,6 @@ class Agent:
             some_time_passes()
         return verdict
 
-    # ------------------------------------------------------------------------------------ events
-
     def turn_ends(self) -> None:
         """Let the session's turn end."""
         session_events.takes_turn(self.core, SessionEvent(self.session_id, str(self.folder), "Stop"))
@@ -160,8 +156,6 @@ class World:
         """Let `agent` lock a file."""
         with self.store() as store:
             store.locks.acquire(store.instances.get(agent.id), str(self.repo / name), note)
-
-    # ------------------------------------------------------------------------------------ a person's part
 
     def write(self, name: str, text: str) -> Path:
         """Write a file without any hook, as a person does."""

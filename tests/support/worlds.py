@@ -61,8 +61,6 @@ class OneMachine:
         for store in self.stores:
             store.close()
 
-    # ------------------------------------------------------------------ sessions
-
     def session(self, name: str, **given: Any) -> Session:
         """Begin a session: each on the next machine."""
         home = len(self.homes) % len(self.grounds)
@@ -82,8 +80,6 @@ class OneMachine:
     def leave(self, row: Session) -> None:
         self.store(row).instances.remove(row.id)
         self.even()
-
-    # --------------------------------------------------------------------- locks
 
     def take(self, row: Session, *names: str, **given: Any) -> list[Lock]:
         """Take locks as the verb does; the rows as they are once every machine knows them."""

@@ -183,8 +183,6 @@ def test_one_clock_leases_go_by_the_boot_clock_which_counts_sleep() -> None:
     assert abs(clock.now() - time.clock_gettime(getattr(time, name))) < 1
 
 
-# -- the owner of a hook --
-
 ASK = "from swarm_hook_core.process import client_process; print(*client_process())"
 
 

@@ -199,9 +199,6 @@ def test_what_claude_code_attaches_and_writes_counts(tmp_path: Path, file: Path)
         assert shown(written, file), holder
 
 
-# -------------------------------------------------------------------------------------- what comes of it in a check
-
-
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     ready_store()

@@ -36,9 +36,6 @@ NAMES = [
 SEVERAL = 6  # programs that one bash runs
 
 
-# ----------------------------------------------------------------- words
-
-
 def single(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
@@ -85,9 +82,6 @@ above, below = (
     st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(some)) for some in (FOLDERS[:2], FOLDERS[2:])
 )
 texts = st.sampled_from(["hi", "a > b", "$(x)", "it's", "rm -rf a", '"', "EOF ", "<<EOF", "`x`", "\\"])
-
-
-# -------------------------------------------------------------- commands
 
 
 def here_document(delimiter: str, path: str, text: str, tabs: bool) -> str:
@@ -165,9 +159,6 @@ def nested(inner):
 
 
 programs = st.recursive(simple, nested, max_leaves=5)
-
-
-# ------------------------------------------------------------- the ground
 
 
 @pytest.fixture(scope="module")
