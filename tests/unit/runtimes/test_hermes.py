@@ -245,7 +245,7 @@ def test_a_path_in_the_home():
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled_once: None) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a client that says it has the plugin on; its settings and the bundle are in here."""
     program = tmp_path / "bin" / "hermes"
     program.parent.mkdir()

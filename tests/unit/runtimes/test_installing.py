@@ -150,7 +150,7 @@ class Clients:
 
 
 @pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled_once: None) -> Clients:
+def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clients:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
@@ -353,6 +353,8 @@ class Running:
 @pytest.fixture
 def running(ground: Ground, clients: Clients) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
+    ground.swarm("install", "--client", "codex")  # compiles the plugin, in this process
+    clients.calls("codex")
 
     def start(*words: str) -> Running:
         started.append(Running(ground, *words))
@@ -450,7 +452,7 @@ def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
     assert gone_within([int(started.read_text())], PATIENCE), "what it had started goes on"
 
 
-def test_modules_that_are_compiled_already_stay_so(tmp_path: Path, compiled_once: None) -> None:
+def test_modules_that_are_compiled_already_stay_so(tmp_path: Path) -> None:
     target = tmp_path / "m"
     bundle.write(target, local=True)
 
