@@ -23,7 +23,7 @@ another session has a journal in the same place:
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
       unread      shell commands that ran unparsed
-      machines    unpushed writes by sessions on other machines of a team
+      machines    unpushed writes by sessions on other machines
       seen        the session's own knowledge of a file
       transcript  files that the client has shown to its model, by the client's transcript
       looks       files that a shell command shows, whole or as a diff
@@ -51,7 +51,9 @@ from swarm_hook_core.state import (
     NotOrdinary,
     clear_place,
     config_path,
+    ended_mark,
     local_store,
+    make_private,
     name_of,
     open_in_private,
     state_dir,
@@ -346,6 +348,8 @@ class Trail:
         from swarm_hook_core.change import REMOVE
         from swarm_hook_core.targets import shell_text
 
+        if effects.runs or effects.guesses:
+            self.note_at(self.call.folder, "runs")
         if any(tree.how != REMOVE for tree in effects.trees):
             self.note_at(self.call.folder, "ran", shell_text(self.call.tool, self.call.input))
         for git_call in effects.git:
@@ -355,11 +359,24 @@ class Trail:
                 self.wrote(self._resolved("/", path) for path in moved_to(git_call))
 
     def leave(self) -> None:
-        """Append the collected entries to the journals. Raises OSError."""
+        """Append the collected entries to the journals, and the end of the session's last call. Raises OSError."""
+        if self._lines:
+            self._note_end()
         for place, lines in self._lines.items():
             self._append(place, lines)
         self._left += self._lines
         self._lines = {}
+
+    def _note_end(self) -> None:
+        """Collect the end of the call before this one, if the hook after it has left a mark."""
+        mark = ended_mark()
+        try:
+            at_ns = os.stat(mark).st_mtime_ns
+            os.unlink(mark)
+        except OSError:
+            return  # no hook after that call, or another call has noted it
+        lines = self._lines.setdefault(self.place_of(self.call.folder), [])
+        lines.insert(0, line("over", self.call.folder, self.call, "", at_ns))
 
     def drop(self) -> None:
         """Discard entries that could not be appended."""
@@ -389,6 +406,7 @@ class Trail:
             if not size:
                 own = first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))
                 lines = [own, *lines]
+                make_private(os.path.dirname(ended_mark()))
             write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
             if size > LIMIT_BYTES:
                 from swarm_hook_core.traces import journal
@@ -401,22 +419,22 @@ class Trail:
 def level(prefix: str, folder: str) -> str:
     """Return the level in force in `folder`, for the runtime with `prefix` in its variables. Never raises.
 
-    ``settings.auto`` lists the sources. Without any setting this costs one look at the disk.
+    ``settings.protect`` lists the sources. Without any setting this costs one look at the disk.
     """
-    for name in (f"SWARM_{prefix}_AUTO", "SWARM_AUTO"):
+    for name in (f"SWARM_{prefix}_PROTECT", f"SWARM_{prefix}_AUTO", "SWARM_PROTECT", "SWARM_AUTO"):
         word = os.environ.get(name, "").strip().lower()
         if word in LEVELS:
             return word
         if word:
-            break  # an invalid level: ``settings.auto`` reports it
+            break  # an invalid level: ``settings.protect`` reports it
     else:
         try:
             os.stat(config_path())
         except (OSError, ValueError):
             return DEFAULT  # no settings file
-    from swarm_hook_core.settings import auto
+    from swarm_hook_core.settings import protect
 
-    return str(auto(prefix, folder).value)
+    return str(protect(prefix, folder).value)
 
 
 def trail_of(config: RuntimeConfig, call: ToolCall) -> Trail | None:
