@@ -103,30 +103,10 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
 
     measures: dict[str, Callable[[], list[str]]] = {
         "corpus": _measure_corpus,
-<<<<<<< HEAD
-        "hooks": lambda: _measure_hooks(bench, options),
-        "shell": lambda: _measure_shell(bench, options),
-        "traces": lambda: _measure_traces(bench),
-        "versions": lambda: _measure_versions(bench),
-        "large": lambda: _measure_large(bench),
-        "kernel": lambda: _measure_kernel(bench),
-        "coordinator": lambda: _measure_coordinator(bench, options),
-        "locks": lambda: _measure_locks(bench),
-        "conflicts": lambda: _measure_conflicts(bench),
-        "listings": lambda: _measure_listings(bench),
-        "burst": lambda: _measure_burst(bench),
-        "page": lambda: _measure_page(bench),
-        "top": lambda: _measure_top(bench),
-        "harness": lambda: _measure_harness(bench, options),
-        "many": lambda: _measure_many(bench, options),
-        "team": lambda: _measure_team(bench),
-        "clients": _measure_clients,
-        "auto": _measure_auto,
-        "setup": lambda: _measure_setup(bench),
-=======
         "hooks": lambda: measure_hooks(bench, options),
         "shell": lambda: measure_shell(bench, options),
         "traces": lambda: _missed(Traces(*of_plugin)),
+        "versions": lambda: _missed(Versions(root, checkout, env)),
         "large": lambda: _missed(LargeCalls(bench.plugin, root, env)),
         "kernel": lambda: _missed(Kernel(*of_plugin)),
         "coordinator": lambda: _missed(Coordinator(*of_plugin), options.runs),
@@ -141,7 +121,6 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "team": lambda: _missed(TeamServers(root)),
         "clients": lambda: _missed(Clients()),
         "auto": lambda: _missed(LostUpdates()),
->>>>>>> bd74e9306ad136c761ffd95218d1def1df267504
     }
     missed: list[str] = []
     for part, measure in measures.items():
@@ -165,158 +144,5 @@ def _measure_corpus() -> list[str]:
     return []
 
 
-<<<<<<< HEAD
-def _measure_coordinator(bench: Bench, options: argparse.Namespace) -> list[str]:
-    coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    coordinator.measure(options.runs)
-    return coordinator.missed
-
-
-def _measure_traces(bench: Bench) -> list[str]:
-    traces = Traces(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    traces.measure()
-    return traces.missed
-
-
-def _measure_versions(bench: Bench) -> list[str]:
-    versions = Versions(bench.root, str(bench.checkout), bench.bare_env)
-    versions.measure()
-    return versions.missed
-
-
-def _measure_large(bench: Bench) -> list[str]:
-    calls = LargeCalls(bench.plugin, bench.root, bench.bare_env)
-    calls.measure()
-    return calls.missed
-
-
-def _measure_kernel(bench: Bench) -> list[str]:
-    kernel = Kernel(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    kernel.measure()
-    return kernel.missed
-
-
-def _measure_burst(bench: Bench) -> list[str]:
-    burst = Burst(bench.root, bench.bare_env)
-    burst.measure()
-    return burst.missed
-
-
-def _measure_page(bench: Bench) -> list[str]:
-    browser = Browser(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    browser.measure()
-    return browser.missed
-
-
-def _measure_top(bench: Bench) -> list[str]:
-    screens = FullScreens(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    screens.measure()
-    return screens.missed
-
-
-def _measure_team(bench: Bench) -> list[str]:
-    servers = TeamServers(bench.root)
-    servers.measure()
-    return servers.missed
-
-
-def _measure_locks(bench: Bench) -> list[str]:
-    locks = Locks(bench.root, str(bench.checkout), bench.bare_env)
-    locks.measure()
-    return locks.missed
-
-
-def _measure_conflicts(bench: Bench) -> list[str]:
-    conflicts = Conflicts(bench.root, str(bench.checkout), bench.bare_env)
-    conflicts.measure()
-    return conflicts.missed
-
-
-def _measure_listings(bench: Bench) -> list[str]:
-    listings = Listings(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    listings.measure()
-    answers = Answers(bench.root, str(bench.checkout), listings.run)
-    answers.measure()
-    return listings.missed + answers.missed
-
-
-def _measure_harness(bench: Bench, options: argparse.Namespace) -> list[str]:
-    harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    harness.measure(options.runs)
-    return harness.missed
-
-
-def _measure_many(bench: Bench, options: argparse.Namespace) -> list[str]:
-    many = ManyWorkers(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    many.measure(max(2, options.runs // 20))
-    return many.missed
-
-
-def _measure_clients() -> list[str]:
-    clients = Clients()
-    clients.measure()
-    return clients.missed
-
-
-def _measure_auto() -> list[str]:
-    updates = LostUpdates()
-    updates.measure()
-    return updates.missed
-
-
-def _measure_setup(bench: Bench) -> list[str]:
-    setup = Setup(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-    setup.measure()
-    return setup.missed
-
-
-def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
-    checks = bench.checks()
-    if options.imports:
-        for case in checks[2:]:  # the denials: they import the most
-            runtime = case.series.name.split()[1]
-            print(imports.profile(bench.plugin, runtime, case.payload, case.env, str(bench.checkout)), end="\n\n")
-        return []
-    print(
-        f"{os.path.basename(bench.plugin.python)}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {options.runs} runs each"
-    )
-    series = bench.measure(checks, options.runs)
-    print(figures.table(series), flush=True)
-    for name, value in figures.flatness(series).items():
-        print(f"{name}: largest median over smallest {value:.3f}")
-    print()
-    few = max(5, options.runs // 3)
-    wrong = []
-    for size in bench.sizes:
-        try:
-            life = bench.lifecycle(store_of(size), few, size)
-        except WrongAnswer as error:
-            wrong.append(f"{size:,} locks: {error}")
-            continue
-        print("Session start, turn, end against a bare interpreter")
-        print(figures.table(life), end="\n\n", flush=True)
-        series += life
-    print(figures.table(bench.commands(store_of(bench.sizes[0]), few, bench.sizes[0])), end="\n\n")
-    return figures.misses(series) + wrong
-
-
-def _measure_shell(bench: Bench, options: argparse.Namespace) -> list[str]:
-    missed = []
-    for size in bench.sizes:
-        groups = bench.shell(size)
-        print(figures.table(bench.measure([case for _, cases in groups for case in cases], options.runs)), flush=True)
-        limit = SHELL_BESIDE_LOCKS if size else SHELL_ALONE
-        for plain, cases in groups:
-            for case in cases[1:]:
-                ratio = figures.median(case.series.samples) / figures.median(plain.samples)
-                print(f"{case.series.name}: {ratio:.2f} times the plain check")
-                if ratio > limit:
-                    missed.append(f"{case.series.name}: {ratio:.2f} times the plain check, limit {limit}")
-        print()
-    return missed
-
-
-=======
->>>>>>> bd74e9306ad136c761ffd95218d1def1df267504
 if __name__ == "__main__":
     sys.exit(main())

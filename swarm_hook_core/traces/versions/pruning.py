@@ -11,8 +11,8 @@ import stat
 
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import traces_dir
-from swarm_hook_core.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
-from swarm_hook_core.versions.stored import ENDED, path_in
+from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
+from swarm_hook_core.traces.versions.stored import ENDED, read_name
 
 TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
 TOTAL_FILES = 20_000
@@ -29,7 +29,7 @@ class _Kept:
 
     def __init__(self, path: str, found: os.stat_result):
         self.path = path
-        self.file, mark = path_in(os.path.basename(path))
+        self.file, mark, _at_ns = read_name(os.path.basename(path))
         self.is_first = not mark
         self.found = found
 
