@@ -86,7 +86,7 @@ def of_person(path: str, runtime: str, session_id: str) -> list[int]:
 
     Empty if there are none, or if nothing says what was there.
     """
-    from swarm_hook_core.versions.stored import before_first_write
+    from swarm_hook_core.traces.versions.stored import before_first_write
 
     before, present = before_first_write(path, runtime, session_id), _lines_of(path)
     if not before or present is None or b"\0" in before:

@@ -271,7 +271,7 @@ class Trail:
         """Keep the content of the file at `path` as the version `target`."""
         if self.is_asked or any(part in path for part in _WITHOUT_VERSIONS):
             return
-        from swarm_hook_core import versions
+        from swarm_hook_core.traces import versions
 
         try:
             versions.keep(path, target, at_ns)

@@ -85,7 +85,7 @@ def _changed_at(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    from swarm_hook_core.versions.stored import store_ended
+    from swarm_hook_core.traces.versions.stored import store_ended
 
     if store_ended(path):
         return

@@ -91,7 +91,7 @@ def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes |
 
     `name`: that of its journal; `mark`: the kind of version, as in its file name.
     """
-    from swarm_hook_core.versions.stored import version_at
+    from swarm_hook_core.traces.versions.stored import version_at
 
     first = version_path(place, name, path)
     version = version_at(f"{first}{mark}{at_ns}")
