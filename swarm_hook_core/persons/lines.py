@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from swarm_hook_core.versions.stored import Version
+
 SECONDS = 0.5  # for git's answers about one file, or about the lines of all files
 LARGEST = 1024 * 1024  # bytes of a file that is compared line by line
 MOST_FILES = 20  # files of one call with their lines counted
@@ -81,14 +83,15 @@ def _whole(path: str) -> Extent:
     return Extent(list(range(1, len(lines) + 1)), 0, True)
 
 
-def of_person(path: str, runtime: str, session_id: str) -> list[int]:
-    """Return the numbers of the lines that were uncommitted before the session's first write and are still there.
+def left_of(version: Version, path: str) -> list[int]:
+    """Return the numbers of the lines of the file at `path` that are uncommitted and were there in that Version.
 
-    Empty if there are none, or if nothing says what was there.
+    Empty if there are none, or if the content is unknown.
     """
-    from swarm_hook_core.versions.stored import before_first_write
-
-    before, present = before_first_write(path, runtime, session_id), _lines_of(path)
+    try:
+        before, present = version.content(), _lines_of(path)
+    except OSError:
+        return []  # the version is gone
     if not before or present is None or b"\0" in before:
         return []
     committed = _counted(_committed(path))
