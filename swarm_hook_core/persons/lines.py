@@ -1,4 +1,4 @@
-"""The uncommitted lines of a file, and those of them that a person had there before the session's first write."""
+"""The uncommitted lines of a file, as git counts them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from swarm_hook_core.versions.stored import Version
-
 SECONDS = 0.5  # for git's answers about one file, or about the lines of all files
 LARGEST = 1024 * 1024  # bytes of a file that is compared line by line
 MOST_FILES = 20  # files of one call with their lines counted
@@ -83,48 +80,6 @@ def _whole(path: str) -> Extent:
     return Extent(list(range(1, len(lines) + 1)), 0, True)
 
 
-def left_of(version: Version, path: str) -> list[int]:
-    """Return the numbers of the lines of the file at `path` that are uncommitted and were there in that Version.
-
-    Empty if there are none, or if the content is unknown.
-    """
-    try:
-        before, present = version.content(), _lines_of(path)
-    except OSError:
-        return []  # the version is gone
-    if not before or present is None or b"\0" in before:
-        return []
-    committed = _counted(_committed(path))
-    theirs: dict[bytes, int] = {}
-    for line, count in _counted(_split(before)).items():
-        if line.strip() and count > committed.get(line, 0):
-            theirs[line] = count - committed.get(line, 0)
-    found = []
-    for number, line in enumerate(present, 1):
-        if theirs.get(line, 0) > 0 and not _is_left_over(committed, line):
-            theirs[line] -= 1
-            found.append(number)
-    return found
-
-
-def _is_left_over(committed: dict[bytes, int], line: bytes) -> bool:
-    """Take one `line` out of the `committed` ones; return False if there is none left."""
-    left = committed.get(line, 0)
-    committed[line] = left - 1
-    return left > 0
-
-
-def _committed(path: str) -> list[bytes]:
-    top = top_of(path)
-    if not top:
-        return []
-    try:
-        text = Repository(top, SECONDS).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, top)}")
-    except (NoAnswer, Refused):
-        return []  # no answer, or not in the last commit
-    return _split(text.encode("utf-8", "surrogateescape"))
-
-
 def _lines_of(path: str) -> list[bytes] | None:
     """Return the lines of a plain text file, without their ends; None for any other file."""
     from swarm_hook_core.watching.snapshot import read
@@ -139,10 +94,3 @@ def _lines_of(path: str) -> list[bytes] | None:
 def _split(data: bytes) -> list[bytes]:
     lines = data.replace(b"\r\n", b"\n").split(b"\n")
     return lines[:-1] if lines[-1] == b"" else lines
-
-
-def _counted(lines: list[bytes]) -> dict[bytes, int]:
-    found: dict[bytes, int] = {}
-    for line in lines:
-        found[line] = found.get(line, 0) + 1
-    return found

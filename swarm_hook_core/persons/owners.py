@@ -57,24 +57,18 @@ class Authors:
         own = self._meetings.journals.own(os.path.dirname(path))
         if journal.newest(own, path, ("wrote",)) is None:
             return Author(BUILT)
-        from swarm_hook_core.versions.stored import first_version
-
-        version = first_version(path, trail.config.runtime_name, trail.call.session_id)
-        if version is None or not version.exists or self._was_own(path, version.at_ns):
-            return Author(OWN)
-        from swarm_hook_core.persons.lines import left_of
-
-        lines = left_of(version, path)
+        lines = self._lines_of_person(path)
         return Author(PERSON if lines else OWN, lines)
 
-    def _was_own(self, path: str, at_ns: int) -> bool:
-        """Return True if a call of the session had made the content that the file had before its write at `at_ns`."""
-        own = self._meetings.journals.own(os.path.dirname(path))
-        for entry in journal.newest_first(own, path, ("wrote",)):
-            if entry.at_ns == at_ns:
-                changed = entry.text.partition(" ")[0]
-                return changed.isdigit() and self._is_during_call(path, int(changed))
-        return False  # an old entry, which was dropped
+    def _lines_of_person(self, path: str) -> list[int]:
+        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell."""
+        from swarm_hook_core.versions.lines import NoLines, lines_of
+
+        try:
+            lines = lines_of(path)
+        except (NoLines, OSError):
+            return []  # binary, large, or git does not answer: the last writer counts
+        return [number for number, line in enumerate(lines, 1) if any(one.is_person for one in line.authors)]
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""

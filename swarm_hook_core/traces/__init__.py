@@ -84,7 +84,7 @@ FEW = 3  # files of one call; up to here no cache of resolved folders is loaded
 MOST_CLAIMS = 100  # files of one call that get a claim
 OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
 LONGEST_NAME = 160  # bytes of the name of a version
-LATER, LOOK, WHOLE, CUT = "%w", "%i", "%c", "%t"  # marks in the names of versions; a path has no such text
+LATER, LOOK, AFTER, WHOLE, CUT = "%w", "%i", "%a", "%c", "%t"  # marks in the names of versions; a path has no such text
 NO_FILE = "-"  # the state of a missing file, in an entry
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
 _WITHOUT_VERSIONS = ("/node_modules/", "/.venv/", "/__pycache__/", "/.git/")  # caches and git's own files
@@ -238,14 +238,24 @@ class Trail:
         """Collect a write of each of the resolved `paths`; keep the versions that are due (``versions``)."""
         for path in paths:
             at_ns = time.time_ns()
-            self._keep_version(path, at_ns, is_beside_others or bool(self.call.agent))
+            self._keep_before(path, at_ns, is_beside_others or bool(self.call.agent))
             self.note("wrote", path, at_ns=at_ns)
 
-    def _keep_version(self, path: str, at_ns: int, keeps_each: bool) -> None:
+    def look(self, path: str, text: str, at_end: bool) -> None:
+        """Collect the state `text` that the session's own write has left; keep the content as a version.
+
+        `at_end`: right at the end of the call, not at a later one.
+        """
+        at_ns = time.time_ns()
+        self._keep(path, f"{self._version_path(path)}{AFTER if at_end else LOOK}{at_ns}", at_ns)
+        self.note("is", path, text, at_ns)
+
+    def _version_path(self, path: str) -> str:
+        return version_path(self.place_of(os.path.dirname(path)), self.own_name, path)
+
+    def _keep_before(self, path: str, at_ns: int, keeps_each: bool) -> None:
         """Keep the content of the file at `path`, before the session's first write of it or if `keeps_each`."""
-        if self.is_asked or any(part in path for part in _WITHOUT_VERSIONS):
-            return
-        target = version_path(self.place_of(os.path.dirname(path)), self.own_name, path)
+        target = self._version_path(path)
         try:
             first = os.lstat(target)
         except OSError:
@@ -255,6 +265,12 @@ class Trail:
             if not keeps_each and _is_own(path, first.st_atime_ns):
                 return
             target += f"{LATER}{at_ns}"
+        self._keep(path, target, at_ns)
+
+    def _keep(self, path: str, target: str, at_ns: int) -> None:
+        """Keep the content of the file at `path` as the version `target`."""
+        if self.is_asked or any(part in path for part in _WITHOUT_VERSIONS):
+            return
         from swarm_hook_core import versions
 
         try:

@@ -1,4 +1,7 @@
-"""Removal of journals: of sessions that have ended, and old ones."""
+"""Removal of journals: of sessions that have ended, and old ones.
+
+A session's versions outlive it, and its journal with them, in another folder (``versions``).
+"""
 
 from __future__ import annotations
 
@@ -75,6 +78,10 @@ def _changed_at(path: str) -> float:
 
 
 def _remove(path: str) -> None:
+    from swarm_hook_core.versions.stored import store_ended
+
+    if store_ended(path):
+        return
     for file in (path, path + ".1"):
         try:
             clear_place(file)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # for a call whose client gives no ids
 APART_NS = 10**9  # calls of one agent closer than this may run side by side
-_CALLS = (b"will", b"wrote", b"ran", b"runs", b"clears")  # kinds of entries that a call makes as it begins
+CALLS = (b"will", b"wrote", b"ran", b"runs", b"clears")  # kinds of entries that a call makes as it begins
 OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
 
 
@@ -101,7 +101,7 @@ def ended_ns(data: bytes, entry: Entry) -> int:
         if at_ns <= entry.at_ns:
             continue  # noted at the same moment
         is_left = kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about
-        if is_left or (words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later))):
+        if is_left or (words[2] == agent and (kind == b"over" or (kind in CALLS and at_ns > later))):
             found = at_ns
     return found
 
@@ -144,7 +144,7 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
         if is_over or entry.text != state_of(entry.key):
             from swarm_hook_core.watching.snapshot import full
 
-            trail.note("is", entry.key, str(full(entry.key)))
+            trail.look(entry.key, str(full(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 
