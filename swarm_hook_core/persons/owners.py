@@ -45,7 +45,7 @@ class Authors:
 
     def of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
-        trail, path = self._meetings.trail, loss.path
+        path = loss.path
         if self._meetings.newest_write(loss.spelled, path) is not None:
             return Author(OWN)  # of another session that lives: the rule about those decides
         try:
@@ -61,14 +61,36 @@ class Authors:
         return Author(PERSON if lines else OWN, lines)
 
     def _lines_of_person(self, path: str) -> list[int]:
-        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell."""
-        from swarm_hook_core.versions.lines import NoLines, lines_of
+        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
 
+        They may be a person's (``versions.lines``), and a version has them that none of the session's calls had left.
+        """
+        from swarm_hook_core.versions.lines import NoLines, lines_of
+        from swarm_hook_core.versions.stored import versions_of
+
+        trail, texts = self._meetings.trail, set()
+        place = trail.place_of(os.path.dirname(path))
         try:
-            lines = lines_of(path)
+            for version in versions_of(place, path):
+                if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
+                    texts.update(line.rstrip() for line in version.content().split(b"\n"))
+            lines = lines_of(path) if texts - {b""} else []
         except (NoLines, OSError):
             return []  # binary, large, or git does not answer: the last writer counts
-        return [number for number, line in enumerate(lines, 1) if any(one.is_person for one in line.authors)]
+        return [
+            number
+            for number, line in enumerate(lines, 1)
+            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts - {b""}
+        ]
+
+    def _was_own(self, path: str, at_ns: int) -> bool:
+        """Return True if a call of the session had made the content that the file had before its write at `at_ns`."""
+        own = self._meetings.journals.own(os.path.dirname(path))
+        for entry in journal.newest_first(own, path, ("wrote",)):
+            if entry.at_ns == at_ns:
+                changed = entry.text.partition(" ")[0]
+                return changed.isdigit() and self._is_during_call(path, int(changed))
+        return False  # an old entry, which was dropped
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""
