@@ -35,8 +35,8 @@ OTHERS_CHANGES = "what others have changed"
 PERSONS_CHANGES = "what a person has changed"
 # Parts of a shell command that may destroy a file; ``persons.glance`` looks closer at a text with one of them.
 DESTROYERS = (
-    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl", "wget",
-    "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil", "'w", '"w',
+    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl",
+    "wget", "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil", "'w", '"w',
     "os.re", "-delete", "-exec", "-fprint",
 )  # fmt: skip
 

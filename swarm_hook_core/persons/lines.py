@@ -35,7 +35,8 @@ class Extent:
 
 def extents(paths: Iterable[str], new: Iterable[str]) -> dict[str, Extent]:
     """Return the Extent of the first files in `paths`, as far as git answers. `new`: those that git does not know."""
-    unknown, by_top = set(new), {}
+    unknown: set[str] = set(new)
+    by_top: dict[str, list[str]] = {}
     found: dict[str, Extent] = {}
     for path in list(paths)[:MOST_FILES]:
         if path in unknown:
