@@ -1,6 +1,6 @@
 """A person's settings for hooks: ``config.json`` in this user's configuration folder, and variables that override it.
 
-    {"protect": "keep", "fail": "open", "uvx": "on", "strict": true, "kernel": true,
+    {"protect": "keep", "fail": "open", "uvx": "on", "fence": "on", "strict": true, "kernel": true,
      "checkouts": {"/srv/project": {"protect": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
@@ -25,8 +25,13 @@ LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
 # The settings that are one of some words. `traces` has the same levels, and asks here.
-WORDS = {"protect": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED), "uvx": ("on", "off")}
-DEFAULTS = {"protect": "keep", "fail": OPEN, "uvx": "on", "strict": False, "kernel": False}
+WORDS = {
+    "protect": ("off", "notice", "keep", "turn"),
+    "fail": (OPEN, CLOSED),
+    "uvx": ("on", "off"),
+    "fence": ("on", "off"),
+}
+DEFAULTS = {"protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "strict": False, "kernel": False}
 OLD_NAMES = {"auto": "protect"}
 FOR_A_WHILE = "_for"  # at the end of a name: with a limited time
 SWITCHES = ("strict", "kernel")  # those that are on or off
@@ -100,6 +105,11 @@ def fail(prefix: str, folder: str) -> Setting:
 def uvx(prefix: str, folder: str) -> Setting:
     """Return the setting by which uv may fetch the coordinator for a plugin without one (``own_release``)."""
     return _word("uvx", prefix, folder)
+
+
+def fence(prefix: str, folder: str) -> Setting:
+    """Return the setting by which a session in the linked work tree `folder` stays in it (``fence``)."""
+    return _word("fence", prefix, folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:

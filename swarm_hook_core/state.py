@@ -102,8 +102,8 @@ def has_plans(session_id: str = "") -> bool:
     return os.path.isdir(os.path.join(state_dir(), "kernel", name_of(session_id) if session_id else ""))
 
 
-def is_in_team() -> bool:
-    """Return True if a clone on this machine shares its locks with a team. Costs one look at the disk."""
+def shares_locks() -> bool:
+    """Return True if a clone on this machine shares its locks with other machines. Costs one look at the disk."""
     return os.path.isdir(os.path.join(state_dir(), "team", "clones"))
 
 

@@ -23,7 +23,7 @@ another session has a journal in the same place:
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
       unread      shell commands that ran unparsed
-      machines    unpushed writes by sessions on other machines of a team
+      machines    unpushed writes by sessions on other machines
       seen        the session's own knowledge of a file
       transcript  files that the client has shown to its model, by the client's transcript
       looks       files that a shell command shows, whole or as a diff

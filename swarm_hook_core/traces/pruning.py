@@ -18,7 +18,10 @@ UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an un
 
 
 def forget(runtime: str, session_id: str) -> None:
-    """Remove all journals of a session that has ended. Never raises."""
+    """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
+    from swarm_hook_core import head
+
+    head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
     for place in _places():
         _remove(os.path.join(place, name))
@@ -28,8 +31,12 @@ def forget(runtime: str, session_id: str) -> None:
 def prune(is_known: Callable[[str, str], bool], now: float) -> int:
     """Remove journals without a new entry for a day, and those of unknown sessions; return their number.
 
-    `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError.
+    `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError. Notes
+    about HEAD without a change for a day go, too.
     """
+    from swarm_hook_core import head
+
+    head.prune(now)
     gone = 0
     for place in _places():
         for path in others_in(place, ""):

@@ -36,10 +36,9 @@ def has_seen(
     `keys`: keys of the file's path. `ended_ns()`: the end of that write's call, 0 if unknown.
     """
     state = state_of(path)
-    known = [found for key in keys if (found := _last_known(own, key, state))]
-    if not known:
+    last = last_known(own, keys, state)
+    if last is None:
         return False
-    last = max(known, key=lambda found: found.at_ns)
     if last.kind == "wrote":
         if entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last):
             return False
@@ -188,10 +187,16 @@ def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bo
     return not difference(parse(left.text), path)[0]
 
 
-def _last_known(own: bytes, key: str, state: str) -> Entry | None:
-    """Return the newest entry of KNOWN, skipping writes that were never made: they change no knowledge."""
-    entries = journal.newest_first(own, key, KNOWN)
-    return next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None)
+def last_known(own: bytes, keys: Collection[str], state: str) -> Entry | None:
+    """Return the session's newest look or write of the file with these `keys`, which is in this `state`; None for none.
+
+    Writes that were never made are skipped: they change no knowledge.
+    """
+    known = []
+    for key in keys:
+        entries = journal.newest_first(own, key, KNOWN)
+        known.append(next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None))
+    return max(filter(None, known), key=lambda entry: entry.at_ns, default=None)
 
 
 def _newest(own: bytes, keys: Collection[str], kinds: Collection[str]) -> Entry | None:

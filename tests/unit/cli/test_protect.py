@@ -146,7 +146,9 @@ def test_two_at_once_lose_nothing(ground: Ground):
     folders = [ground.folder / f"r{number}" for number in range(6)]
     for folder in folders:
         (folder / ".git").mkdir(parents=True)
-    running = [subprocess.Popen([*SWARM, "protect", "off"], cwd=folder, stdout=subprocess.DEVNULL) for folder in folders]
+    running = [
+        subprocess.Popen([*SWARM, "protect", "off"], cwd=folder, stdout=subprocess.DEVNULL) for folder in folders
+    ]
     assert [one.wait(60) for one in running] == [0] * 6
     assert config()["checkouts"] == {str(folder): {"protect": "off"} for folder in folders}
 

@@ -108,7 +108,7 @@ def test_an_unknown_word_for_one_runtime_leaves_the_general_one(monkeypatch: pyt
         ('{"checkouts": {"/a": "turn"}}', "checkout '/a': not an object"),
         ('{"checkouts": {"/a": {"protect": 1}}}', "checkout '/a': protect is none of"),
         ('{"checkouts": {"/a": {"strict": 1}}}', "checkout '/a': strict is neither"),
-        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (protect, fail, uvx, strict, kernel)"),
+        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (protect, fail, uvx, fence, strict, kernel)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_and_left_out(text: str, fault: str, config: Write) -> None:
@@ -119,7 +119,9 @@ def test_what_is_wrong_is_named_and_left_out(text: str, fault: str, config: Writ
 
 
 def test_the_good_part_of_it_counts(config: Write) -> None:
-    found = read(str(config({"protect": "off", "fail": "shut", "checkouts": {"/a": {"protect": "turn", "x": 1}, "b": {}}})))
+    found = read(
+        str(config({"protect": "off", "fail": "shut", "checkouts": {"/a": {"protect": "turn", "x": 1}, "b": {}}}))
+    )
     assert (found.user, found.checkouts) == ({"protect": "off"}, {"/a": {"protect": "turn"}}) and len(found.faults) == 3
 
 
