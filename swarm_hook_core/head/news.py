@@ -33,12 +33,14 @@ def words_of(
             return ""
     if move is None:
         return wording.was_moved("", "", 0, note.head, head) if note.head.is_elsewhere(head) else ""
+    before = note.head if note.head.commit else move.before
+    if before == head or (move.deed == "switch" and before.branch == head.branch != ""):
+        return ""  # the command has failed, and other commits came meanwhile
     found = reader.holder(move.runtime, move.session_id)
     who = "a session that has ended"
     if found is not None:
         who = wording.working([Held(top, found[0], found[1], "")], session.label)
-    before = note.head if note.head.is_known else move.before
-    return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head) if before != head else ""
+    return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head)
 
 
 def beside(runtime: str, session_id: str, session: Session, top: str, reader: Any, now: float) -> str:
