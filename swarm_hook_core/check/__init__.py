@@ -15,7 +15,7 @@ import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.state import is_in_team, local_store
+from swarm_hook_core.state import local_store, shares_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,13 @@ OTHERS_CHANGES = "what others have changed"
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
 _OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
 _OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
+PERSONS_CHANGES = "what a person has changed"
+# Parts of a shell command that may destroy a file; ``persons.glance`` looks closer at a text with one of them.
+DESTROYERS = (
+    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl", "wget",
+    "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil", "'w", '"w',
+    "os.re", "-delete", "-exec", "-fprint",
+)  # fmt: skip
 
 
 class Writes:
@@ -115,7 +122,7 @@ class Check:
     is_question  the call is only asked about (``asked``): a rule leaves nothing behind, and does not wait
     is_over      a rule has found that the call needs no verdict
     now          Unix seconds when the session was found
-    team_trees   the work trees in a team, and the freshness of its locks (``LockReader.team_trees``)
+    shared_trees the work trees that share locks with other machines, and how fresh these are (``LockReader``)
     """
 
     is_question = False
@@ -131,7 +138,7 @@ class Check:
         self._session: Session | None = None
         self._reader: LockReader | None = None
         self.claimed: Claimed | None = None
-        self.team_trees: list[Any] = []
+        self.shared_trees: list[Any] = []
         self.now = 0.0
         self._trail: Trail | None = None
         self._has_trail: bool | None = None  # None until it was asked for
@@ -168,8 +175,32 @@ class Check:
                 self._is_beside_others = False
         return self._is_beside_others
 
+    def _may_destroy(self) -> bool:
+        """Return True if the call may destroy a person's uncommitted work, by a first look at its text."""
+        call = self.call
+        if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
+            return call.tool not in OPAQUE_TOOLS  # few clients, and tools of servers, which are read in any case
+        text = call.input.get("command")
+        if not isinstance(text, str):
+            return True
+        if not any(mark in text for mark in DESTROYERS):
+            return False
+        from swarm_hook_core.persons.glance import may_destroy
+
+        return may_destroy(text, call.folder)
+
+    def unnoted_trail(self) -> "Trail | None":
+        """Return a Trail for a checkout that wants no traces: a person's work is kept there, and nothing is denied."""
+        if not self.call.session_id or not local_store():
+            return None
+        from swarm_hook_core.traces import OFF, Trail
+
+        return Trail(self.config, self.call, OFF)
+
     def _has_company(self) -> bool:
         trail = self.trail
+        if self._may_destroy() and local_store():
+            return True
         if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
             return True
         if trail is not None and self._shares_head():
@@ -286,11 +317,16 @@ class Check:
         return session, reader
 
     def _has_to_be_asked(self, store: "StoreReader", session: "Session | None") -> bool:
-        """Return True if others hold locks, a team's may be missing, or the session has news or mail to hear."""
-        if store.others_hold("") or self._is_team_stale(store):
+        """Return True if others hold locks, locks may be unknown here, or the session has news or mail to hear."""
+        if store.others_hold("") or self._may_miss_locks(store):
             return True
         if session is None:
             return False
+        if self.is_in_linked_tree(session):
+            from swarm_hook_core import fence
+
+            if fence.may_cross(self, session.root):
+                return True
         if store.has_news(session.instance_id):
             return True
         newest = store.newest_mail(session.instance_id)
@@ -301,12 +337,23 @@ class Check:
         return unread_mail.is_due(self.config, self.call, session.instance_id, newest)
 
     @staticmethod
-    def _is_team_stale(store: "StoreReader") -> bool:
-        if not is_in_team():
+    def _may_miss_locks(store: "StoreReader") -> bool:
+        if not shares_locks():
             return False
-        from swarm_hook_core.team_freshness import stale_trees
+        from swarm_hook_core.team import may_miss_locks
 
-        return bool(stale_trees(store.team_trees()))
+        return may_miss_locks(store)
+
+    def is_in_linked_tree(self, session: "Session | None" = None) -> bool:
+        """Return True if the session began where ``.git`` is a file: in a linked work tree, or a submodule.
+
+        `session`: by default the one that was found.
+        """
+        root = (session or self.session).root
+        try:
+            return bool(root) and os.stat(root + "/.git").st_mode & 0o170000 == 0o100000
+        except (OSError, ValueError):
+            return False  # no work tree
 
     def look_again(self) -> None:
         """Look for the session and the locks once more, since another session has come meanwhile."""

@@ -19,7 +19,6 @@ from swarm_hook_core.traces import NOTICE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from swarm_hook_core.lookup import LockReader, Session
     from swarm_hook_core.shell.model import Effects, GitCall
     from swarm_hook_core.traces import Trail

@@ -192,10 +192,10 @@ class LockReader:
         """
         return False
 
-    def team_trees(self) -> "list[Any]":
-        """Return the work trees on this machine that have joined a team, and the freshness of its locks here.
+    def shared_trees(self) -> "list[Any]":
+        """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
-        ``(top, the team's name of the repository, fresh until, start of the machine, last heard of)``: by
+        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
         ``clock.now``, as ``clock.boot`` returns it, and in Unix seconds; unknown values are None.
         """
         return []

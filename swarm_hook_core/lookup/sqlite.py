@@ -243,7 +243,7 @@ class StoreReader(LockReader):
         )
         return [tuple(row) for row in self._rows_if_known(sql, (instance_id, instance_id, after)) or ()]
 
-    def team_trees(self) -> "list[Any]":
+    def shared_trees(self) -> "list[Any]":
         sql = (
             "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at FROM swarm_team_trees t"
             " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"

@@ -1,4 +1,7 @@
-"""Removal of journals: of sessions that have ended, and old ones."""
+"""Removal of journals: of sessions that have ended, and old ones.
+
+A session's versions outlive it, and its journal with them, in another folder (``versions``).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,17 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
                 _remove(path)
                 gone += 1
         _close(place)
+    _forget_ends(now)
     return gone
+
+
+def _forget_ends(now: float) -> None:
+    """Remove marks of calls' ends that no session has noted within a day."""
+    folder = os.path.dirname(ended_mark())
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if _changed_at(path) < now - journal.DAY_SECONDS:
+            _remove(path)
 
 
 def _places() -> list[str]:
@@ -72,6 +85,10 @@ def _changed_at(path: str) -> float:
 
 
 def _remove(path: str) -> None:
+    from swarm_hook_core.versions.stored import store_ended
+
+    if store_ended(path):
+        return
     for file in (path, path + ".1"):
         try:
             clear_place(file)

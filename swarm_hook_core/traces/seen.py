@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # for a call whose client gives no ids
 APART_NS = 10**9  # calls of one agent closer than this may run side by side
-_CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds of entries that a call makes as it begins
+CALLS = (b"will", b"wrote", b"ran", b"runs", b"clears")  # kinds of entries that a call makes as it begins
 OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
 
 
@@ -100,7 +100,7 @@ def ended_ns(data: bytes, entry: Entry) -> int:
         if at_ns <= entry.at_ns:
             continue  # noted at the same moment
         is_left = kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about
-        if is_left or (words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later))):
+        if is_left or (words[2] == agent and (kind == b"over" or (kind in CALLS and at_ns > later))):
             found = at_ns
     return found
 
@@ -143,7 +143,7 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
         if is_over or entry.text != state_of(entry.key):
             from swarm_hook_core.watching.snapshot import full
 
-            trail.note("is", entry.key, str(full(entry.key)))
+            trail.look(entry.key, str(full(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 
@@ -154,7 +154,7 @@ def has_open_command(own: bytes, agent: str) -> bool:
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
         if len(words) == 4 and words[2] == name and words[0].isdigit():
-            return words[1] == b"ran" and int(words[0]) <= last_ns
+            return words[1] in (b"ran", b"runs") and int(words[0]) <= last_ns
     return False
 
 

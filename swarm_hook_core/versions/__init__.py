@@ -1,18 +1,18 @@
 """Versions: the content of a file before a certain write, kept so that each uncommitted line has an owner.
 
 A session that is alone keeps one *version* a file: the content before its own first write of it; and another one if the
-file has changed since its last write. Beside other sessions, and in a sub-agent, each write keeps one. The call keeps it as it is let pass; its entry ``wrote`` in the journal has the
-same time (``traces.journal``). Where a hook looks at a file after a write, the content then is a version too; its entry
-is ``is``.
+file has changed since its last write. Beside other sessions, and in a sub-agent, each write keeps one. The call keeps
+it as it is let pass; its entry ``wrote`` in the journal has the same time (``traces.journal``). Where a hook looks at a
+file after a write, the content then is a version too, with an entry ``is``.
 
 A *step* leads from one version of a file to the next one, by any session, or to the present content. The *authors* of a
-step are all that may have made it: mostly the one session that kept the first version; a person too, if the file's
-times do not fit that session's call. A line's authors are those of the step that brought it. A line in the last commit
-has none. More than one author means that nothing tells them apart. Nothing here guesses.
+step are all that may have made it: mostly the one session that kept the first of the two; a person too, if the file's
+times do not fit that session's call. A line's authors are those of the step that brought it. A line of the last commit
+has no author. More than one author means that nothing tells them apart. Nothing here guesses.
 
-Files: ``<state>/kept/<place>/<journal>/<path>``, with the path's slashes escaped. ``%w`` and a time are appended to the
-versions after the first, ``%i`` and a time to those of a look. The file's mtime is the time of the entry, the first
-version's atime that of the session's last write. The permissions are the state:
+Files: ``<state>/kept/<place>/<journal>/<path>``, with slashes of the path escaped. Appended: ``%w`` and a time for
+versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call. The file's
+mtime is the time of the entry, the first version's atime that of the session's last write. Permissions say its state:
 
     r     the content, whole; other bits as in the file
     -     there was no file
@@ -23,6 +23,8 @@ The kernel copies, or shares the blocks where the file system can. Nothing is ha
 equal contents, drops files that git ignores, and holds the bounds.
 
     stored    the versions of a file; `before_first_write`
+    steps     the steps of a file, and their authors
+    lines     the lines of a file, and their authors: `lines_of`, `changes_of`, `changes_by`
     pruning   bounds, ignored files, equal contents
 
 This module holds only the copy. A check loads it when a copy is due.
@@ -66,8 +68,9 @@ def keep(source: str, target: str, at_ns: int) -> bool:
         try:
             if reading >= 0:
                 state = _copied(reading, writing)
-            os.utime(writing, ns=(at_ns, at_ns))
-            os.fchmod(writing, state)
+            by = writing if os.utime in os.supports_fd else target  # Windows takes paths only
+            os.utime(by, ns=(at_ns, at_ns))
+            os.chmod(by, state)
         finally:
             os.close(writing)
     except FileExistsError:

@@ -11,6 +11,9 @@ import pytest
 from support.traced import Player
 
 from swarm_hook_core import traces, versions
+from swarm_hook_core.state import state_dir
+from swarm_hook_core.traces.pruning import forget
+from swarm_hook_core.versions import pruning
 from swarm_hook_core.versions.stored import before_first_write, first_version
 
 pytestmark = pytest.mark.usefixtures("no_faults")
@@ -44,7 +47,9 @@ def test_beside_others_each_write_keeps_one(work: Path) -> None:
     peer.writes("other.md", "theirs\n")
     for text in ("one\n", "two\n", "three\n"):
         me.writes("notes.md", text)
-    assert [copy.read_bytes() for copy in copies(me, work / "notes.md")][1:] == [b"one\n", b"two\n"]
+    found = copies(me, work / "notes.md")
+    assert [copy.read_bytes() for copy in found if traces.LATER in copy.name] == [b"one\n", b"two\n"]
+    assert [copy.read_bytes() for copy in found if traces.LOOK in copy.name] == [b"one\n", b"two\n"], "as it left them"
 
 
 def test_what_a_person_writes_between_two_calls_of_a_session_alone_is_kept(work: Path) -> None:
@@ -110,3 +115,53 @@ def test_names_of_versions_fit_and_differ(tmp_path: Path) -> None:
     paths = [traces.version_path("/place", "me", f"/{name}") for name in names]
     assert len(set(paths)) == len(names)
     assert all(len(os.fsencode(os.path.basename(path))) < 200 for path in paths)
+
+
+def test_pruning_folds_equal_contents_and_drops_what_git_ignores(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    (work / ".gitignore").write_text("*.log\n")
+    peer.writes("other.md", "theirs\n")
+    for text in ("one\n", "two\n"):
+        me.writes("notes.md", text)
+        me.writes("debug.log", text)
+    assert me.runs("true") == ""
+    assert pruning.prune(time.time()) > 0
+    assert [oct(copy.stat().st_mode & 0o777) for copy in copies(me, work / "debug.log")] == ["0o0"], (
+        "there was none before"
+    )
+    found = [copy for copy in copies(me, work / "notes.md") if copy.read_bytes() == b"one\n"]
+    assert len({copy.stat().st_ino for copy in found}) == 1 < len(found)
+    assert pruning.prune(time.time()) == 0
+
+
+def test_a_first_version_over_the_bounds_leaves_a_marker(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.writes("notes.md", "one\n")
+    monkeypatch.setattr(pruning, "TOTAL_FILES", 0)
+    assert pruning.prune(time.time()) == 1
+    me.writes("notes.md", "two\n")
+    assert first_of(me, file) is None, "its own write does not pass for what was there before"
+
+
+def test_versions_outlive_their_session_for_a_week(work: Path) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.writes("notes.md", "one\n")
+    forget("codex", me.session_id)
+    assert not list(Path(traces.traces_dir()).glob("*/*"))
+    assert first_of(me, file) is not None
+    pruning.prune(time.time() + pruning.AGE_SECONDS - 60)
+    assert first_of(me, file) is not None
+    pruning.prune(time.time() + pruning.AGE_SECONDS + 60)
+    assert first_of(me, file) is None and not list(Path(state_dir(), "kept").iterdir())
+
+
+def test_a_half_copy_is_removed_after_an_hour(work: Path) -> None:
+    me = Player("codex", work)
+    me.writes("notes.md", "one\n")
+    (copy,) = copies(me, work / "notes.md")
+    half = Path(f"{copy}{traces.LATER}7")
+    half.touch(0o600)
+    pruning.prune(time.time())
+    assert half.exists(), "its process may still copy"
+    pruning.prune(time.time() + 2 * pruning.HALF_SECONDS)
+    assert not half.exists()
