@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from swarm_hook_core.state import read_all
 from swarm_hook_core.traces import (
     AFTER,
     CUT,
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
 _MARKS = (LATER, LOOK, AFTER)
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_KEEPS_ATIME = hasattr(os, "O_NOATIME")  # a first version's atime means something
+_READ = os.O_RDONLY
+for _flag in ("O_NOATIME", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+    _READ |= getattr(os, _flag, 0)
 
 
 class Version:
@@ -37,11 +41,12 @@ class Version:
     at_ns      time of its entry there
     is_look    True if it was kept after a write, not before one
     is_after   True if that look was at the end of the call
+    is_whole   False: nothing was kept, or half of it; only that the session was about to write is known
     exists     False: there was no file
     mode       permissions of the file, without the owner's right to write
     """
 
-    __slots__ = ("path", "journal", "at_ns", "is_look", "is_after", "exists", "mode", "size")
+    __slots__ = ("path", "journal", "at_ns", "is_look", "is_after", "is_whole", "exists", "mode", "size", "times")
 
     def __init__(self, path: str, mark: str, found: os.stat_result):
         self.path = path
@@ -51,7 +56,9 @@ class Version:
         self.is_after = mark == AFTER
         self.mode = stat.S_IMODE(found.st_mode)
         self.exists = self.mode != NO_FILE
+        self.is_whole = not self.exists or bool(self.mode & CONTENT and not self.mode & 0o200)
         self.size = found.st_size
+        self.times = (found.st_atime_ns, found.st_mtime_ns)
 
     def content(self) -> bytes:
         """Return the content, empty if there was no file. Raises OSError if it is gone."""
@@ -59,9 +66,9 @@ class Version:
             return b""
         handle = os.open(self.path, _READ)
         try:
-            data = b""
-            while len(data) <= LIMIT_BYTES and (piece := os.read(handle, LIMIT_BYTES)):
-                data += piece
+            data = read_all(handle, LIMIT_BYTES)
+            if not _KEEPS_ATIME:
+                os.utime(self.path, ns=self.times)
             return data
         finally:
             os.close(handle)
@@ -88,25 +95,21 @@ def first_version(path: str, runtime: str, session_id: str) -> Version | None:
         place = place_of(os.path.dirname(one))
         found = version_at(version_path(place, journal_name(runtime, session_id), one))
         if found is not None:
-            return found
+            return found if found.is_whole else None
     return None
 
 
 def version_at(path: str, mark: str = "") -> Version | None:
-    """Return the Version kept at `path`, or None if nothing whole is there. `mark`: the one in its name."""
+    """Return the Version kept at `path`, or None if nothing is there. `mark`: the one in its name."""
     try:
         found = os.lstat(path)
     except OSError:
         return None  # never kept, or removed
-    mode = stat.S_IMODE(found.st_mode)
-    is_whole = mode == NO_FILE or (mode & CONTENT and not mode & 0o200)
-    if not stat.S_ISREG(found.st_mode) or not is_whole:
-        return None
-    return Version(path, mark, found)
+    return Version(path, mark, found) if stat.S_ISREG(found.st_mode) else None
 
 
 def versions_of(place: str, path: str) -> list[Version]:
-    """Return all whole versions of the file at `path`, links resolved, in `place`, the oldest first."""
+    """Return all versions of the file at `path`, links resolved, in `place`, the oldest first; half ones, too."""
     found = []
     base = kept_dir(place)
     for session in _names_in(base):
@@ -144,7 +147,7 @@ def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     for one in _names_in(folder):
         path, mark = path_in(one)
         version = version_at(os.path.join(folder, one), mark)
-        if path and version is not None:
+        if path and version is not None and version.is_whole:
             yield path, version
 
 
@@ -177,6 +180,17 @@ def journals_of(place: str) -> dict[str, bytes]:
         except OSError:
             continue  # removed just now, or not a journal
         found[name] = found.get(name, b"") + data  # a session may go on after its end
+    return found
+
+
+def ended_at(place: str) -> dict[str, int]:
+    """Return ``{file name of the journal: time}`` of the ends of sessions in `place` with versions."""
+    base, found = kept_dir(place), {}
+    for name in _names_in(base):
+        try:
+            found[name] = os.lstat(os.path.join(base, name, ENDED)).st_ctime_ns  # it was renamed then
+        except OSError:
+            continue  # it goes on
     return found
 
 

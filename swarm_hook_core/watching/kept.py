@@ -65,7 +65,7 @@ def of_sessions(path: str) -> list[Version]:
     found: dict[tuple[str, int], Version] = {}
     file = digest_of(os.fsencode(key_of(path)))
     for kept in reversed(versions_of(place_of(os.path.dirname(path)), path)):
-        if kept.exists:
+        if kept.exists and kept.is_whole:
             digest, mode = digest_of(kept.content()), kept.mode | 0o200
             name = f"{file}-0-{kept.size}-0-{mode:o}-{digest}-{kept.at_ns // 10**9}"
             version = Version(name, folder())
