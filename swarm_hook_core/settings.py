@@ -5,8 +5,8 @@
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
 
-``protect_for`` beside ``protect`` holds for a while: ``{"value": "off", "until": Unix seconds}``. ``auto`` is the old name of
-``protect``, here and in variables.
+``protect_for`` beside ``protect`` holds for a while: ``{"value": "off", "until": Unix seconds}``. ``auto`` is the old
+name of ``protect``, here and in variables.
 
 Mistakes in the file, and unknown words in a variable, are left out, and recorded once as a fault.
 """

@@ -38,9 +38,9 @@ _OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
 PERSONS_CHANGES = "what a person has changed"
 # Parts of a shell command that may destroy a file; ``persons.glance`` looks closer at a text with one of them.
 DESTROYERS = (
-    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl", "wget",
-    "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil", "'w", '"w',
-    "os.re", "-delete", "-exec", "-fprint",
+    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl",
+    "wget", "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil",
+    "'w", '"w', "os.re", "-delete", "-exec", "-fprint",
 )  # fmt: skip
 
 

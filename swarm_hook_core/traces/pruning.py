@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import NotOrdinary, clear_place
+from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
 from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
 
 TYPE_CHECKING = False
