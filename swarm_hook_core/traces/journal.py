@@ -25,6 +25,8 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
              `text` the hook manager's name. See ``asides``
     back     it is over
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
+    moved    a command that moves HEAD was let pass; `key` is the top of the work tree, `text` its deed. See ``head``
+    runs     a parsed command that may write files that it does not name; `key` is its folder
     stash    changes were put aside with ``git stash``; `key` is the work tree
     far      an unpushed write on another machine of a team. The team agent keeps these, in journals of the runtime
              ``team`` with no other kinds

@@ -305,11 +305,11 @@ class Journals:
         """Return the session's own journal in the place of absolute `folder`."""
         place = self._trail.place_of(folder)
         if place not in self._own:
-            siblings, own = self._siblings_in(place), self._whole(place)
+            siblings, own = self._siblings_in(place), self.of_session(place)
             self._own[place] = siblings.known_to_reader(own, int(self._now * 1e9)) if siblings is not None else own
         return self._own[place]
 
-    def _whole(self, place: str) -> bytes:
+    def of_session(self, place: str) -> bytes:
         """Return the journal of the session and all its agents in `place`."""
         own = self._entries_of(os.path.join(place, self._trail.own_name))
         return journal.as_seen_in(self._trail.top_of(place), own)
@@ -339,7 +339,7 @@ class Journals:
             if siblings is not None:
                 self._others[place] += [
                     OthersJournal(data, self._reading, self._reader, self._now, self._trail.own_name, words)
-                    for words, data in siblings.of_others(self._whole(place), int(self._now * 1e9))
+                    for words, data in siblings.of_others(self.of_session(place), int(self._now * 1e9))
                 ]
         return self._others[place]
 

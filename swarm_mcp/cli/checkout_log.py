@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.naming import agent_name
+from swarm_mcp.answers.checkout_history import CHANGED, checkout_history
 from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import printed
+from swarm_mcp.answers.timeline import ATTEMPTED, LOWERED, TASK
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, excerpt
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
-from swarm_mcp.overview.refusal_words import why_refused
-from swarm_mcp.overview.timeline import ATTEMPTED, LOWERED, TASK
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 
@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from swarm_mcp.answers.timeline import Happening
     from swarm_mcp.cli.arguments import Arguments
-    from swarm_mcp.overview.timeline import Happening
 
 DAY = 86400
 MOST = 1000  # events of one answer

@@ -45,10 +45,10 @@ def bare(argv: list[str], told: dict) -> None:
 
 def supervised(case: dict, told: dict) -> None:
     """The same through the runner, with a place among the other sessions and a record."""
-    from swarm_mcp.harness import registry
-    from swarm_mcp.harness.membership import Membership
-    from swarm_mcp.harness.query import Query
-    from swarm_mcp.harness.run import Run
+    from swarm_mcp.agents.harness import registry
+    from swarm_mcp.agents.harness.membership import Membership
+    from swarm_mcp.agents.harness.query import Query
+    from swarm_mcp.agents.harness.run import Run
 
     member = Membership({"scope": told["scope"], "harness": case["harness"], "cwd": told["cwd"]}, "role:bench")
     command = tuple(case["argv"]) if case["harness"] == "process" else ()

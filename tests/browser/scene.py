@@ -8,10 +8,10 @@ from support.fixtures import Ground, wait_for
 from support.sessions import write
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.harness.events import Event, message, result, tool_end, tool_start
+from swarm_mcp.agents.harness.events import Event, message, result, tool_end, tool_start
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.page.rendering import address
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.view.page.rendering import address
 
 SESSIONS = {"ann": "claude-code", "bob": "codex", "cy": "claude-code"}  # and their runtimes
 RUN = "4f1c2b7e-0000-4000-8000-000000000001"

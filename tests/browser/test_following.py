@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from support.sessions import write
 
-from swarm_mcp.harness.events import message
+from swarm_mcp.agents.harness.events import message
 
 
 def test_who_holds_what_appears_and_goes(ground, tab):

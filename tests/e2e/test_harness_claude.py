@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.claude.launch import launch
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.claude.launch import launch
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 
 from .clients import ClaudeCode
 from .ground import own_ground

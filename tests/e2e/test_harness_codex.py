@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.codex import overrides
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.plugin import plugin_folder
-from swarm_mcp.harness.query import McpServer
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.codex import overrides
+from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.plugin import plugin_folder
+from swarm_mcp.agents.harness.query import McpServer
 
 from .checks import assert_untouched
 from .clients import Codex

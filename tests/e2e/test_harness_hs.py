@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.membership import Membership
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
 from swarm_mcp.runtimes.owned_folder import put

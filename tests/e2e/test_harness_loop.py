@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.record import events_in
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.record import events_in
+from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.store import Store
 
 from .ground import wait_for

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.query import READ_ONLY, McpServer
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.query import READ_ONLY, McpServer
 
 from .ground import own_ground
 from .marketplace import Marketplace

@@ -23,10 +23,10 @@ from .models import play
 # Starts the run in its first argument, prints each event as a line of JSON, and the result as the last one.
 SUPERVISOR = """
 import json, sys
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.membership import Membership
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 told = json.loads(sys.argv[1])
 adapter = registry.get(told["harness"])
 spec = {name: told["query"]["cwd"] for name in ("scope", "cwd")}

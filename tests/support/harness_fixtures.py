@@ -8,11 +8,20 @@ import sys
 import time
 from pathlib import Path
 
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.events import CONTEXT_USAGE, Event, error, message, result, session_init, tool_end, tool_start
-from swarm_mcp.harness.outcome import Price, RunResult
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.events import (
+    CONTEXT_USAGE,
+    Event,
+    error,
+    message,
+    result,
+    session_init,
+    tool_end,
+    tool_start,
+)
+from swarm_mcp.agents.harness.outcome import Price, RunResult
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 
 SESSION = "0a0a0a0a-1111-4222-8333-444444444444"
 OTHER = "0b0b0b0b-1111-4222-8333-444444444444"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from support.fixtures import BARE_PYTHON, FOLDERS
-from swarm_mcp.harness import registry
+from swarm_mcp.agents.harness import registry
 
 
 def package(folder: Path, name: str, code: str, offered: str) -> None:

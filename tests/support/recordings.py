@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.events import ERROR, RESULT, Event
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.events import ERROR, RESULT, Event
+from swarm_mcp.agents.harness.outcome import Ending
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from support.fixtures import Ground, wait_for
 from swarm_hook_core.process import start_time
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 
 GATEWAY = "identity:p mode:gateway"
 

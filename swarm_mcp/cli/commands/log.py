@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.naming import agent_name
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import printed
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.checkout_log import STYLES, say_checkout, since_when
@@ -17,7 +18,6 @@ from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.explaining import history
-from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
 

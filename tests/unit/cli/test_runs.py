@@ -15,10 +15,10 @@ from support.listings import rows_of
 from support.requirement import requirement
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.agents.harness.membership import Membership, RunRow
+from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.domain.run import ABANDONED
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness.membership import Membership, RunRow
-from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store, runs
 from swarm_mcp.store.sessions import Registration
 
@@ -113,7 +113,7 @@ def test_an_instance_that_was_removed_comes_back_with_the_next_beat(ground: Grou
 
 SUPERVISOR = """
 import sys
-from swarm_mcp.harness.membership import Membership
+from swarm_mcp.agents.harness.membership import Membership
 run = Membership({"scope": sys.argv[1], "harness": "codex", "cwd": sys.argv[1], "id": "r1", "task_id": "t1"})
 row = run.join()
 from swarm_mcp.store import Store

@@ -16,21 +16,21 @@ from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
 from support.task_fixtures import refused
 
-from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.assignment import GO_ON, Assignment, query_of
-from swarm_mcp.dispatch.dispatch import Dispatch
-from swarm_mcp.dispatch.processes import Processes
-from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
-from swarm_mcp.dispatch.spawners import SpawnFailed
-from swarm_mcp.dispatch.supervision import Supervisor
-from swarm_mcp.dispatch.worker_task import Progress, result_text
+from swarm_mcp.agents.dispatch import control
+from swarm_mcp.agents.dispatch.assignment import GO_ON, Assignment, query_of
+from swarm_mcp.agents.dispatch.dispatch import Dispatch
+from swarm_mcp.agents.dispatch.processes import Processes
+from swarm_mcp.agents.dispatch.request import DispatchRequest, may_use_yolo
+from swarm_mcp.agents.dispatch.spawners import SpawnFailed
+from swarm_mcp.agents.dispatch.supervision import Supervisor
+from swarm_mcp.agents.dispatch.worker_task import Progress, result_text
+from swarm_mcp.agents.harness import events, registry
+from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.process_adapter import Process
+from swarm_mcp.agents.harness.resumption import ResumableSession, serialize
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import events, registry
-from swarm_mcp.harness.adapter import Capabilities
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.process_adapter import Process
-from swarm_mcp.harness.resumption import ResumableSession, serialize
 from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools

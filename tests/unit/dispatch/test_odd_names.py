@@ -13,8 +13,8 @@ from support.fixtures import Ground, wait_for
 from support.scripted_herdr import Herdr
 from support.supervised import GATEWAY, dispatch, over, reaches, tmux
 
-from swarm_mcp.dispatch.herdr_panes import command_line
-from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
+from swarm_mcp.agents.dispatch.herdr_panes import command_line
+from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
 from swarm_mcp.domain.session import Session
 
 # `$TRAP` is a path in the environment of all that is started here.

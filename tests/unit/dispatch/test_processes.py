@@ -14,10 +14,10 @@ from support.fixtures import Ground, Sleeper, wait_for
 from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, mutexes, over, reaches, run_of, task
 
-from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
-from swarm_mcp.dispatch.processes import Processes
-from swarm_mcp.dispatch.request import DispatchRequest
-from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.agents.dispatch.processes import Processes
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import spawn_locks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.dispatch.promotion import Parent, Work, decide, provider_of
+from swarm_mcp.agents.dispatch.promotion import Parent, Work, decide, provider_of
 
 LINEAR = {"provider": "linear", "mcp": "linear"}
 ENTRY = {"identifier": "ENG-7", "url": "https://tracker.example/ENG-7", "linked_at": 1}

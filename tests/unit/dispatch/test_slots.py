@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.dispatch import slots
-from swarm_mcp.dispatch.slots import Slot
+from swarm_mcp.agents.dispatch import slots
+from swarm_mcp.agents.dispatch.slots import Slot
 
 HOLDER = """
 import sys
 sys.path[:0] = {path!r}
-from swarm_mcp.dispatch.slots import Slot
+from swarm_mcp.agents.dispatch.slots import Slot
 slot = Slot()
 print(slot.take(), flush=True)
 sys.stdin.read()

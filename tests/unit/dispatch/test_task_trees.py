@@ -14,8 +14,8 @@ from support.fixtures import Ground, wait_for
 from support.supervised import GATEWAY, alive, dispatch, over, reaches, run_of, task
 
 from swarm_hook_core import repository
-from swarm_mcp.dispatch import task_trees
-from swarm_mcp.dispatch.git_commands import git
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.git_commands import git
 from swarm_mcp.errors import Refused
 
 pytestmark = pytest.mark.slow

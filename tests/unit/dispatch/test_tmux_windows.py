@@ -11,7 +11,7 @@ from support import supervised
 from support.fixtures import Ground, wait_for
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task, tmux
 
-from swarm_mcp.dispatch.tmux_windows import _Tmux
+from swarm_mcp.agents.dispatch.tmux_windows import _Tmux
 
 pytestmark = [
     pytest.mark.slow,

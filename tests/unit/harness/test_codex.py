@@ -10,9 +10,9 @@ import pytest
 from support.recordings import Recordings
 from support.requirement import requirement
 
-from swarm_mcp.harness.codex import adapter, rollout, stream
-from swarm_mcp.harness.outcome import Ending, cost_of, priced
-from swarm_mcp.harness.query import Query
+from swarm_mcp.agents.harness.codex import adapter, rollout, stream
+from swarm_mcp.agents.harness.outcome import Ending, cost_of, priced
+from swarm_mcp.agents.harness.query import Query
 
 RECORDED = Recordings("codex")
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"

@@ -13,13 +13,13 @@ import pytest
 from support.requirement import requirement
 from support.toml_reader import reader
 
+from swarm_mcp.agents.harness import plugin, registry
+from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.codex import overrides
+from swarm_mcp.agents.harness.codex import skills as skills_of_codex
+from swarm_mcp.agents.harness.codex.overrides import configured_servers, server_overrides
+from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import plugin, registry
-from swarm_mcp.harness.adapter import Launch
-from swarm_mcp.harness.codex import overrides
-from swarm_mcp.harness.codex import skills as skills_of_codex
-from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
-from swarm_mcp.harness.query import McpServer, Query
 from swarm_mcp.installation import plugin_source
 
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"

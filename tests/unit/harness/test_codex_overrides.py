@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 from support.toml_reader import reader
 
+from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.codex import overrides
 
 WRITABLE = st.recursive(
     st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False) | st.text(),

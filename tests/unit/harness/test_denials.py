@@ -14,7 +14,7 @@ from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.collision import _strictly
 from swarm_hook_core.wording import holder, reason
-from swarm_mcp.harness.denials import Denial, denial_in, reason_in
+from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 
 NOW = 1_790_000_000
 LABEL = "identity:p claude-code platform:cli origin:claude-code session:0c0ffee0"

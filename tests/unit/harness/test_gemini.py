@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.recordings import Recordings, ended, named
 
-from swarm_mcp.harness import plugin
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.runtimes import bundle
 
 pytestmark = pytest.mark.slow

@@ -16,12 +16,12 @@ from support.replay import Replayed, replay
 from support.requirement import requirement
 from support.sessions import ROOT
 
+from swarm_mcp.agents.harness import outcome, plugin, registry
+from swarm_mcp.agents.harness.hs import session as hs_session
+from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
-from swarm_mcp.harness import outcome, plugin, registry
-from swarm_mcp.harness.hs import session as hs_session
-from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import READ_ONLY, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, owned_folder, runtime
 from swarm_mcp.runtimes.steps import Steps

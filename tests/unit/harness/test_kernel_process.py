@@ -12,8 +12,8 @@ from support.kernel_calls import says
 from support.sessions import join, mistakes, new_session, peer_locks, ready_store
 
 from swarm_hook_core.kernel import probe
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.domain.session import RUN_RUNTIME
-from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -12,11 +12,11 @@ from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 from support.replay import replay
 from support.requirement import requirement
 
-from swarm_mcp.harness import events, outcome, registry, resumption
-from swarm_mcp.harness.events import LONGEST_OUTPUT, Ledger
-from swarm_mcp.harness.outcome import Cost, Ending, Price, error_of
-from swarm_mcp.harness.query import Query
-from swarm_mcp.harness.tool_loop import ToolLoopGuard
+from swarm_mcp.agents.harness import events, outcome, registry, resumption
+from swarm_mcp.agents.harness.events import LONGEST_OUTPUT, Ledger
+from swarm_mcp.agents.harness.outcome import Cost, Ending, Price, error_of
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.tool_loop import ToolLoopGuard
 
 pytestmark = pytest.mark.slow
 

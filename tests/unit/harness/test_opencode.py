@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.recordings import Recordings, ended
 
-from swarm_mcp.harness import plugin
-from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
 

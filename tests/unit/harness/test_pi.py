@@ -18,11 +18,11 @@ from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
+from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.pi.adapter import SWARM_TOOLS
+from swarm_mcp.agents.harness.query import READ_ONLY, McpServer, Query
 from swarm_mcp.doctor import enforcement
-from swarm_mcp.harness import plugin
-from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.pi.adapter import SWARM_TOOLS
-from swarm_mcp.harness.query import READ_ONLY, McpServer, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.base import Runtime

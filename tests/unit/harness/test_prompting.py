@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import prompting, query
+from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import prompting, query
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.query import Query
 
 QUERY = Query(
     "x", "/r", instance_id="i1", scope="/srv/repo", role="reviewer", label="role:reviewer a", task_id="t1", run_id="r1"

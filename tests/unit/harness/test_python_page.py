@@ -12,7 +12,7 @@ import pytest
 from support.loop_fixtures import Fail, Model, Say, settings
 from support.python_page import PAGE, SECRET, programs, write
 
-from swarm_mcp import harness
+from swarm_mcp.agents import harness
 
 pytestmark = pytest.mark.slow
 PROGRAMS = programs()

@@ -8,7 +8,7 @@ import pytest
 from support.recordings import Recordings, data_of, named
 from support.requirement import requirement
 
-from swarm_mcp.harness import outcome
+from swarm_mcp.agents.harness import outcome
 
 ALL = {name: Recordings(name) for name in ("claude", "codex", "pi", "gemini", "opencode")}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import registry
 
 
 @requirement("A-25")
@@ -47,7 +47,7 @@ def test_each_harness_says_when_to_use_it(name: str) -> None:
 
 @requirement("A-27")
 def test_a_broken_module_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ADAPTERS, "codex", ("swarm_mcp.harness.adapters.no_such_module", "Codex"))
+    monkeypatch.setitem(registry.ADAPTERS, "codex", ("swarm_mcp.agents.harness.adapters.no_such_module", "Codex"))
     monkeypatch.setattr(registry, "_made", {})
     with pytest.raises(ImportError):
         registry.get("codex")
@@ -72,7 +72,7 @@ def test_other_commands_load_nothing_of_it() -> None:
         "import sys; from swarm_mcp.cli.main import main\n"
         "main(['locks']); main(['help']); main(['tasks'])\n"
         "import swarm_mcp.server.app\n"
-        "print(*[name for name in sys.modules if name.startswith('swarm_mcp.harness')], file=sys.stderr)"
+        "print(*[name for name in sys.modules if name.startswith('swarm_mcp.agents.harness')], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr.split() == []

@@ -11,16 +11,16 @@ from support.harness_fixtures import MAKERS, Scripted, run_of, seen_of
 from support.requirement import requirement
 from support.serving import Server
 
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.events import CONTEXT_USAGE, Event
+from swarm_mcp.agents.harness.events import result as ended
+from swarm_mcp.agents.harness.query import McpServer, Query
+from swarm_mcp.agents.harness.requirements import left_out, limit_passed, require_possible
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapter import Capabilities
-from swarm_mcp.harness.errors import Unsupported
-from swarm_mcp.harness.events import CONTEXT_USAGE, Event
-from swarm_mcp.harness.events import result as ended
-from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.requirements import left_out, limit_passed, require_possible
 
 pytestmark = pytest.mark.slow
 

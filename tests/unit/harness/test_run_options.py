@@ -12,8 +12,8 @@ from support.outside_packages import command, installed_packages, package
 from support.requirement import requirement
 from support.serving import Server
 
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import Refused
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.slow
 # Answers with the query that it was launched with.
 ECHO = """
 import json
-from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
 
 
 class Echo(HarnessAdapter):

@@ -8,8 +8,8 @@ import pytest
 from support.fixtures import Ground
 from support.requirement import requirement
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.slash_commands import slash_commands
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.slash_commands import slash_commands
 
 # Harness -> the variable for its private folder, a skill in it, that skill's invocation, a command of the project's,
 # that command's invocation.

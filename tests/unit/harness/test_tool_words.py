@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_mcp.harness.tool_words import Call, Folder, bare, call_in_words
+from swarm_mcp.agents.harness.tool_words import Call, Folder, bare, call_in_words
 
 SHOP = Folder("/src/shop")
 PATCH = "*** Begin Patch\n*** Update File: /src/shop/a.py\n@@\n-one\n+two\n*** Add File: b.py\n+new\n*** End Patch\n"

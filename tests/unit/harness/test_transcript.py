@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 from support.sessions import ROOT
 
-from swarm_mcp.harness import events, registry
-from swarm_mcp.harness.envelopes import to_envelope
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Cost
-from swarm_mcp.harness.record import Record, event_of, events_in, files_of
-from swarm_mcp.harness.transcript import KINDS, to_transcript, transcript
+from swarm_mcp.agents.harness import events, registry
+from swarm_mcp.agents.harness.envelopes import to_envelope
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.outcome import Cost
+from swarm_mcp.agents.harness.record import Record, event_of, events_in, files_of
+from swarm_mcp.agents.harness.transcript import KINDS, to_transcript, transcript
 
 GOLDEN = ROOT / "tests/data/golden"
 STREAMS = sorted(

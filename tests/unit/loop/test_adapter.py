@@ -11,9 +11,9 @@ from hypothesis import settings as limited
 from hypothesis import strategies as st
 from support.requirement import requirement
 
-from swarm_mcp.harness import events, registry
-from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import McpServer, Query
+from swarm_mcp.agents.harness import events, registry
+from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.query import McpServer, Query
 
 adapter = registry.get("loop")
 SECRET = "hunter2-hunter2-hunter2"

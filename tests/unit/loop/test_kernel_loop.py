@@ -12,7 +12,7 @@ from support.sessions import mistakes, peer_locks
 from support.traced import git
 
 from swarm_hook_core.kernel import probe
-from swarm_mcp.loop.swarm_session import CONFIG
+from swarm_mcp.agents.loop.swarm_session import CONFIG
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.loop_fixtures import Model, Say, loop
 from support.requirement import requirement
 
-from swarm_mcp.loop import session, tools
+from swarm_mcp.agents.loop import session, tools
 
 
 def use(name: str, folder: Path, **given: object) -> tuple[str, bool]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from swarm_mcp.overview.edits import Edit
-from swarm_mcp.page import changes
-from swarm_mcp.page.changes import Edited
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.view.page import changes
+from swarm_mcp.view.page.changes import Edited
 
 
 def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(ground, monkeypatch):

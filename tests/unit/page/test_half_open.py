@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from swarm_mcp.page import http_process
+from swarm_mcp.view.page import http_process
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 

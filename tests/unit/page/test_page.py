@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, StoreUnavailable
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.overview.lines import Line, Lines, Obstacle
-from swarm_mcp.page.access import HEADERS, Keys
-from swarm_mcp.page.app import application
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.view.overview.lines import Line, Lines, Obstacle
+from swarm_mcp.view.page.access import HEADERS, Keys
+from swarm_mcp.view.page.app import application
 
 PORT = 4711
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
@@ -191,7 +191,7 @@ def test_circles_are_marked(ground, client, monkeypatch):
         # The store refuses a circle; one made by another program is shown all the same.
         ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
         shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
-    monkeypatch.setattr("swarm_mcp.page.views.lines.lines", lambda *_: shown)
+    monkeypatch.setattr("swarm_mcp.view.page.views.lines.lines", lambda *_: shown)
     words = text_of(client.get("/lines").text)
     assert "claude-code ann waits for claude-code bob waits for claude-code ann" in words
     assert words.count("(in a circle)") == 2
@@ -247,7 +247,7 @@ def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, monkeypatc
     assert all(f"note-{name}" in words for name in ("one", "two", "three"))
     alone = text_of(client.get("/", params={"scope": places[0]}).text)
     assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
-    monkeypatch.setattr("swarm_mcp.page.views.now.MOST_CHECKOUTS", 2)
+    monkeypatch.setattr("swarm_mcp.view.page.views.now.MOST_CHECKOUTS", 2)
     words = text_of(client.get("/lines").text) and text_of(client.get("/", params={"again": "1"}).text)
     assert (
         "There are more checkouts" in words

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.overview.lines import Line
-from swarm_mcp.overview.now import Hold
-from swarm_mcp.overview.timeline import Happening, Timeline
-from swarm_mcp.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
+from swarm_mcp.answers.timeline import Happening, Timeline
+from swarm_mcp.view.overview.lines import Line
+from swarm_mcp.view.overview.now import Hold
+from swarm_mcp.view.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
 
 SINCE, UNTIL = 1000, 2000
 

@@ -110,7 +110,7 @@ def test_its_address_for_programs_and_its_port(ground, serve):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground, number):
     program = (
-        "import os, sys; from swarm_mcp.page.serving import serve\n"
+        "import os, sys; from swarm_mcp.view.page.serving import serve\n"
         f"serve(0, False, lambda *_: os.kill(os.getpid(), {int(number)}), '', '')"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ground.repo, capture_output=True, timeout=60)
@@ -168,7 +168,7 @@ def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve)
 
 
 def test_without_a_needed_package_it_says_what_to_install(ground, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("swarm_mcp.page")]:
+    for name in [name for name in sys.modules if name.startswith("swarm_mcp.view.page")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = ground.swarm("page", "--no-open")

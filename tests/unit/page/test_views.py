@@ -13,15 +13,15 @@ from starlette.testclient import TestClient
 from support.fixtures import Ground
 
 from swarm_hook_core.naming import UNNAMED
-from swarm_mcp.harness.events import Event, message, tool_end, tool_start
+from swarm_mcp.agents.harness.events import Event, message, tool_end, tool_start
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.overview.transcript import LAST_BYTES
-from swarm_mcp.page.access import Keys
-from swarm_mcp.page.app import VIEWS, application
-from swarm_mcp.page.rendering import address
-from swarm_mcp.page.views import file, work, workers
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request as wanted_by
+from swarm_mcp.view.overview.transcript import LAST_BYTES
+from swarm_mcp.view.page.access import Keys
+from swarm_mcp.view.page.app import VIEWS, application
+from swarm_mcp.view.page.rendering import address
+from swarm_mcp.view.page.views import file, work, workers
 
 pytestmark = pytest.mark.slow
 PORT = 4711

@@ -15,8 +15,8 @@ from support.fixtures import Ground
 import swarm_hook_core
 import swarm_mcp
 from swarm_hook_core.state import state_dir
-from swarm_mcp.harness import plugin
-from swarm_mcp.harness.codex import overrides
+from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import bundle, state_folder
 from swarm_mcp.runtimes.cline import servers_file
@@ -142,7 +142,7 @@ def test_a_guard_from_before_is_found_where_sessions_have_worked(ground: Ground,
 
 
 def test_while_a_client_cannot_be_served_what_it_starts_stays_and_is_named(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, compiled_once: None
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
 ):
     bundle.write(marketplace_folder(), local=True)
     (ground.folder / "bin").mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swarm_mcp.harness.environment import without_session
+from swarm_mcp.agents.harness.environment import without_session
 from swarm_mcp.server.calling_session import with_session
 
 SETTING = "SWARM_MCP_SESSION_ARGUMENT"

@@ -10,9 +10,9 @@ from support.busy_checkout import session
 from support.fixtures import Ground, wait_for
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.top import following
-from swarm_mcp.top.following import Follower
-from swarm_mcp.top.picture import Picture, Trouble, Wish
+from swarm_mcp.view.top import following
+from swarm_mcp.view.top.following import Follower
+from swarm_mcp.view.top.picture import Picture, Trouble, Wish
 
 
 class Watched:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from swarm_mcp.answers.text_width import width
-from swarm_mcp.top import columns
-from swarm_mcp.top.picture import Column, Row, Table
-from swarm_mcp.top.room import shared
-from swarm_mcp.top.tables import ALL, SESSIONS
+from swarm_mcp.view.top import columns
+from swarm_mcp.view.top.picture import Column, Row, Table
+from swarm_mcp.view.top.room import shared
+from swarm_mcp.view.top.tables import ALL, SESSIONS
 
 LONG = ("claude-code " * 9 + "5f0c2f6e", "working", "12 min", "src/" * 20 + "a.py", "src/b.py", "Adds an index" * 9)
 

@@ -12,20 +12,20 @@ from support.busy_checkout import busy, session
 from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
 
+from swarm_mcp.agents.harness.events import message
+from swarm_mcp.answers.edits import Edit
 from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.harness.events import message
-from swarm_mcp.overview import now
-from swarm_mcp.overview.edits import Edit
 from swarm_mcp.store.lock_request import Attempt
-from swarm_mcp.top import following, reading
-from swarm_mcp.top.app import Top
-from swarm_mcp.top.pages import Question
-from swarm_mcp.top.picture import Picture, Row, Wish
-from swarm_mcp.top.reading import Reader
-from swarm_mcp.top.tables import ALL
+from swarm_mcp.view.overview import now
+from swarm_mcp.view.top import following, reading
+from swarm_mcp.view.top.app import Top
+from swarm_mcp.view.top.pages import Question
+from swarm_mcp.view.top.picture import Picture, Row, Wish
+from swarm_mcp.view.top.reading import Reader
+from swarm_mcp.view.top.tables import ALL
 
 pytestmark = pytest.mark.slow
 HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.exe \u200b\r\n$(id) {{7*7}}"
@@ -35,7 +35,7 @@ HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.
 def nobody_around(monkeypatch: pytest.MonkeyPatch, ground: Ground):
     """The viewer is no session, unless the test says so; typed paths count from the checkout."""
     monkeypatch.chdir(ground.repo)
-    monkeypatch.setattr("swarm_mcp.top.reading.surrounding_session", lambda store: None)
+    monkeypatch.setattr("swarm_mcp.view.top.reading.surrounding_session", lambda store: None)
 
 
 def made(ground: Ground, *words: str) -> Top:

@@ -104,8 +104,8 @@ def test_however_it_ends_the_terminal_is_as_it_was(ground: Ground, way: str, whe
 @pytest.mark.parametrize("where", ["reading", "drawing"])
 def test_a_fault_of_ours_leaves_a_clean_terminal_and_a_report(ground: Ground, where: str):
     place = {
-        "reading": ("swarm_mcp.top.reading", "Reader.read"),
-        "drawing": ("swarm_mcp.top.pane", "Pane.render_line"),
+        "reading": ("swarm_mcp.view.top.reading", "Reader.read"),
+        "drawing": ("swarm_mcp.view.top.pane", "Pane.render_line"),
     }[where]
     code = f"""
 import sys; sys.path[:0] = {FOLDERS!r}
@@ -306,7 +306,7 @@ def test_idle_it_takes_next_to_no_time(ground: Ground):
         if before is None:
             pytest.skip("this system does not say what a process has used")
         played.watch(3.0)
-        assert processor_ticks(played.process.pid) - before < 0.3 * os.sysconf("SC_CLK_TCK") * time_limit(1.0)
+        assert processor_ticks(played.process.pid) - before < 0.3 * os.sysconf("SC_CLK_TCK")
         played.types("q")
         assert played.ended() == 0
 

@@ -1,0 +1,453 @@
+"""A dispatch: a request becomes a task, the task gets a worker, the requester gets an answer.
+
+The flow is a chain of states, each an unchanging record::
+
+  Planned -> (task, worker) -> Starting -> Answered -> AwaitingEnd -> Finished
+
+A task taken by a live worker skips ``Starting``; an answer without a wait skips ``AwaitingEnd``. ``Starting`` and
+``AwaitingEnd`` wait for a change of the store, so a dispatch is asked again after each (`advance`): a command blocks in
+between, a server must not.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from swarm_hook_core.labels import token
+from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
+from swarm_mcp.agents.dispatch.request import (
+    DispatchRequest,
+    PublicTexts,
+    WorkerCommand,
+    as_before,
+    checked,
+    public_texts,
+    require_gateway,
+    require_own_limits,
+    run_facts,
+    worker_command,
+)
+from swarm_mcp.agents.dispatch.spawners import Spawner, SpawnFailed, WorkerSpec, spawner
+from swarm_mcp.answers.views import name_of
+from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.record import new_id
+from swarm_mcp.domain.run import PAUSED, RESUME
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import OPEN, TERMINAL
+from swarm_mcp.errors import NotConfirmed, Refused
+from swarm_mcp.folders import clean
+from swarm_mcp.locking.task_claiming import reserve
+from swarm_mcp.store import Store, spawn_locks
+
+ALL = -1  # messages, in one go
+
+
+class CompletionWait(NamedTuple):
+    """A wait for the end of one task of `requester`, begun at `begun` (``time.monotonic()``), for at most `seconds`."""
+
+    requester: Session
+    task_id: str
+    seconds: float
+    begun: float
+
+    @classmethod
+    def of(cls, requester: Session, task_id: str, seconds: float) -> CompletionWait:
+        """Return a wait that begins now."""
+        return cls(requester, task_id, seconds, time.monotonic())
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the wait is over."""
+        return max(0.0, self.begun + self.seconds - time.monotonic())
+
+    def look(self, store: Store) -> dict[str, Any] | None:
+        """Return the end of the wait, None while it goes on.
+
+        ``{status, task_id, waited_seconds, waited_ms}``. `status` is ``completed`` (with ``task_status`` done, failed
+        or cancelled, ``result`` and ``task``), ``timeout`` (the same, in the present state) or ``missing`` (the task
+        was deleted). ``messages`` is the requester's unread mail about this task. That mail is claimed, not yet read:
+        acknowledge its ids after handing it out.
+        """
+        task = store.tasks.get(self.requester.scope, self.task_id)
+        if task is None:
+            status = "missing"
+        elif task.status in TERMINAL:
+            status = "completed"
+        elif not self.seconds_left():
+            status = "timeout"
+        else:
+            return None
+        waited = round(time.monotonic() - self.begun, 3)
+        ended: dict[str, Any] = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        ended["waited_ms"] = round(waited * 1000)
+        if task:
+            ended.update(task_status=task.status, result=task.result, task=task)
+        ended["messages"] = store.messages.take(self.requester, ALL, about=self.task_id)
+        return ended
+
+
+POLL_SECONDS = 0.5
+_INTERNAL_FACTS = ("supervisor", "log")  # of a spawn; not for the answer
+SECRET_WARNING = (
+    "the dispatch has a secret in it: the task's title and description have it masked, the worker is told it"
+    " as it stands; better name the variable or file that holds it"
+)
+
+
+# --------------------------------------------------------------------- states
+
+
+class Planned(NamedTuple):
+    """A dispatch before it touches the store: the requester, the request, and the way to start a worker.
+
+    `starter` is a shared spawner for many workers, None for a single one.
+    """
+
+    requester: Session
+    request: DispatchRequest
+    command: WorkerCommand
+    cwd: str
+    texts: PublicTexts
+    warnings: tuple[str, ...] = ()
+    starter: Spawner | None = None
+
+
+class Starting(NamedTuple):
+    """A worker has been set going. `facts` find it, `lock` keeps other dispatches from starting one more, and
+    `give_up_at` (``time.monotonic()``) is when the requester is told that it is still on its way."""
+
+    plan: Planned
+    work: DispatchTask
+    lock: Lock
+    facts: dict[str, Any]
+    give_up_at: float
+
+
+class Answered(NamedTuple):
+    """The result of the dispatch is known."""
+
+    plan: Planned
+    answer: dict[str, Any]
+
+
+class AwaitingEnd(NamedTuple):
+    """The requester waits for the task's end."""
+
+    answer: dict[str, Any]
+    wait: CompletionWait
+
+
+class Finished(NamedTuple):
+    """The whole answer. Mail in its ``completion`` is claimed: acknowledge its ids once it has been handed out."""
+
+    answer: dict[str, Any]
+
+
+State = Planned | Starting | Answered | AwaitingEnd | Finished
+
+
+class Dispatch:
+    """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out.
+
+    `tell` is called with each state that is reached after the first. `starter` starts the worker where one is wanted,
+    instead of a spawner of the request's own.
+    """
+
+    def __init__(
+        self,
+        requester: Session,
+        request: DispatchRequest,
+        tell: Callable[[State], object] | None = None,
+        starter: Spawner | None = None,
+    ):
+        self._state: State = plan(requester, request)._replace(starter=starter)
+        self._tell = tell
+
+    def advance(self, store: Store) -> dict[str, Any] | None:
+        """Go on as far as possible; return the answer, None during a wait.
+
+        The answer is ``{status, task_id, task, ...}`` in the contract's form for each status. Raises the store's
+        errors.
+        """
+        while not isinstance(self._state, Finished):
+            following = _next(store, self._state)
+            if following is None:
+                return None
+            self._state = following
+            if self._tell:
+                self._tell(following)
+        return self._state.answer
+
+    def seconds_left(self) -> float:
+        """Return the seconds after which `advance` is due without a change in the store."""
+        state = self._state
+        if isinstance(state, AwaitingEnd):
+            return state.wait.seconds_left()
+        if not isinstance(state, Starting):
+            return 0.0
+        left = max(0.0, state.give_up_at - time.monotonic())
+        # That a supervisor has died changes nothing in the store.
+        if state.plan.command.is_supervised:
+            return min(left, POLL_SECONDS)
+        return left
+
+
+def carry_out(
+    store: Store, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None
+) -> dict[str, Any]:
+    """Dispatch and block until the answer. `tell` is called with each state as it is reached.
+
+    Raises the errors of a `Dispatch`.
+    """
+    dispatch = Dispatch(requester, request, tell)
+    with store.changes() as changes:
+        while (answer := dispatch.advance(store)) is None:
+            changes.wait(dispatch.seconds_left())
+    return answer
+
+
+# ---------------------------------------------------------------------- steps
+
+
+def plan(requester: Session, request: DispatchRequest) -> Planned:
+    """Return the plan for the request. Raises Refused."""
+    require_gateway(requester)
+    request = checked(request)
+    request = request._replace(skills=tuple(clean(skill, requester.directory) for skill in request.skills))
+    command = worker_command(request, requester)
+    if request.cwd:
+        cwd = clean(request.cwd, requester.directory)
+    else:
+        cwd = requester.directory
+    if request.spawn and not os.path.isdir(cwd):
+        raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
+    if request.worktree:
+        task_trees.repository_at(cwd)
+    texts = public_texts(request)
+    has_secret = texts != (request.title, request.description, request.message)
+    warnings = (*command.warnings, *([SECRET_WARNING] if has_secret else []))
+    return Planned(requester, request, command, cwd, texts, warnings)
+
+
+def _begin(store: Store, state: Planned) -> Starting | Answered:
+    """Find or make the task, then hand it to a live worker or have one started."""
+    requester, request = state.requester, state.request
+    if request.spawn:
+        require_own_limits(store, requester, request)
+    work = find_or_make(store, requester, request, state.texts)
+    if work.task.status in TERMINAL:
+        return _answered(state, work, "already_terminal")
+    if request.force_spawn:
+        worker = None
+    else:
+        worker = assigned_worker(store, requester, work.task) or work.worker
+    if worker and work.task.status == OPEN:
+        try:
+            work = work._replace(task=reserve(store, work.task.id, worker))
+        except NotConfirmed as error:  # nor could a worker that was started for it begin
+            state = state._replace(warnings=(*state.warnings, str(error)))
+            return _answered(state, work, "no_worker", role=request.role)
+        except Refused:
+            work = _reread(store, state, work)
+        worker = assigned_worker(store, requester, work.task)
+    if worker:
+        return _handed_over(store, state, work, worker)
+    if not request.spawn:
+        return _answered(state, work, "no_worker", role=request.role)
+    return _start_worker(store, state, work)
+
+
+def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting | Answered:
+    """Have a worker started, unless another dispatch is at it."""
+    requester, request = state.requester, state.request
+    name, instance_id = spawn_locks.name_of(request.role, work.key), new_id()
+    lock = store.spawn_locks.take(requester, name, work.task.id, instance_id)
+    if lock is None:
+        return _started_elsewhere(store, state, work, name)
+    # The previous holder of the lock may have brought a worker between our look and this.
+    work = _reread(store, state, work)
+    if request.force_spawn:
+        worker = None
+    else:
+        worker = assigned_worker(store, requester, work.task)
+    if worker:
+        store.spawn_locks.release(lock, "worker_found")
+        return _handed_over(store, state, work, worker)
+    chosen = state.starter or spawner(state.command.spawner)
+    try:
+        facts = chosen.start(store, _worker_spec(_as_before(store, state, work), work, instance_id, name))
+    except SpawnFailed as error:
+        store.spawn_locks.release(lock, "spawn_failed")
+        return _answered(state, work, "spawn_failed", spawner=state.command.spawner, error=str(error))
+    except BaseException:
+        store.spawn_locks.release(lock, "spawn_failed")  # a server lives on, and would block the next dispatch
+        raise
+    store.spawn_locks.started(lock, {"spawner": state.command.spawner, **facts})
+    if request.wait_seconds is None:
+        patience = chosen.patience
+    else:
+        patience = request.wait_seconds
+    return Starting(state, work, lock, facts, time.monotonic() + patience)
+
+
+def _look_for_worker(store: Store, state: Starting) -> Answered | None:
+    """Return the answer once the worker has come up, has failed, or has taken too long; None before."""
+    plan, work, lock = state.plan, state.work, state.lock
+    command = plan.command
+    details: dict[str, Any] = {"spawner": command.spawner}
+    shown = {name: value for name, value in state.facts.items() if name not in _INTERNAL_FACTS}
+    try:
+        seen = spawner(command.spawner).look(store, state.facts)
+    except SpawnFailed as error:
+        store.spawn_locks.release(lock, "spawn_failed")
+        return _answered(plan, work, "spawn_failed", **details, error=str(error), **shown)
+    details.update(shown)
+    if seen is None:
+        if time.monotonic() < state.give_up_at:
+            return None
+        if "ui_command_id" in shown:
+            details["ui_command"] = store.ui_commands.get(shown["ui_command_id"])
+        return _answered(plan, work, "spawn_in_flight", **details, spawn_lock=lock.file)
+    worker = store.instances.live(seen.get("instance_id") or "")
+    if worker:
+        if work.task.status == OPEN:
+            work = _reserved(store, plan, work, worker)
+        if not command.is_supervised:
+            _instruct(store, plan, work, worker)
+        if work.task.assignee == worker.id:
+            store.spawn_locks.release(lock, "worker_arrived")  # the next dispatch may start another
+    elif command.is_supervised:
+        store.spawn_locks.release(lock, "worker_through")  # it was quicker than this look
+    if command.is_supervised:
+        work = _reread(store, plan, work)
+    return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock.file)
+
+
+def _await_end(store: Store, state: Answered) -> AwaitingEnd | Finished:
+    """Wait for the task's end where the requester wants that. After a failed start the error is worth more at once."""
+    seconds = state.plan.request.completion_wait_seconds
+    if seconds > 0 and state.answer["status"] != "spawn_failed":
+        return AwaitingEnd(state.answer, CompletionWait.of(state.plan.requester, state.answer["task_id"], seconds))
+    return Finished(state.answer)
+
+
+def _look_for_end(store: Store, state: AwaitingEnd) -> Finished | None:
+    ended = state.wait.look(store)
+    if ended is None:
+        return None
+    return Finished({**state.answer, "completion": ended})
+
+
+def _next(store: Store, state: State) -> State | None:
+    """Return the state after this one; None during a wait."""
+    if isinstance(state, Planned):
+        return _begin(store, state)
+    if isinstance(state, Starting):
+        return _look_for_worker(store, state)
+    if isinstance(state, Answered):
+        return _await_end(store, state)
+    if isinstance(state, AwaitingEnd):
+        return _look_for_end(store, state)
+    return state
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
+    return work._replace(task=store.tasks.get(plan.requester.scope, work.task.id) or work.task)
+
+
+def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
+    """Give an open task to `worker`, unless another was faster."""
+    try:
+        return work._replace(task=reserve(store, work.task.id, worker))
+    except Refused:  # another was faster
+        return _reread(store, plan, work)
+
+
+def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict[str, Any]:
+    nudge, force = plan.request.nudge, plan.request.force
+    return instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
+
+
+def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> Answered:
+    """Tell a live worker, and the requester that it has been told."""
+    run = store.runs.of_instance(worker.id)
+    if plan.request.resume and run and run.state == PAUSED:
+        store.runs.ask(run.id, RESUME)
+    sent = _instruct(store, plan, work, worker)
+    more = {}
+    if plan.request.wants_new_worker and not (run and run.harness == plan.command.harness):
+        more["not_started"] = f"{name_of(worker)} works on it already"
+    return _answered(plan, work, "dispatched", recipient=worker.id, prompt=sent, **more)
+
+
+def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: str) -> Answered:
+    """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
+    held = store.spawn_locks.holder(plan.requester.scope, name)
+    if held:
+        worker = store.spawn_locks.worker_of(held)
+    else:
+        worker = None
+    if worker and may_meet(plan.requester.label, worker.label):
+        if work.task.status == OPEN:
+            work = _reserved(store, plan, work, worker)
+        return _handed_over(store, plan, work, worker)
+    viewer = token(plan.requester.label or "", "identity")
+    return _answered(plan, work, "spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
+
+
+def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
+    """Return the plan with the settings of the task's first worker: its folder, and its kind of work tree."""
+    if not plan.command.is_supervised:
+        return plan
+    last = next(iter(store.runs.of_task(plan.requester.scope, work.task.id)), None)
+    request = as_before(plan.request, plan.command.harness, last)
+    moved = request.cwd and not plan.request.cwd and not _has_tree(plan, work)
+    return plan._replace(request=request, cwd=request.cwd if moved else plan.cwd)
+
+
+def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
+    request, task = plan.request, work.task
+    if _has_tree(plan, work):
+        tree_of = plan.cwd
+    else:
+        tree_of = ""
+    return WorkerSpec(
+        requester=plan.requester,
+        task_id=work.task.id,
+        instance_id=instance_id,
+        role=request.role,
+        harness=plan.command.harness,
+        command=plan.command.words,
+        cwd=task_trees.working_folder(tree_of, task.id, task.title) if tree_of else plan.cwd,
+        label=request.label,
+        name=request.name,
+        message=work.message,
+        placement=request.placement,
+        title=work.task.title,
+        lock=lock,
+        run=run_facts(request),
+        tree_of=tree_of,
+    )
+
+
+def _has_tree(plan: Planned, work: DispatchTask) -> bool:
+    """Return True if the worker gets a work tree of the task's own, as an earlier worker of it may have had."""
+    if not plan.command.is_supervised:
+        return False
+    return plan.request.worktree or task_trees.of_task(plan.cwd, work.task.id) is not None
+
+
+def _answered(plan: Planned, work: DispatchTask, status: str, **more: Any) -> Answered:
+    answer = {"status": status, "task_id": work.task.id, "task": work.task, **more}
+    if plan.warnings:
+        answer["warnings"] = list(plan.warnings)
+    if work.decision:
+        answer["promotion"] = {"decision": work.decision}
+    return Answered(plan, answer)

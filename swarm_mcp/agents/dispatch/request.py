@@ -1,0 +1,329 @@
+"""The request of a dispatch, the rights of its requester, and the command that would start its worker."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any, NamedTuple
+
+from swarm_hook_core.environment import is_on, is_word
+from swarm_hook_core.labels import token
+from swarm_mcp.agents.dispatch.spawners import SUPERVISED, canonical
+from swarm_mcp.agents.harness.query import EDIT, MODES, READ_ONLY, YOLO
+from swarm_mcp.answers.views import name_of
+from swarm_mcp.domain.run import Run
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import Refused
+from swarm_mcp.runtimes.profiles import Settings
+from swarm_mcp.sessions.acting import may_dispatch
+from swarm_mcp.sessions.agents_shell import TERMINAL
+from swarm_mcp.store import Store
+
+GENERALIST = "generalist"
+DEFAULT_TYPE = "implement"
+DEFAULT_ROLE = "implementer"
+
+
+class DispatchRequest(NamedTuple):
+    """One dispatch, as a tool call or a command line asks for it. Empty values count as not given.
+
+    message, description   the worker's instructions; the task's text. Each defaults to the other, then to the title
+    files                  as the requester spells them
+    spawn, force_spawn     False: start no worker; True: start a worker even if one lives
+    wait_seconds           for a started worker to come up; None: the spawner's default
+    promote                True, False, or None to leave the work tracker to its policy
+    resume                 id, or the beginning of the id, of a task to go on with after its worker has gone
+    model ... fresh        options of a supervised worker's run (``spawners.SUPERVISED``); `command` is one
+                           line, split as a shell does; `fresh` starts without the session of the task's earlier run
+    append_system_prompt, skills, output_schema, env, mcp_servers   further options; skills are folders, servers
+                           stand as in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
+    retries                further attempts of the worker after a failed run, with the reason told
+    worktree               the task gets a work tree of the repository for itself (``task_trees``)
+    """
+
+    title: str
+    message: str = ""
+    description: str = ""
+    type: str = DEFAULT_TYPE
+    role: str = DEFAULT_ROLE
+    files: tuple[str, ...] = ()
+    priority: int = 0
+    depends_on: tuple[str, ...] = ()
+    idempotency_key: str = ""
+    parent_task_id: str = ""
+    approval_required: bool = False
+    spawn: bool = True
+    force_spawn: bool = False
+    spawner: str = ""
+    harness: str = ""
+    cwd: str = ""
+    label: str = ""
+    name: str = ""
+    wait_seconds: float | None = None
+    placement: dict[str, Any] = {}
+    completion_wait_seconds: float = 0.0
+    nudge: bool = True
+    force: bool = False
+    promote: bool | None = None
+    promote_identifier: str = ""
+    resume: str = ""
+    model: str = ""
+    mode: str = ""
+    effort: str = ""
+    timeout_seconds: float = 0.0
+    max_cost_usd: float = 0.0
+    command: str = ""
+    fresh: bool = False
+    retries: int = 0
+    worktree: bool = False
+    append_system_prompt: str = ""
+    skills: tuple[str, ...] = ()
+    output_schema: dict[str, Any] = {}
+    env: dict[str, Any] = {}
+    mcp_servers: dict[str, Any] = {}
+
+    @property
+    def wants_new_worker(self) -> bool:
+        """Return True if it has options for a new worker: live sessions were started without them."""
+        said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd,
+                self.worktree, self.append_system_prompt, self.skills, self.output_schema, self.env,
+                self.mcp_servers)  # fmt: skip
+        return self.spawn and (self.force_spawn or any(said))
+
+    def key(self, requester: Session, repository: str = "") -> str:
+        """Return the key of equal dispatches: the given key, else scope, identity, type, title and role.
+
+        `repository`: the name of the scope's repository that is equal on all machines; empty if they share nothing.
+        """
+        if self.idempotency_key.strip():
+            return self.idempotency_key.strip()
+        import hashlib
+
+        identity = token(requester.label or "", "identity")
+        place = repository or requester.scope
+        parts = (place, f"identity:{identity}" if identity else "", self.type, self.title, self.role)
+        return "dispatch:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class PublicTexts(NamedTuple):
+    """The texts of a dispatch as others may read them; secrets that this process knows are masked."""
+
+    title: str
+    description: str
+    message: str
+
+
+def checked(request: DispatchRequest) -> DispatchRequest:
+    """Return the request with its words trimmed and its defaults filled in. Raises Refused for a senseless one."""
+    title, message, description = request.title.strip(), request.message.strip(), request.description.strip()
+    request = request._replace(
+        title=title,
+        role=request.role.strip().removeprefix("role:").lower() or DEFAULT_ROLE,
+        type=request.type.strip() or DEFAULT_TYPE,
+        message=message or description or title,
+        description=description or message or title,
+        spawner=request.spawner.strip(),
+        harness=request.harness.strip(),
+        label=" ".join(request.label.split()),
+        name=" ".join(request.name.split()),
+        resume=request.resume.strip(),
+        model=request.model.strip(),
+        mode=request.mode.strip(),
+        effort=request.effort.strip(),
+        append_system_prompt=request.append_system_prompt.strip(),
+        env={str(name): str(value) for name, value in request.env.items()},
+    )
+    if not request.title and not request.resume:
+        raise Refused("a dispatch needs a title")
+    if not is_word(request.role):
+        raise Refused(f"{request.role[:40]!r} is not a role (letters, digits, _ . -)")
+    return request
+
+
+def public_texts(request: DispatchRequest) -> PublicTexts:
+    """Return the texts of a dispatch without secrets."""
+    from swarm_mcp.agents.harness.scrub import Scrubber
+
+    scrubbed = Scrubber(os.environ).text
+    return PublicTexts(scrubbed(request.title), scrubbed(request.description), scrubbed(request.message))
+
+
+def public_text(text: str) -> str:
+    """Return one text without the secrets that this process knows."""
+    from swarm_mcp.agents.harness.scrub import Scrubber
+
+    return Scrubber(os.environ).text(text)
+
+
+# ------------------------------------------------------------------ permission
+
+
+NO_YOLO = "mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it"
+
+
+def require_gateway(requester: Session) -> None:
+    """Raise Refused for a session that may not dispatch."""
+    if not may_dispatch(requester):
+        raise Refused(
+            f"dispatch is gateway-only: {name_of(requester)} has no mode:gateway in its label."
+            " Register the session that leads with it, or set SWARM_MCP_ALLOW_SPAWN=1 in a shell you trust;"
+            " any session may hand over work with request_task"
+        )
+
+
+def may_use_yolo(requester: Session) -> bool:
+    """Return True if a session may start workers in mode yolo: a person, or any under SWARM_ALLOW_YOLO."""
+    return is_on("SWARM_ALLOW_YOLO") or requester.runtime == TERMINAL
+
+
+def require_own_limits(store: Store, requester: Session, request: DispatchRequest) -> None:
+    """Raise Refused where `requester` is a supervised worker and asks for more than its own run may do."""
+    run = store.runs.of_instance(requester.id)
+    if run is None:
+        return
+    own = mode_of(run)
+    asked = request.mode or EDIT
+    if MODES.index(asked) > MODES.index(own):
+        raise Refused(f"a worker of mode {own} can have none of mode {asked} started; ask for mode {own}")
+    if own == YOLO:
+        return
+    if request.command:
+        raise Refused(f"a worker of mode {own} cannot say which command is started")
+    if request.mcp_servers or request.env:  # a server is a command, and PATH finds one
+        raise Refused(f"a worker of mode {own} can give another neither MCP servers nor variables")
+
+
+def mode_of(run: Run) -> str:
+    """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
+    mode = _asked_of(run).get("mode")
+    if mode in MODES:
+        return str(mode)
+    return EDIT
+
+
+def _asked_of(run: Run) -> dict[str, Any]:
+    """Return the query of a run, from the first line of its record; empty if that is unreadable."""
+    from swarm_mcp.agents.harness.record import read
+
+    try:
+        return next(read(run.record or ""), {})
+    except OSError:  # the record is gone
+        return {}
+
+
+def as_before(request: DispatchRequest, harness: str, last: Run | None) -> DispatchRequest:
+    """Return the request with the options of its task's `last` run, except for those it sets itself.
+
+    Folder and read-only mode belong to the task; model and effort carry over to the same harness only.
+    """
+    if last is None:
+        return request
+    told = _asked_of(last)
+    same = last.harness == harness
+    return request._replace(
+        cwd=request.cwd or (last.cwd if os.path.isdir(last.cwd or "") else ""),
+        mode=request.mode or (READ_ONLY if told.get("mode") == READ_ONLY else ""),
+        model=request.model or (str(told.get("model") or "") if same else ""),
+        effort=request.effort or (str(told.get("effort") or "") if same else ""),
+    )
+
+
+# The fields of a request that say how a supervised worker's run goes.
+RUN_OPTIONS = (
+    "model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh", "retries", "append_system_prompt",
+    "skills", "output_schema", "env", "mcp_servers",
+)  # fmt: skip
+
+
+def run_facts(request: DispatchRequest) -> dict[str, Any]:
+    """Return the run's options for a supervisor: the given fields, in JSON's types.
+
+    Raises Refused for an invalid server.
+    """
+    from swarm_mcp.agents.harness.servers import servers_in
+
+    facts = {name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)}
+    if request.mcp_servers:
+        servers = servers_in(request.mcp_servers, {**os.environ, **request.env})
+        facts["mcp_servers"] = {name: server.to_dict() for name, server in servers.items()}
+    return facts
+
+
+class WorkerCommand(NamedTuple):
+    """`words` start the harness; empty for a supervised harness that knows its own. `warnings`: a line for each thing
+    that the request asks for and the harness ignores."""
+
+    spawner: str
+    harness: str
+    words: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_supervised(self) -> bool:
+        """Return True if a supervisor of ours looks after the worker."""
+        return self.spawner in SUPERVISED
+
+
+def worker_command(request: DispatchRequest, requester: Session) -> WorkerCommand:
+    """Return the command for a request. Raises Refused where no worker could be started like this."""
+    settings = Settings(token(requester.label or "", "identity"))
+    spawner = canonical(request.spawner or settings.spawner)
+    harness = request.harness or settings.harness(requester.label or "")
+    if spawner not in SUPERVISED:
+        if any(getattr(request, name) for name in (*RUN_OPTIONS, "command", "worktree")):
+            raise Refused(
+                f"{spawner} starts a harness as it is: model, mode, effort, limits, command, words, skills, schema,"
+                f" variables, servers, fresh and worktree are for {' and '.join(SUPERVISED)}"
+            )
+        return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
+    if request.command:
+        words = _split(request.command)
+    else:
+        words = tuple(settings.harness_command(harness))
+    if not request.command and words == (harness,):
+        words = ()
+    if not request.spawn:
+        return WorkerCommand(spawner, harness, words)
+    from swarm_mcp.agents.harness.plugin import skill_folders
+    from swarm_mcp.agents.harness.query import query_of
+    from swarm_mcp.agents.harness.registry import get
+    from swarm_mcp.agents.harness.requirements import left_out, require_possible
+
+    harness = _harness_name(harness, words)
+    _require_run_options(request, requester)
+    query = query_of("", {**run_facts(request), "cwd": request.cwd or requester.directory})
+    skill_folders(query)
+    require_possible(get(harness), query)
+    return WorkerCommand(spawner, harness, words, tuple(left_out(get(harness), query)))
+
+
+def _harness_name(name: str, words: tuple[str, ...]) -> str:
+    """The harness by its own name. Raises Refused."""
+    from swarm_mcp.agents.harness.registry import chosen_name
+
+    harness = chosen_name(name)
+    if harness == "process" and not words:
+        raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
+    return harness
+
+
+def _require_run_options(request: DispatchRequest, requester: Session) -> None:
+    from swarm_mcp.agents.harness.query import EFFORTS, MODES, YOLO
+
+    if request.mode not in ("", *MODES):
+        raise Refused(f"unknown mode {request.mode[:40]!r}; choose from {', '.join(MODES)}")
+    if request.effort not in EFFORTS:
+        raise Refused(f"unknown effort {request.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
+    if request.mode == YOLO and not may_use_yolo(requester):
+        raise Refused(NO_YOLO)
+
+
+def _split(line: str) -> tuple[str, ...]:
+    """The words of a command line. Raises Refused."""
+    try:
+        words = tuple(shlex.split(line))
+    except ValueError as error:
+        raise Refused(f"--command cannot be split into words: {error}") from None
+    if not words:
+        raise Refused("--command has no words")
+    return words

@@ -1,0 +1,366 @@
+"""The process that looks after one worker, from the task's claim to its end.
+
+It registers under the instance id that the dispatch reserved, takes the task, waits for a slot, runs the harness, and
+ends the task with the result. Twice a second it checks for a cancelled task or a requested pause. The instance and all
+its locks live exactly as long as this process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from swarm_mcp.agents.dispatch import slots, task_trees
+from swarm_mcp.agents.dispatch.assignment import Assignment, query_of
+from swarm_mcp.agents.dispatch.worker_task import LOST, OVER, Progress, WorkerTask, record_fault, result_text
+from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.membership import Membership
+from swarm_mcp.agents.harness.outcome import FINAL, STUCK, TRANSIENT, UNKNOWN, UNSUPPORTED, Cost, RunResult, added
+from swarm_mcp.agents.harness.run import Run
+from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
+from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL, Task
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+POLL_SECONDS = 0.5
+# The pause between two looks, in multiples of the last look's duration: a hundred workers on a busy machine look more
+# rarely.
+REST, LONGEST_REST_SECONDS = 100, 5.0
+BEAT_SECONDS = 5.0
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 600.0  # seconds before a retry of a passing failure without a stated delay
+LEAST_LIMIT = 1e-6  # US dollars
+LONGEST_REASON = 300  # characters
+WAITS, STARTED = "waits for a free slot", "{} has been started"
+UNCONFIRMED = "waits for the team's server: another machine may have the task"
+UNCONFIRMED_SECONDS = 3.0  # between two questions
+STOP = "stop"  # a reason to stop, beside those of WorkerTask: this process is to end
+ABORT_WORDS = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "the task is another session's now"}
+
+
+class Supervisor:
+    """Looks after the worker of one assignment. `listener` gets every event of the run, in the run's own thread."""
+
+    def __init__(self, store: Store, assignment: Assignment, listener: Callable[[Event], object] | None = None):
+        self.store = store
+        self.assignment = assignment
+        self.listener = listener
+        self.adapter = registry.get(assignment.harness)
+        self.task = WorkerTask(store, assignment)
+        self.progress = Progress(self.adapter.name)
+        self.result: RunResult | None = None  # of the last attempt
+        self._reached = self._failure = ""  # how far an earlier attempt came, and why it failed
+        self._before = Cost()  # cost of the attempts so far
+        self._retries_left = int(assignment.run.get("retries") or 0)
+        self._limit = float(assignment.run.get("max_cost_usd") or 0.0)
+        self._signal = ""  # name of the signal that ends this process
+        self._beaten_at = 0.0
+        self._last_fault = ""  # the error of the last look at the store
+        spec: dict[str, Any] = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
+        spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
+        spec["model"] = assignment.run.get("model") or None
+        self.membership = Membership(spec, assignment.label, assignment.instance_id)
+        outer = store.runs.of_instance(assignment.requester_id)
+        self.slot = slots.Slot(within=assignment.requester_id if outer else "")
+
+    def carry_out(self) -> None:
+        """Do it all, in the main thread. Raises SwarmError where the worker cannot join the swarm."""
+        me = self.task.me = self.membership.join()
+        before = {number: signal.signal(number, self._end_by_signal) for number in ENDING_SIGNALS}
+        try:
+            declined = self.task.decline_reason()
+            if declined:
+                return self.task.note(result={"declined": declined})
+            self.task.note(state=QUEUED)  # from here on, others can find this worker
+            self.task.write_instructions_down()
+            self._end_task(self._work())
+            self.task.note()  # writes that failed before
+        finally:
+            self.slot.release()
+            slots.forget(me.id)
+            self.membership.leave()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end_by_signal(self, number: int, _frame: object) -> None:
+        self._signal = signal.Signals(number).name
+
+    # ------------------------------------------------------------- the phases
+
+    def _work(self) -> str:
+        """Make attempts until one is not merely paused; return the reason that the last was stopped for, or empty."""
+        self._reached = getattr(self.task.task(), "progress_summary", None) or ""
+        while True:
+            reason = self._wait_for_turn() or self._attempt()
+            if reason == PAUSE:
+                reason = self._wait_for_resume()
+                if not reason:
+                    continue
+            elif not reason and self._tries_again():
+                reason = self._wait_before_retry()
+                if not reason:
+                    continue
+            return reason
+
+    def _tries_again(self) -> bool:
+        """Return True for one more attempt after a failure; the reason is kept for the worker's instructions."""
+        if not self.result or not self.result.is_error or self._retries_left <= 0:
+            return False
+        if self.result.error_category in FINAL or (self._limit and self._money_left() <= 0):
+            return False
+        self._retries_left -= 1
+        self._failure = result_text(self.result)
+        return True
+
+    def _money_left(self) -> float:
+        """Return the run's remaining money in US dollars; nothing if its cost so far is unknown."""
+        spent = self._before.total_cost_usd
+        if spent is not None:
+            return self._limit - spent
+        return 0.0
+
+    def _wait_before_retry(self) -> str:
+        """Give the slot to others for as long as the endpoint has asked for; return a reason to stop, else empty."""
+        assert self.result is not None
+        passes = self.result.error_category in TRANSIENT
+        if passes:
+            wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time()
+        else:
+            wanted = 0.0
+        until = time.monotonic() + min(wanted, LONGEST_RETRY_SECONDS)
+        self.slot.release()
+        self._reached = self.progress.summary()
+        self.task.note(state=QUEUED)
+        while True:
+            task, reason = self._look()
+            if reason or time.monotonic() >= until:
+                # a paused run waits for its slot next, and that wait checks for the pause
+                return "" if reason == PAUSE else reason
+            if task:
+                self._report(task, f"tries once more, after: {self._failure}"[:LONGEST_REASON])
+            self._rest()
+
+    def _wait_for_turn(self) -> str:
+        """Wait until the task may begin and there is a slot; return a reason to stop, empty where the work begins."""
+        while True:
+            task = self.task.task()
+            reason = self._stop_reason(task)
+            if reason or task is None:
+                return reason or LOST
+            if task.status == OPEN:
+                if not self.task.take():
+                    self._rest(UNCONFIRMED_SECONDS)
+                continue
+            if task.status in (CLAIMED, IN_PROGRESS):
+                if not self._has_slot():
+                    self._report(task, WAITS)
+                elif self.task.is_confirmed():
+                    return ""
+                else:
+                    self._report(task, UNCONFIRMED)
+                    self._rest(UNCONFIRMED_SECONDS)
+            self._rest()
+
+    def _attempt(self) -> str:
+        """Run the harness to its end; return the reason it was stopped for, empty where it ended by itself."""
+        try:
+            task = self.task.begin()
+            if self.assignment.tree_of:
+                task_trees.make(self.assignment.tree_of, task)
+                self.store.locks.spread(self.assignment.tree_of)
+                os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
+            previous = None
+            is_stuck = self.result is not None and self.result.error_category in STUCK
+            if not is_stuck and (self.result or not self.assignment.run.get("fresh")):
+                previous = self.store.runs.session_of(task.id, self.adapter.name)
+            query = query_of(
+                self.assignment, self.adapter, task, previous, self._reached, self.task.message_id, self._failure
+            )
+            if self._limit and self.result:
+                query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would mean no limit
+            run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
+            for listener in (self.progress.listen, self.listener):
+                if listener:
+                    run.on_event(listener)
+            run.start()
+        except SwarmError as error:
+            if isinstance(error, Unsupported):
+                code = UNSUPPORTED
+            else:
+                code = UNKNOWN
+            self.result = RunResult(
+                self.assignment.run_id,
+                self.adapter.name,
+                is_error=True,
+                error_category=code,
+                error_message=str(error),
+                cost=self._before,
+            )
+            self.task.write_result_down(self.result)
+            return ""
+        self.task.note(state=RUNNING, record=run.record)
+        self._report(task, STARTED.format(self.adapter.name))
+        try:
+            reason = self._follow(run, previous)
+        except BaseException:  # a bug of ours: the child must not outlive this process
+            run.abort("its supervisor failed")
+            run.wait()
+            raise
+        result = run.wait()
+        assert result is not None  # its end has been waited for
+        if self.result:
+            result = result._replace(attempts=self.result.attempts + result.attempts)
+            if self.result.exit_code is not None:  # else nothing was begun that could have cost something
+                result = result._replace(cost=added(self._before, result.cost))
+        self._before = result.cost
+        self.result = result
+        self.task.write_result_down(result)
+        return reason
+
+    def _follow(self, run: Run, previous: dict[str, Any] | None) -> str:
+        """See a run to its end; return the reason that it was stopped for."""
+        reason = session = ""
+        rest = POLL_SECONDS
+        while run.wait(rest) is None:
+            looked = time.monotonic()
+            task, now = self._look()
+            rest = min(max(POLL_SECONDS, REST * (time.monotonic() - looked)), LONGEST_REST_SECONDS)
+            if now and now != OVER and not reason:
+                reason = now
+                run.abort(ABORT_WORDS.get(reason) or f"its supervisor was ended by {self._signal}")
+            if run.session_id and run.session_id != session:
+                session = run.session_id
+                self.task.remember(self.adapter.name, session, previous)
+            if task and not now:
+                self.task.report(task, self.progress.due(task, self.store.now()))
+        return reason
+
+    def _wait_for_resume(self) -> str:
+        """Keep the task and give the slot to others; return a reason to stop, empty where the task is resumed."""
+        self.slot.release()
+        if self.result:
+            self._reached = self.progress.summary()
+        said = self._reached or WAITS
+        task = self.task.task()
+        if task:
+            self.task.report(task, said, blocked_reason=f"paused {self.task.paused_by}".strip())
+        self.task.note(state=PAUSED, control=None)
+        while True:
+            task = self.task.task()
+            reason = self._stop_reason(task)
+            if reason and reason != PAUSE:
+                return reason
+            if self.task.control().partition(" ")[0] == RESUME:
+                self.task.note(state=QUEUED, control=None)
+                if task:
+                    self.task.report(task, said, blocked_reason=None)
+                return ""
+            self._rest()
+
+    def _end_task(self, reason: str) -> None:
+        """End the task, where that is up to this worker."""
+        task = self.task.task()
+        if reason in (STOP, LOST) or task is None or task.status in TERMINAL:
+            return  # without its instance the task is open again, for the next
+        if self.store.instances.live(self.task.me.id) is None:
+            self.membership.beat()  # its instance was removed by another session; it still has a task to end
+        if reason == CANCEL:
+            self.task.end(CANCELLED, None)
+        elif self.result:
+            if self.result.is_error:
+                status = FAILED
+            else:
+                status = DONE
+            if self.assignment.tree_of:
+                said = self._left_in_tree(task, status)
+            else:
+                said = ""
+            self.task.end(status, "\n\n".join(filter(None, [result_text(self.result), said])))
+
+    def _left_in_tree(self, task: Task, status: str) -> str:
+        """Commit the leftover changes of a finished worker in the task's work tree; return a line about it."""
+        fault = ""
+        try:
+            tree = task_trees.of_task(self.assignment.tree_of, task.id)
+            if tree is None or not tree.is_there:
+                return ""
+            if status == DONE:
+                try:
+                    task_trees.commit_rest(tree, task.title, {"SWARM_MCP_INSTANCE_ID": self.task.me.id})
+                except SwarmError as error:  # a hook of the repository failed, or git knows no author
+                    fault = f" ({error})"
+            return task_trees.told(tree) + fault
+        except SwarmError as error:
+            return f"work tree of the task: {error}"
+
+    # ------------------------------------------------------------------ parts
+
+    def _stop_reason(self, task: Task | None) -> str:
+        if self._signal:
+            return STOP
+        return self.task.stop_reason(task)
+
+    def _look(self) -> tuple[Task | None, str]:
+        """Return the task while it is worked on, and a reason to stop.
+
+        An unusable store, or one that has lost the task, stops no work: it may be back by the end.
+        """
+        task, fault = None, ""
+        if self._signal:
+            reason = STOP
+        else:
+            reason = ""
+        try:
+            task = self.task.task()
+            if task:
+                reason = self._stop_reason(task)
+            else:
+                fault = f"task {self.assignment.task_id} is not in the store any more; its worker goes on"
+                reason = reason or (CANCEL if self.task.control().partition(" ")[0] == CANCEL else "")
+        except SwarmError as error:
+            fault = str(error)
+        if fault and not self._last_fault:
+            record_fault(fault)
+        self._last_fault = fault
+        return task, reason
+
+    def _has_slot(self) -> bool:
+        try:
+            return self.slot.take()
+        except OSError as error:
+            record_fault(f"the slots cannot be used: {error}")
+            return True  # an unusable store stops no work
+
+    def _report(self, task: Task, text: str) -> None:
+        self.task.report(task, text)
+        self.progress.reported(text)
+
+    def _rest(self, seconds: float = POLL_SECONDS / 2) -> None:
+        time.sleep(seconds)
+        if time.monotonic() - self._beaten_at > BEAT_SECONDS:
+            self._beaten_at = time.monotonic()
+            self.membership.beat()
+
+
+class _JoinedMembership:
+    """The membership as a run has it: the instance was there before, and stays, for the task has yet to be ended."""
+
+    def __init__(self, membership: Membership):
+        self._membership = membership
+        self.run_id, self.instance_id = membership.run_id, membership.instance_id
+        self.bind, self.beat = membership.bind, membership.beat
+
+    def join(self) -> None:
+        """Do nothing: the supervisor has joined."""
+
+    def leave(self) -> None:
+        """Give up only the leftovers of the child's own session."""
+        self._membership.free()

@@ -1,0 +1,93 @@
+"""Drivers of agent command lines: an adapter holds the differences of one harness, one runner does the rest.
+
+From Python, a run is::
+
+    from swarm_mcp.agents.harness import Query, Run
+
+    run = Run("codex", Query("Which tests are slow, and why?", cwd="/src/shop", mode="read-only"))
+    print(run.result().output)
+
+`docs/dev/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
+``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
+
+``query``                        the request of a run; the same from JSON or a command line
+``adapter``, ``registry``        the interface of an adapter; adapters by name: one folder each, except for any command
+                                 (``process_adapter``) and the embedded loop (``swarm_mcp.agents.loop.adapter``)
+``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
+``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
+``child``, ``keeper``, ``reaper``, ``leftover_processes``                     the child's process, and its end
+``events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``       events, their order, and their receivers
+``outcome``, ``conclusion``, ``errors``, ``resumption``                       the end of a run, its costs, its session
+``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     a child's equipment, and its instructions
+``membership``                   its place in the swarm: its session and its row
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from swarm_mcp.agents.harness import events as events
+    from swarm_mcp.agents.harness import registry as registry
+    from swarm_mcp.agents.harness.adapter import Capabilities as Capabilities
+    from swarm_mcp.agents.harness.adapter import Check as Check
+    from swarm_mcp.agents.harness.adapter import HarnessAdapter as HarnessAdapter
+    from swarm_mcp.agents.harness.adapter import Launch as Launch
+    from swarm_mcp.agents.harness.envelopes import to_envelope as to_envelope
+    from swarm_mcp.agents.harness.errors import AuthError as AuthError
+    from swarm_mcp.agents.harness.errors import HarnessError as HarnessError
+    from swarm_mcp.agents.harness.errors import NotInstalled as NotInstalled
+    from swarm_mcp.agents.harness.errors import Unsupported as Unsupported
+    from swarm_mcp.agents.harness.event_stream import EventStream as EventStream
+    from swarm_mcp.agents.harness.events import Event as Event
+    from swarm_mcp.agents.harness.membership import Membership as Membership
+    from swarm_mcp.agents.harness.outcome import Cost as Cost
+    from swarm_mcp.agents.harness.outcome import Price as Price
+    from swarm_mcp.agents.harness.outcome import RunResult as RunResult
+    from swarm_mcp.agents.harness.outcome import priced as priced
+    from swarm_mcp.agents.harness.query import McpServer as McpServer
+    from swarm_mcp.agents.harness.query import Query as Query
+    from swarm_mcp.agents.harness.query import query_of as query_of
+    from swarm_mcp.agents.harness.record import events_in as events_in
+    from swarm_mcp.agents.harness.run import Run as Run
+    from swarm_mcp.agents.harness.transcript import to_transcript as to_transcript
+    from swarm_mcp.errors import Refused as Refused
+
+__all__ = [
+    "AuthError", "Capabilities", "Check", "Cost", "Event", "EventStream", "HarnessAdapter", "HarnessError", "Launch",
+    "McpServer", "Membership", "NotInstalled", "Price", "Query", "Refused", "Run", "RunResult", "Unsupported",
+    "events", "events_in", "priced", "query_of", "registry", "to_envelope", "to_transcript",
+]  # fmt: skip
+
+_HOMES = {
+    "swarm_mcp.errors": ("Refused",),
+    "swarm_mcp.agents.harness.adapter": ("Capabilities", "Check", "HarnessAdapter", "Launch"),
+    "swarm_mcp.agents.harness.envelopes": ("to_envelope",),
+    "swarm_mcp.agents.harness.errors": ("AuthError", "HarnessError", "NotInstalled", "Unsupported"),
+    "swarm_mcp.agents.harness.event_stream": ("EventStream",),
+    "swarm_mcp.agents.harness.events": ("Event",),
+    "swarm_mcp.agents.harness.membership": ("Membership",),
+    "swarm_mcp.agents.harness.outcome": ("Cost", "Price", "RunResult", "priced"),
+    "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
+    "swarm_mcp.agents.harness.record": ("events_in",),
+    "swarm_mcp.agents.harness.run": ("Run",),
+    "swarm_mcp.agents.harness.transcript": ("to_transcript",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name of the front door from its module, the first time."""
+    import importlib
+
+    if name in ("events", "registry"):
+        return importlib.import_module(f"{__name__}.{name}")
+    for module, names in _HOMES.items():
+        if name in names:
+            found = globals()[name] = getattr(importlib.import_module(module), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names of the front door."""
+    return sorted(__all__)

@@ -1,0 +1,170 @@
+"""The start of Claude Code: its flags, and a run's private files.
+
+The effects of flags were measured on 2.1.330:
+
+- ``--plugin-dir`` replaces an installed plugin of the same name, also a disabled one, so that every hook is ours and
+  runs once.
+- A server of ``--mcp-config`` comes before one of the same name in the user's or the project's files, and a plugin's
+  server with
+  the same command is left out. ``--strict-mcp-config`` would take away the user's own servers.
+- ``${NAME}`` in that file is expanded from the environment, once; ``cwd`` in it is ignored.
+- ``--tools`` takes tools away from sub-agents as well, over the user's settings.
+- A resumed session repeats its first system prompt unless ``--system-prompt-snapshot off``.
+- ``--max-turns``, ``--system-prompt-file`` and ``--append-system-prompt-file`` exist, though ``--help`` does not list
+  them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from swarm_hook_core.environment import first_set
+from swarm_hook_core.state import write_private
+from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.plugin import plugin_folder
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness.servers import OURS, SWITCH, HiddenValues, project_servers, words_of
+from swarm_mcp.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STREAM = ("-p", "--output-format", "stream-json", "--verbose")
+# The tools of a read-only run: reading, searching, and errands of the same kind.
+READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "WebSearch")
+# The plugin's own server. The client leaves it out while ours is the same.
+PLUGIN_SERVER = "plugin_swarm_swarm"
+CLIENT_TOOLS = "client_tools"
+ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
+# No update in the middle of a run, nor in twenty at once.
+CALM = {"DISABLE_AUTOUPDATER": "1"}
+LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLEN)
+
+
+def launch(query: Query, folder: Path, model: str) -> Launch:
+    """Implement ``HarnessAdapter.launch``. Raises Refused for a schema that is too long for argv."""
+    servers, env = _servers(query)
+    argv = [*(query.command or ("claude",)), *STREAM, "--plugin-dir", str(plugin_folder())]
+    argv += ["--mcp-config", _write(folder / "mcp.json", json.dumps({"mcpServers": servers}))]
+    if query.mode == READ_ONLY or first_set(SWITCH).lower() in ("0", "false", "no", "off"):
+        argv.append("--strict-mcp-config")
+    argv += _permissions(query)
+    if model:
+        argv += ["--model", model]
+    if query.effort:
+        argv += ["--effort", query.effort]
+    argv += _prompts(query, folder)
+    argv += _session(query)
+    directories = [*query.additional_directories, *_skills(query, folder)]
+    if directories:
+        argv += ["--add-dir", *directories]
+    if query.output_schema is not None:
+        argv += ["--json-schema", _word(json.dumps(query.output_schema))]
+    if query.max_cost_usd > 0:
+        argv += ["--max-budget-usd", f"{query.max_cost_usd:.10g}"]
+    if query.max_turns > 0:
+        argv += ["--max-turns", str(query.max_turns)]
+    env.update({name: value for name, value in CALM.items() if not (query.env.get(name) or os.environ.get(name))})
+    return Launch((*argv, *query.additional_args), env, query.prompt)
+
+
+def _permissions(query: Query) -> list[str]:
+    if query.mode == YOLO:
+        return ["--dangerously-skip-permissions"]
+    if query.mode == READ_ONLY:
+        allowed = [*READING, _all_of(OURS), _all_of(PLUGIN_SERVER), _all_of(CLIENT_TOOLS)]
+        # A reader must not have a writer started.
+        return [
+            "--permission-mode", "dontAsk", "--tools", ",".join(READING), "--allowedTools", ",".join(allowed),
+            "--disallowedTools", f"mcp__{OURS}__dispatch,mcp__{PLUGIN_SERVER}__dispatch",
+        ]  # fmt: skip
+    # The project's servers are commands that a checkout brings along: the user's own rules decide on them.
+    foreign = project_servers(query.cwd, query.env)
+    given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server]
+    allowed = [_all_of(name) for name in dict.fromkeys([OURS, PLUGIN_SERVER, *given])]
+    more = first_set(ALLOW)
+    return ["--permission-mode", "acceptEdits", "--allowedTools", ",".join([*allowed, *([more] if more else [])])]
+
+
+def _all_of(server: str) -> str:
+    return f"mcp__{_plain(server)}__*"
+
+
+def _plain(name: str) -> str:
+    """A server's name as the client has it in the names of tools."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def _prompts(query: Query, folder: Path) -> list[str]:
+    """Write the system prompts to files: they may be too long for argv, and are private."""
+    words = []
+    if query.system_prompt:
+        words += ["--system-prompt-file", _write(folder / "system.md", query.system_prompt)]
+    if query.append_system_prompt:
+        words += ["--append-system-prompt-file", _write(folder / "append.md", query.append_system_prompt)]
+    if words and query.resume_session_id:
+        words += ["--system-prompt-snapshot", "off"]
+    return words
+
+
+def _session(query: Query) -> list[str]:
+    if not query.resume_session_id:
+        return []
+    return ["--resume", query.resume_session_id, *(["--fork-session"] if query.fork_session else [])]
+
+
+def _skills(query: Query, folder: Path) -> list[str]:
+    """A folder of links that the client finds skills in. Those that the plugin brings need no second mention."""
+    brought = os.path.realpath(plugin_folder() / "skills")
+    wanted = [path for path in query.skills if not _is_ours(path, brought)]
+    if not wanted:
+        return []
+    home = folder / "skills" / ".claude" / "skills"
+    home.mkdir(parents=True, mode=0o700)
+    for path in wanted:
+        (home / os.path.basename(os.path.normpath(path))).symlink_to(path)
+    return [str(folder / "skills")]
+
+
+def _is_ours(path: str, brought: str) -> bool:
+    """Return True if the plugin has a skill of that name with the same words in it."""
+    try:
+        ours = Path(brought, os.path.basename(os.path.normpath(path)), "SKILL.md").read_bytes()
+        return Path(path, "SKILL.md").read_bytes() == ours
+    except OSError:  # one of the two is missing
+        return False
+
+
+def _servers(query: Query) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the servers in the form of the client's file, and the variables with their secrets."""
+    if query.mode == READ_ONLY:
+        names = [OURS, CLIENT_TOOLS]
+    else:
+        names = list(query.mcp_servers)
+    hidden = HiddenValues()
+    servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names if name in query.mcp_servers}
+    return servers, hidden.env
+
+
+def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]:
+    values = hidden.names_for(name, server.headers if server.url else server.env)
+    references = {key: f"${{{variable}}}" for key, variable in values.items()}
+    if server.url:
+        return {"type": "http", "url": server.url, "headers": references}
+    words = words_of(server)
+    return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
+
+
+def _write(path: Path, text: str) -> str:
+    write_private(str(path), text)
+    return str(path)
+
+
+def _word(text: str) -> str:
+    if len(text.encode()) > LONGEST_WORD:
+        raise Refused(f"the output schema is too long for Claude Code's command line ({LONGEST_WORD} bytes at most)")
+    return text

@@ -1,0 +1,234 @@
+"""The harness ``gemini``: Gemini CLI (``gemini -o stream-json``), as of 0.61.
+
+It takes no settings for one run alone (those of an administrator have to be root's). A run is given a home of links
+(``GEMINI_CLI_HOME``): all that the user's has, and instead of two things its own, the settings (the user's, with our
+hooks, servers and limits) and the folder of skills. Sessions and credentials stay the user's. Hooks of settings and
+extensions all run, so those of an installed extension of ours are switched off by their name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_hook_core.state import write_private
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.client_tools import NAME as CLIENT_TOOLS
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.gemini import stream
+from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Ending
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
+from swarm_mcp.agents.harness.servers import OURS, HiddenValues
+from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.gemini import HOOKS, home
+from swarm_mcp.runtimes.gemini import NAME as EXTENSION
+from swarm_mcp.runtimes.linked_extension import LinkedExtension
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+HOME = "GEMINI_CLI_HOME"
+SETTINGS, SKILLS = "settings.json", "skills"
+SYSTEM_PROMPT = "GEMINI_SYSTEM_MD"
+RUN_HOOK = f"{EXTENSION}-run"  # the name of our hooks in a run, beside those of the user's extension
+IGNORED = "Ignoring --admin-policy"
+READING = (
+    "read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content", "google_web_search",
+    "web_fetch", "get_internal_docs", "write_todos", "activate_skill", "complete_task",
+)  # fmt: skip
+_APPROVAL = {READ_ONLY: "default", YOLO: "yolo"}
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA")
+
+
+class Gemini(HarnessAdapter):
+    """The harness ``gemini``."""
+
+    name = "gemini"
+    label = "Gemini CLI"
+    program = "gemini"
+    home_variables = ("GEMINI_CLI_HOME",)
+    instructions = "npm install -g @google/gemini-cli, then run `gemini` once and sign in, or set GEMINI_API_KEY"
+    models = {"pro": "gemini-2.5-pro", "flash": "gemini-2.5-flash", "flash-lite": "gemini-2.5-flash-lite"}
+    capabilities = Capabilities(
+        resume=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True, client_tools=True,
+        native_skills=True, streaming_tokens=True, locks=True, model=True, directories=True, max_turns=True,
+    )  # fmt: skip
+    doc = """\
+Runs Google's Gemini CLI without a terminal, with the swarm's hooks and tools for that run alone: nothing is written to
+its settings, nor to the folder it works in.
+Use when a task is to be done by one of Google's models.
+Do not use when the cost must be known (it tells tokens alone), when the answer has to follow a schema, when a session
+is to be copied (it cannot), or when a worker has to end at once: where its model does not answer it is deaf to TERM,
+and is killed after grace_seconds.
+Modes: edit (default) writes files of its folder; shell commands run only as far as the user's own policies allow.
+read-only has no tool that writes or runs commands, and no servers but the swarm's and client tools. yolo (dangerous)
+asks for nothing; locks still hold.
+Settings: model (GEMINI_DEFAULT_MODEL; default: the client's), mode (edit), system_prompt, append_system_prompt,
+additional_directories, skills, mcp_servers, max_turns (0: none),
+resume_session_id, additional_args, command (gemini), env, timeout_seconds (0: none), grace_seconds (15). The folder
+counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
+
+    def launch(self, query: Query, folder: Path) -> Launch:
+        hidden = HiddenValues()
+        env = {HOME: str(_private_home(query, folder, hidden)), **hidden.env}
+        argv = [*(query.command or (self.program,)), "-o", "stream-json", "--skip-trust"]
+        argv += ["--approval-mode", _APPROVAL.get(query.mode, "auto_edit")]
+        if query.mode == READ_ONLY:
+            rules = _written(folder / "reading.toml", _rules(_server_names(query)))
+            argv += ["--admin-policy", rules, "--policy", rules]
+        model = self.model(query)
+        argv += ["-m", model] if model else []
+        argv += ["--resume", query.resume_session_id] if query.resume_session_id else []
+        argv += [word for extra in query.additional_directories for word in ("--include-directories", extra)]
+        if query.system_prompt:
+            env[SYSTEM_PROMPT] = _written(folder / "system.md", query.system_prompt)
+        return Launch((*argv, *query.additional_args), env, query.prompt)
+
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
+        return stream.parse(line, state)
+
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
+        query: Query | None = state.get("query")
+        if IGNORED not in line or query is None or query.mode != READ_ONLY:
+            return []
+        refusal = events.error(
+            "an administrator's policies come before ours: it cannot be kept from writing", UNSUPPORTED
+        )
+        refusal.data["final"] = True
+        return [refusal]
+
+    def finish(self, state: dict[str, Any]) -> list[Event]:
+        return stream.left_over(state)
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        return stream.error_of(ending)
+
+    def can_resume(self, session_id: str, cwd: str) -> bool | None:
+        return None
+
+    def format_command(self, name: str) -> str:
+        return f"Use the skill {name}."
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        folders = (os.path.join(cwd, ".gemini"), str(home()))
+        return [
+            *(CommandPlace(os.path.join(base, ".agents", "skills")) for base in (cwd, str(home().parent))),
+            *(CommandPlace(os.path.join(folder, "skills")) for folder in folders),
+            *(CommandPlace(os.path.join(folder, "commands"), ".toml") for folder in folders),
+        ]
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+        named = next((key for key in KEYS if env.get(key, "").strip()), "")
+        if named:
+            return [Check("gemini_signed_in", INFO, f"signed in by {named}")]
+        if (home() / "oauth_creds.json").is_file():
+            return [Check("gemini_signed_in", INFO, f"signed in, as {home()} has it")]
+        hint = "run `gemini` once and sign in, or set GEMINI_API_KEY"
+        return [Check("gemini_not_signed_in", WARN, "no sign-in was found", hint)]
+
+
+def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
+    """Make a home like the user's, with the run's own settings."""
+    base = query.env.get(HOME, "").strip()
+    if base:
+        users = Path(base) / ".gemini"
+    else:
+        users = home()
+    (users / "tmp").mkdir(parents=True, exist_ok=True)  # as the client would: sessions are to outlive the run
+    place = folder / "home"
+    own = place / ".gemini"
+    own.mkdir(parents=True, mode=0o700)
+    for entry in os.scandir(users):
+        if entry.name not in (SETTINGS, SKILLS):
+            (own / entry.name).symlink_to(entry.path)
+    for name in (".agents", ".env"):
+        if (users.parent / name).exists():
+            (place / name).symlink_to(users.parent / name)
+    (own / SKILLS).mkdir()
+    if (users / SKILLS).is_dir():
+        kept = [entry.path for entry in os.scandir(users / SKILLS)]
+    else:
+        kept = []
+    for path in {os.path.basename(skill.rstrip("/")): skill for skill in (*kept, *query.skills)}.values():
+        (own / SKILLS / os.path.basename(path.rstrip("/"))).symlink_to(path)
+    _written(own / SETTINGS, json.dumps(_settings(query, users, folder, hidden)))
+    return place
+
+
+def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict[str, Any]:
+    """Return the user's settings with the run's additions."""
+    tree = LinkedExtension(users, EXTENSION, "", users.parent).settings()
+    servers = {name: _server(name, query, hidden) for name in _server_names(query)}
+    tree["mcpServers"] = {**parse_object(tree.get("mcpServers")), **servers}
+    _put(tree, "general", enableAutoUpdate=False, enableAutoUpdateNotification=False)
+    off = parse_object(tree.get("hooksConfig")).get("disabled") or []
+    _put(tree, "hooksConfig", enabled=True, disabled=[*off, EXTENSION])
+    if query.max_turns:
+        _put(tree, "model", maxSessionTurns=query.max_turns)
+    hooks = parse_object(tree.get("hooks"))
+    for event, groups in _hooks(query, folder).items():
+        hooks[event] = [*(hooks.get(event) or []), *groups]
+    tree["hooks"] = hooks
+    return tree
+
+
+def _server_names(query: Query) -> list[str]:
+    return [name for name in query.mcp_servers if query.mode != READ_ONLY or name in (OURS, CLIENT_TOOLS)]
+
+
+def _rules(servers: list[str]) -> str:
+    """Return policies that allow reading, and the tools of `servers`, only."""
+    ours = "".join(
+        f'[[rule]]\nmcpName = "{name}"\ntoolName = "*"\ndecision = "allow"\npriority = 500\n' for name in servers
+    )
+    # A reader must not have a writer started.
+    never = f'[[rule]]\nmcpName = "{OURS}"\ntoolName = "dispatch"\ndecision = "deny"\npriority = 900\n'
+    reading = f'[[rule]]\ntoolName = {json.dumps(list(READING))}\ndecision = "allow"\npriority = 500\n'
+    return f'{never}{reading}{ours}[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 1\n'
+
+
+def _put(tree: dict[str, Any], group: str, **values: object) -> None:
+    tree[group] = {**parse_object(tree.get(group)), **values}
+
+
+def _hooks(query: Query, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the extension's hooks, and one more for the addition to the system prompt."""
+    from swarm_mcp.agents.harness.plugin import plugin_folder
+
+    wired: dict[str, list[dict[str, Any]]] = object_in(plugin_folder() / HOOKS)["hooks"]
+    found = {
+        event: [{**group, "hooks": [{**hook, "name": RUN_HOOK} for hook in group["hooks"]]} for group in groups]
+        for event, groups in wired.items()
+    }
+    if query.append_system_prompt:
+        told = {"hookEventName": "SessionStart", "additionalContext": query.append_system_prompt}
+        words = _written(folder / "words.json", json.dumps({"hookSpecificOutput": told}))
+        say = {"type": "command", "name": RUN_HOOK, "command": f"cat {shlex.quote(words)}", "timeout": 5000}
+        found["SessionStart"] = [*found.get("SessionStart", []), {"hooks": [say]}]
+    return found
+
+
+def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
+    server = query.mcp_servers[name]
+    # There is no person to ask, and a project's servers are as trusted as its checkout.
+    table: dict[str, Any] = {"trust": True}
+    values = hidden.names_for(name, server.headers if server.url else server.env)
+    references = {key: f"${{{variable}}}" for key, variable in values.items()}
+    if server.url:
+        return {**table, "httpUrl": server.url, "headers": references}
+    if server.cwd:
+        place = {"cwd": server.cwd}
+    else:
+        place = {}
+    return {**table, "command": server.command, "args": list(server.args), "env": references, **place}
+
+
+def _written(path: Path, text: str) -> str:
+    write_private(str(path), text)
+    return str(path)

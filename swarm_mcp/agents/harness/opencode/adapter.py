@@ -1,0 +1,152 @@
+"""The harness ``opencode``: OpenCode (``opencode run --format json``), as of 1.18.
+
+A run is configured through its environment (``OPENCODE_CONFIG_CONTENT``), with precedence over the user's and the
+project's configuration: our plugin if the user has not installed it, MCP servers, skills, and an agent of the run's own
+if the mode or the system prompt needs one. OpenCode expands ``{env:NAME}`` and ``{file:PATH}`` in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_hook_core.state import write_private
+from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.client_tools import NAME as CLIENT_TOOLS
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.opencode import stream
+from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, Ending, error_of
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
+from swarm_mcp.agents.harness.servers import OURS, HiddenValues, words_of
+from swarm_mcp.runtimes.links import leads_to
+from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CONFIG = "OPENCODE_CONFIG_CONTENT"
+AGENT = "swarm-run"
+READING = ("read", "grep", "glob", "list", "webfetch", "websearch", "codesearch", "skill", "todowrite", "todoread")
+_SHARED = (".claude", ".agents")  # where it looks for other clients' skills
+CALM = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}  # no update in the middle of a run
+
+
+class OpenCode(HarnessAdapter):
+    """The harness ``opencode``."""
+
+    name = "opencode"
+    label = "OpenCode"
+    program = "opencode"
+    home_variables = ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    instructions = "npm install -g opencode-ai, then opencode auth login, or an API key in the environment"
+    session_pattern = r"ses_[0-9A-Za-z]{8,60}"
+    capabilities = Capabilities(
+        resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
+        client_tools=True, native_skills=True, cost=True, locks=True, model=True, directories=True,
+        max_cost=True, max_turns=True,
+    )  # fmt: skip
+    doc = """\
+Runs OpenCode without its screen, with the swarm's plugin, tools and skills for that run alone.
+Use when the model is one that OpenCode has an account for (many providers, local ones too).
+Do not use when the answer has to follow a schema, or when the work needs a sandbox: it has none. Do not use when costs
+of sub-agents count: its stream has none of them.
+Modes: edit (default) does what the user's own permissions allow; whatever would be asked for is refused, and the agent
+goes on without it. read-only has no tool that writes or runs commands, no sub-agents, and no servers but the swarm's
+and client tools. yolo (dangerous, --auto) allows all that is not forbidden; locks still hold.
+Settings: model (provider/model; OPENCODE_DEFAULT_MODEL; default: OpenCode's own), mode (edit), system_prompt (takes the
+place of its own), append_system_prompt, additional_directories, skills, mcp_servers, max_cost_usd and max_turns (0:
+none; the runner ends it at them, and where the model has no price at its first answer), resume_session_id,
+fork_session, additional_args, command (opencode), env, timeout_seconds (0: none), grace_seconds (15)."""
+
+    def launch(self, query: Query, folder: Path) -> Launch:
+        hidden = HiddenValues()
+        config, agent = _config(query, folder, hidden)
+        argv = [*(query.command or (self.program,)), "run", "--format", "json"]
+        argv += ["--agent", agent] if agent else []
+        argv += ["--auto"] if query.mode == YOLO else []
+        model = self.model(query)
+        argv += ["-m", model] if model else []
+        if query.resume_session_id:
+            argv += ["--session", query.resume_session_id, *(["--fork"] if query.fork_session else [])]
+        calm = {name: value for name, value in CALM.items() if not (query.env.get(name) or os.environ.get(name))}
+        env = {**calm, **hidden.env, CONFIG: json.dumps(config)}
+        return Launch((*argv, *query.additional_args), env, query.prompt)
+
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
+        return stream.parse(line, state)
+
+    def finish(self, state: dict[str, Any]) -> list[Event]:
+        return stream.left_over(state)
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        found = error_of(ending)
+        if not (found or ending.result):
+            return (PROCESS_CRASHED, "opencode ended without an answer")
+        return found
+
+    def format_command(self, name: str) -> str:
+        return f"Use the skill {name}."
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        base = str(link().parent.parent)  # its own commands are started by --command, not by a prompt
+        mine = os.path.expanduser("~")
+        folders = (os.path.join(cwd, ".opencode"), base, *(os.path.join(f, n) for f in (cwd, mine) for n in _SHARED))
+        return [CommandPlace(os.path.join(folder, name)) for folder in folders for name in ("skills", "skill")]
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+        base = env.get("XDG_DATA_HOME", "").strip() or os.path.join(env.get("HOME") or "", ".local", "share")
+        if os.path.isfile(os.path.join(base, "opencode", "auth.json")):
+            return [Check("opencode_accounts", INFO, f"accounts for models in {base}/opencode/auth.json")]
+        named = sorted(name for name in env if name.endswith("_API_KEY") and env[name].strip())
+        if named:
+            return [Check("opencode_accounts", INFO, f"keys for models in {', '.join(named)}")]
+        text = "no account for a model is in sight; its settings may name a provider that needs none"
+        return [Check("opencode_no_accounts", WARN, text, "opencode auth login, or an API key in the environment")]
+
+
+def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str, Any], str]:
+    """The configuration of one run, and the agent to work as, empty for the user's choice."""
+    from swarm_mcp.agents.harness.plugin import plugin_folder
+
+    read_only = query.mode == READ_ONLY
+    names = [name for name in query.mcp_servers if not read_only or name in (OURS, CLIENT_TOOLS)]
+    config: dict[str, Any] = {
+        "mcp": {name: _server(name, query, hidden) for name in names},
+        "skills": {"paths": [*query.skills]},
+    }
+    if leads_to(link(), PLUGIN_FILE) is None:  # loaded twice, each call would be checked twice
+        config["plugin"] = [(plugin_folder() / PLUGIN_FILE).as_uri()]
+    if query.append_system_prompt:
+        config["instructions"] = [_written(folder / "append.md", query.append_system_prompt)]
+    allowed: dict[str, Any] = {f"{name}_*": "allow" for name in names}
+    if query.additional_directories:
+        places = {os.path.join(path, "**"): "allow" for path in query.additional_directories}
+        allowed["external_directory"] = places
+    if read_only:
+        allowed = {"*": "deny", **dict.fromkeys(READING, "allow"), **allowed, f"{OURS}_dispatch": "deny"}
+    if not (read_only or query.system_prompt):
+        return {**config, "permission": allowed}, ""
+    if query.system_prompt:
+        prompt = {"prompt": f"{{file:{_written(folder / 'system.md', query.system_prompt)}}}"}
+    else:
+        prompt = {}
+    agent = {"mode": "primary", "description": "a run of the swarm's", "permission": allowed, **prompt}
+    return {**config, "agent": {AGENT: agent}}, AGENT
+
+
+def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
+    server = query.mcp_servers[name]
+    values = hidden.names_for(name, server.headers if server.url else server.env)
+    references = {key: f"{{env:{variable}}}" for key, variable in values.items()}
+    if server.url:
+        return {"type": "remote", "url": server.url, "headers": references, "enabled": True}
+    return {"type": "local", "command": words_of(server), "environment": references, "enabled": True}
+
+
+def _written(path: Path, text: str) -> str:
+    write_private(str(path), text)
+    return str(path)

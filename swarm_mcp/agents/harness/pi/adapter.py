@@ -1,0 +1,275 @@
+"""The harness ``pi`` (npm ``@earendil-works/pi-coding-agent``), run with ``--mode json -p``.
+
+Measured on 0.74.2: it exits with 0 even where the model's API refused (the last message says so), asks on standard
+input before it takes a session of another folder (and exits with 0 when the answer is no), and knows no MCP: its
+servers reach it through our extension.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_hook_core.state import write_private
+from swarm_mcp.agents.harness import outcome
+from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.pi import stream
+from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
+from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.pi import home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EXTENSION = "integrations/pi/index.ts"
+SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
+_THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+_READING = ("read", "grep", "find", "ls")
+# The tools of swarm's own MCP server that a read-only run has: all but dispatch, since a worker that it starts would
+# not be held to reading. A test compares them with the server's tools, since a harness does not import the server.
+SWARM_TOOLS = (
+    "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "lock_file",
+    "unlock_file", "get_file_lock", "transfer_lock", "request_lock", "steal_lock", "renew_lock", "explain_lock",
+    "lock_history", "send_message", "prompt_peer", "broadcast", "poll_messages", "request_task",
+    "request_task_batch", "claim_task", "claim_next_task", "update_task", "complete_task", "report_progress",
+    "approve_task", "get_task", "list_tasks", "kv_get", "kv_set", "kv_append", "kv_delete", "kv_list",
+    "swarm_status", "wait_for_activity", "peek_peer", "resolve_workspace_handle", "pause_task", "resume_task",
+)  # fmt: skip
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_NO_SESSION = (
+    "No session found matching", "Session found in different project", "Stored session working directory does not",
+    "Cannot fork: source session",
+)  # fmt: skip
+
+
+class Pi(HarnessAdapter):
+    """The harness ``pi``."""
+
+    name = "pi"
+    label = "pi"
+    program = "pi"
+    home_variables = ("PI_CODING_AGENT_DIR",)
+    instructions = (
+        "npm install -g @earendil-works/pi-coding-agent (0.74.2 is the newest for Node 20), then pi and /login, or an"
+        " API key in the environment"
+    )
+    capabilities = Capabilities(
+        resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
+        client_tools=True, native_skills=True, streaming_tokens=True, cost=True, locks=True, model=True, effort=True,
+        max_cost=True, max_turns=True,
+    )  # fmt: skip
+    doc = """\
+Runs the pi coding agent without its screen. Locks, the swarm's tools and other MCP servers come to it through the
+swarm's extension, which is named on its command line.
+Use when the model is one that pi has an account for (many providers, local ones too), or when start-up and tool set
+are to be small.
+Do not use when the work needs a sandbox or permissions: pi has none, so the modes edit and yolo are the same. Nor when
+read-only work needs MCP servers of one's own: only pi's reading tools, the swarm's and client tools are on then. Nor
+when the answer has to follow a schema, which is refused.
+Settings: model (provider/id or any pattern pi takes; PI_DEFAULT_MODEL; default: pi's own), effort (low, medium, high,
+max, which is pi's xhigh; default: pi's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt,
+resume_session_id, fork_session, max_cost_usd and max_turns (0: none; the runner ends it at them, and where the model
+has no price at its first answer), additional_args, command (default: pi), env, timeout_seconds (0: none),
+grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT_SESSION_DIR."""
+
+    def launch(self, query: Query, folder: Path) -> Launch:
+        from swarm_mcp.agents.harness.plugin import plugin_folder
+
+        argv = [*(query.command or (self.program,)), "-p", "--mode", "json", "-e", str(plugin_folder() / EXTENSION)]
+        model = self.model(query)
+        argv += ["--model", model] if model else []
+        argv += ["--thinking", _THINKING[query.effort]] if query.effort else []
+        if query.resume_session_id:
+            argv += ["--fork" if query.fork_session else "--session", query.resume_session_id]
+        if query.system_prompt:
+            argv += ["--system-prompt", _written(folder / "system.md", query.system_prompt)]
+        if query.append_system_prompt:
+            # Given one, pi leaves out the file that the user has for this.
+            own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", home() / "APPEND_SYSTEM.md")
+            argv += ["--append-system-prompt", own] if own else []
+            argv += ["--append-system-prompt", _written(folder / "append.md", query.append_system_prompt)]
+        for skill in query.skills:
+            argv += ["--skill", skill]
+        if query.mode == READ_ONLY:
+            argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
+        listed = {"mcpServers": {name: server.to_dict() for name, server in query.mcp_servers.items()}}
+        env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
+        # pi trims away an empty first line, but takes it as no to its question about copying another folder's session.
+        return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}")
+
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
+        return stream.events_of(line, state)
+
+    def recorded(self, line: str) -> str:
+        return stream.without_repetition(line)
+
+    def finish(self, state: dict[str, Any]) -> list[Event]:
+        return stream.left_over(state)
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        stderr = [line.strip() for line in _COLOUR.sub("", ending.stderr).splitlines() if line.strip()]
+        if ending.result is not None and ending.exit_code == 0:
+            if not ending.result.get("is_error"):
+                return None
+            said = str(ending.result.get("error_message") or "")
+            return str(ending.result.get("error_category") or outcome.UNKNOWN), said or "pi reports a failure"
+        for line in stderr:
+            if line.startswith(_NO_SESSION):
+                return outcome.SESSION_NOT_FOUND, line
+        last = next((line for line in stderr if line.startswith("Error")), stderr[-1] if stderr else "")
+        if ending.exit_code and not ending.signal and last:
+            return stream.category_of(" ".join(stderr)), last
+        if ending.signal:
+            how = f"signal {ending.signal}"
+        else:
+            how = f"exit code {ending.exit_code}"
+        return outcome.PROCESS_CRASHED, f"pi ended without an answer ({how}){': ' + last if last else ''}"
+
+    def can_resume(self, session_id: str, cwd: str) -> bool | None:
+        """Return True if pi keeps a session with this id for this folder."""
+        for path in _session_files(session_id, cwd):
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    head = json.loads(file.readline(65536))
+            except (OSError, ValueError, RecursionError):  # no session file
+                continue
+            if isinstance(head, dict) and head.get("type") == "session" and head.get("id") == session_id:
+                return os.path.realpath(str(head.get("cwd") or "")) == os.path.realpath(cwd)
+        return False
+
+    def format_command(self, name: str) -> str:
+        return f"/skill:{name}"
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        folders = (os.path.join(cwd, ".pi"), str(home()))
+        return [
+            *(CommandPlace(os.path.join(folder, "skills")) for folder in folders),
+            *(CommandPlace(os.path.join(folder, "prompts"), ".md") for folder in folders),
+        ]
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        found, places = [], []
+        for name in ("settings.json", "auth.json", "models.json"):
+            path = home() / name
+            tree, fault = _read(path)
+            if fault:
+                found.append(Check("pi_settings_unreadable", WARN, f"{path}: {fault}", "mend the file"))
+            if name == "auth.json" and tree:
+                places.append(f"{name} ({', '.join(sorted(tree))})")
+            if name == "models.json" and isinstance(tree.get("providers"), dict) and tree["providers"]:
+                places.append(f"{name} ({', '.join(sorted(tree['providers']))})")
+        env = {**os.environ, **parse_object(config.get("env"))}
+        places += [key for key in KEYS if str(env.get(key) or "").strip()]
+        if places:
+            found.append(Check("pi_credentials", INFO, f"accounts for models: {'; '.join(places)}"))
+        else:
+            found.append(Check("pi_credentials_missing", WARN, "no account for a model is in sight", self.instructions))
+        return found
+
+    def listed_models(self) -> list[dict[str, Any]]:
+        path = shutil.which(self.program)
+        if not path:
+            return []
+        argv = [path, "--offline", "--no-extensions", "--list-models"]
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
+                timeout=LIST_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):  # pi cannot tell
+            return []
+        rows = [line.split() for line in (done.stdout or done.stderr).splitlines()]
+        at = next((number for number, row in enumerate(rows) if row[:3] == ["provider", "model", "context"]), None)
+        if at is not None:
+            listed = rows[at + 1 :]
+        else:
+            listed = []
+        return [
+            {"name": f"{row[0]}/{row[1]}", "short": row[1], "context_tokens": _size(row[2])}
+            for row in listed
+            if len(row) >= 3
+        ]
+
+
+def _session_files(session_id: str, cwd: str) -> list[Path]:
+    """The files that may be of this session, where pi started in `cwd` looks for it."""
+    chosen = os.environ.get("PI_CODING_AGENT_SESSION_DIR", "").strip() or _setting("sessionDir", cwd)
+    if chosen:
+        folder = Path(os.path.join(cwd, os.path.expanduser(chosen)))
+    else:
+        plain = os.path.realpath(cwd).lstrip("/\\")
+        folder = home() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
+    # Ids come from outside: compared, never put into a pattern.
+    if folder.is_dir():
+        names = sorted(os.listdir(folder))
+    else:
+        names = []
+    return [folder / name for name in names if name.endswith(f"_{session_id}.jsonl")]
+
+
+def _setting(name: str, cwd: str) -> str:
+    """Return a text in pi's settings, the project's before the user's; empty without one."""
+    for path in (Path(cwd) / ".pi" / "settings.json", home() / "settings.json"):
+        value = object_in(path).get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def _first_file(*paths: Path) -> str:
+    return next((str(path) for path in paths if path.is_file()), "")
+
+
+def _written(path: Path, text: str) -> str:
+    """The path of a private file with this text: pi takes a file's contents where a prompt is expected."""
+    write_private(str(path), text)
+    return str(path)
+
+
+def _harmless(query: Query) -> list[str]:
+    """Return the tools of a read-only run beside pi's own: the swarm's, and the caller's."""
+    from swarm_mcp.agents.harness.client_tools import tool_of
+
+    names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
+    return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]
+
+
+# Variables that pi takes a key from, by its own help (0.74.2).
+KEYS = tuple(
+    f"{name}_API_KEY"
+    for name in (
+        "ANTHROPIC", "OPENAI", "AZURE_OPENAI", "DEEPSEEK", "GEMINI", "GROQ", "CEREBRAS", "XAI", "FIREWORKS", "TOGETHER",
+        "OPENROUTER", "AI_GATEWAY", "ZAI", "MISTRAL", "MINIMAX", "MOONSHOT", "OPENCODE", "KIMI", "CLOUDFLARE", "XIAOMI",
+    )
+) + ("ANTHROPIC_OAUTH_TOKEN", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK")  # fmt: skip
+LIST_SECONDS = 15.0
+_SIZES = {"K": 1_000, "M": 1_000_000}
+
+
+def _size(text: str) -> int | None:
+    """``200K`` as a number."""
+    try:
+        return int(float(text.rstrip("KM")) * _SIZES.get(text[-1:], 1))
+    except ValueError:  # no number
+        return None
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the object in a file, and its fault; a missing file has neither."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:  # no settings yet
+        return {}, ""
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, " ".join(str(error).split())
+    if isinstance(tree, dict):
+        return (tree, "")
+    return ({}, "is not a JSON object")

@@ -1,0 +1,221 @@
+"""A worker's instructions: the prompt for its task, its environment, and an addition to its system prompt.
+
+A template has ``{{path.to.value}}`` in it, to be replaced by the value's text; an unknown path is left out. Inserted
+values are not expanded again, so a task cannot reach another value by naming it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.untrusted_text import named, quoted, safe
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.errors import Refused
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_mcp.agents.harness.adapter import HarnessAdapter
+
+SECTION_LIMIT = 20_000  # characters of one section of the system prompt
+TOTAL_LIMIT = 150_000
+CUT = "\n[... cut: {} characters more]"
+_PLACE = re.compile(r"\{\{\s*([\w.-]{1,200})\s*\}\}")
+DEFAULT_TEMPLATE = """\
+You are worker {{agentId}} in {{companyId}}. This is run {{runId}}, for task {{task.id}} ({{task.type}}): {{title}}
+
+Your task, in the words of the session that asks:
+
+{{asked}}
+
+{{details}}
+
+Use the swarm-mcp skill: locks hold for you as for everyone, and what it says of tasks applies to this one.
+Report progress on the task as you go. When you are through, close with one paragraph that says what you did and \
+what is left; it becomes the result of the task.
+"""
+
+
+def filled(template: str, values: Mapping[str, object]) -> str:
+    """Return the template with values put in. A path names members of objects and indexes of lists."""
+    return _PLACE.sub(lambda match: _text(_found(values, match.group(1))), template)
+
+
+def template_values(query: Query, harness: str = "", **more: object) -> dict[str, Any]:
+    """Return the values for templates: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
+    return {
+        "agentId": query.instance_id,
+        "companyId": query.scope,
+        "runId": query.run_id,
+        "company": {"id": query.scope, "name": os.path.basename(query.scope)},
+        "agent": {"id": query.instance_id, "label": query.label, "role": query.role, "company_id": query.scope},
+        "run": {"id": query.run_id, "harness": harness, "cwd": query.cwd, "mode": query.mode, "model": query.model},
+        **more,
+    }
+
+
+def task_prompt(
+    task: Mapping[str, object],
+    message: str = "",
+    previous_progress: str = "",
+    *,
+    query: Query | None = None,
+    context: Mapping[str, object] = {},
+    template: str = "",
+) -> str:
+    """Return the prompt of a worker.
+
+    `task` is the task's row, `message` the words of the session that hands it over. `previous_progress` is how far an
+    earlier run of the task came. `template` defaults to the file that ``SWARM_WORKER_TEMPLATE`` names, else to
+    DEFAULT_TEMPLATE; beside `template_values` it can name task, title (in quotes), context, message, asked (the
+    message as a quotation), details, progress. Raises Refused where that file cannot be read.
+    """
+    told = safe(message.strip() or str(task.get("title") or ""))
+    values = template_values(
+        query or Query("", ""),
+        task=task,
+        context=context,
+        message=told,
+        title=quoted(str(task.get("title") or "")),
+        asked=_as_said(told),
+        progress=previous_progress.strip(),
+        details=_details(task, told, previous_progress.strip()),
+    )
+    text = filled(template or chosen_template(), values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def chosen_template() -> str:
+    """Return the user's template, else DEFAULT_TEMPLATE. Raises Refused where it cannot be read."""
+    path = os.path.expanduser(os.environ.get("SWARM_WORKER_TEMPLATE", "").strip())
+    if not path:
+        return DEFAULT_TEMPLATE
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(TOTAL_LIMIT)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"SWARM_WORKER_TEMPLATE: {path} cannot be read: {error}") from None
+
+
+def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = "") -> str:
+    """Return the addition to a harness's own instructions, in this order, without empty sections.
+
+    Role, identity, the skills in these folders (name and description; for harnesses that do not list them themselves),
+    tools, the text in ``SYSTEM_PROMPT``, and `extra`, about this task. Each section has at most SECTION_LIMIT
+    characters, the whole TOTAL_LIMIT.
+    """
+    from swarm_mcp.agents.harness.plugin import described
+
+    if query.instance_id:
+        who = [f"You are session {query.instance_id} of the swarm in {query.scope}."]
+    else:
+        who = []
+    who += [f"Your name: {holder_name(query.label, query.instance_id)}"] if query.label else []
+    who += [f"Your task: {query.task_id}"] if query.task_id else []
+    listed = [f"- {name}: {about} ({os.path.join(folder, 'SKILL.md')})" for folder in skills
+              for name, about in [described(folder)]]  # fmt: skip
+    sections = (
+        ("Role", _role(query.role)),
+        ("Identity", "\n".join(who)),
+        ("Skills", "\n".join(["Read a skill's file before you do what it is about.", *listed]) if listed else ""),
+        ("Tools", "\n".join(f"- {name}" for name in tools)),
+        ("", os.environ.get("SYSTEM_PROMPT", "").strip()),
+        ("", extra.strip()),
+    )
+    shown = [_capped(f"# {title}\n{text}" if title else text, SECTION_LIMIT) for title, text in sections if text]
+    return _capped("\n\n".join(shown), TOTAL_LIMIT)
+
+
+def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
+    """Return the query with `system_prompt` added; unchanged where the harness cannot be given one."""
+    from swarm_mcp.agents.harness.plugin import skill_folders
+
+    if not adapter.capabilities.append_system_prompt:
+        return query
+    skills = () if adapter.capabilities.native_skills else skill_folders(query)
+    tools = [getattr(tool, "__name__", "") for tool in query.client_tools]
+    text = system_prompt(query, skills=skills, tools=tools, extra=query.append_system_prompt)
+    return query._replace(append_system_prompt=text)
+
+
+def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[str, str]:
+    """Return the environment of a worker; later layers win: its identity, its reason to run, the user's settings.
+
+    `context` may have wake_reason, message_id and linked_task_ids (a list).
+    """
+    from swarm_mcp.agents.harness.environment import swarm_variables
+
+    linked = context.get("linked_task_ids")
+    why = {
+        "SWARM_WAKE_REASON": context.get("wake_reason"),
+        "SWARM_WAKE_MESSAGE_ID": context.get("message_id"),
+        "SWARM_LINKED_TASK_IDS": ",".join(map(str, linked)) if isinstance(linked, (list, tuple)) else linked,
+    }
+    known = {name: str(value) for name, value in why.items() if value not in (None, "")}
+    return {**swarm_variables(query), **known, **query.env}
+
+
+# --------------------------------------------------------------------------------------------- innards
+
+
+def _role(role: str) -> str:
+    from swarm_hook_core.environment import is_word
+
+    if is_word(role):
+        return f"You work as {role}. The swarm-mcp skill says what that role does."
+    return ""
+
+
+def _details(task: Mapping[str, object], told: str, progress: str) -> str:
+    """Return the task's details beyond its title and the worker's instructions."""
+    about = safe(str(task.get("description") or "").strip())
+    files = task.get("files")
+    if isinstance(files, (list, tuple)):
+        named_files = [named(str(file)) for file in files]
+    else:
+        named_files = []
+    known = about in (told, safe(str(task.get("title") or "").strip()))
+    if about and not known:
+        parts = [f"Its description:\n\n{_as_said(about)}"]
+    else:
+        parts = []
+    parts += ["Files: " + ", ".join(named_files)] if named_files else []
+    reached = "An earlier run of this task was interrupted. Its progress:"
+    parts += [f"{reached}\n\n{_as_said(safe(progress))}"] if progress else []
+    return "\n\n".join(parts)
+
+
+def _as_said(text: str) -> str:
+    """Return `text` as a quotation: each line behind a mark, so that none can be taken for one of ours."""
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def _found(values: object, path: str) -> object:
+    for name in path.split("."):
+        if isinstance(values, Mapping):
+            values = values.get(name)
+        elif isinstance(values, (list, tuple)) and name.isascii() and name.isdigit() and int(name) < len(values):
+            values = values[int(name)]
+        else:
+            return None
+    return values
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (dict, list, tuple, bool)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def _capped(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    room = limit - len(CUT.format(len(text)))
+    return text[:room] + CUT.format(len(text) - room)

@@ -1,0 +1,380 @@
+"""The runner: one run of one harness, from before its child starts until nothing of it is left."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+from swarm_hook_core import faults
+from swarm_mcp.agents.harness import events, outcome, registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
+from swarm_mcp.agents.harness.changes import ChangeWatch
+from swarm_mcp.agents.harness.child import Child, StopRequest
+from swarm_mcp.agents.harness.conclusion import announced, concluded, error_in, is_unknown_session
+from swarm_mcp.agents.harness.errors import Unsupported, checked_result
+from swarm_mcp.agents.harness.event_stream import EventStream, waker
+from swarm_mcp.agents.harness.events import Event, Ledger
+from swarm_mcp.agents.harness.membership import joined
+from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
+from swarm_mcp.agents.harness.private_folder import private_folder
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.query_types import checked, normalized
+from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
+from swarm_mcp.agents.harness.requirements import left_out, require_possible
+from swarm_mcp.agents.harness.resumption import Resumption, decide
+from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
+from swarm_mcp.errors import SwarmError
+
+NOTHING = Ending(None)
+
+
+class Run:
+    """One run of a harness, given as its adapter or by name. `run_id` names the run, `record` is the path of its record
+    (of the last attempt's).
+
+    `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
+    ``session_params`` of an earlier result, to continue its session if possible.
+
+    Raises Refused for a field of the query with a meaningless type.
+
+    ``with run:`` (and ``async with run:``) starts it, and ends a running one at the end of the block. ``await run`` is
+    `result`, and blocks nothing else of the event loop.
+    """
+
+    def __init__(
+        self,
+        adapter: HarnessAdapter | str,
+        query: Query,
+        *,
+        record_folder: str = "",
+        membership: Any = None,
+        previous: dict[str, Any] | None = None,
+    ):
+        if isinstance(adapter, str):
+            adapter = registry.get(adapter)
+        query = normalized(query)
+        self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
+        instance_id = query.instance_id or getattr(membership, "instance_id", "")
+        self._adapter = adapter
+        self._query = query._replace(run_id=self.run_id, instance_id=instance_id)
+        self._membership, self._previous = membership, previous
+        self._folder = record_folder
+        self._sink = EventSink()
+        self._record = self._sink.record = self._new_record()
+        self._ledger = Ledger(adapter.name)
+        self._stop = StopRequest()
+        self._thread: threading.Thread | None = None
+        self._over = threading.Event()
+        self._endings: list[Callable[[], object]] = []  # functions to call at its end
+        self._ending = threading.Lock()
+        self._child: tuple[int, str] | None = None
+        self._result: RunResult | None = None
+        self._attempts = 0
+        self._forget = False
+        self._began = 0.0
+        self._changes: ChangeWatch | None = None
+
+    # ---------------------------------------------------------------- the face
+
+    @property
+    def record(self) -> str:
+        """Path of the record (of the last attempt's)."""
+        return self._record.path
+
+    @property
+    def session_id(self) -> str | None:
+        """The harness's session, None until it is known."""
+        known = self._ledger.session_id
+        return known and self._sink.scrubber.text(known)
+
+    @property
+    def child(self) -> tuple[int, str] | None:
+        """Pid and start time of the running child, else None."""
+        return self._child
+
+    def on_event(self, listener: Callable[[Event], object]) -> Run:
+        """Call `listener` with every event, in the run's own thread."""
+        self._sink.on_event(listener)
+        return self
+
+    def on_log(self, listener: Callable[[str, str], object]) -> Run:
+        """Call `listener` with ``("stdout" | "stderr", line)``, scrubbed."""
+        self._sink.on_log(listener)
+        return self
+
+    def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> Run:
+        """Call `listener` with a child's metadata before it is started."""
+        self._sink.on_meta(listener)
+        return self
+
+    def start(self) -> Run:
+        """Start the run in a thread of its own. Raises Refused for a query that makes no sense or cannot be done."""
+        require_possible(self._adapter, checked(self._query))
+        if self._thread is None:
+            self._began = time.monotonic()
+            ended_at_exit(self)
+            # A daemon: should its process end regardless, its keeper or reaper ends the child.
+            self._thread = threading.Thread(target=self._main, name=f"run-{self.run_id[:8]}", daemon=True)
+            self._thread.start()
+        return self
+
+    def wait(self, timeout: float | None = None) -> RunResult | None:
+        """Wait for the run's end and return its result; None after `timeout` seconds without it."""
+        self._over.wait(timeout)
+        return self._result
+
+    def result(self) -> RunResult:
+        """Return the result of a successful run. Starts it if necessary, and waits for its end.
+
+        Raises HarnessError for a failed run, and the errors of `start`. An interrupted caller (Ctrl-C) ends the run.
+        """
+        return self._checked(self._seen_through())
+
+    def events(self) -> EventStream:
+        """Return the run's events from now on, for a ``for`` or an ``async for`` loop. Starts the run if necessary.
+
+        Leaving the loop early leaves the run going (``with run:`` does not). Raises the errors of `start`.
+        """
+        stream = EventStream()
+        self.on_event(stream.put)
+        self.start()
+        self._when_over(stream.end)
+        return stream
+
+    def __enter__(self) -> Run:
+        return self.start()
+
+    def __exit__(self, *_exception: object) -> None:
+        self.abort("its caller has left")
+        self.wait()
+
+    async def __aenter__(self) -> Run:
+        return self.start()
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.abort("its caller has left")
+        await self._ended()
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._awaited().__await__()
+
+    def abort(self, reason: str = "") -> None:
+        """End the run. May be called from any thread or signal handler, and again; has no effect once it is over."""
+        self._stop.give(outcome.ABORTED, reason or "it was cancelled")
+
+    # -------------------------------------------------------------- those who wait
+
+    def _seen_through(self) -> RunResult | None:
+        try:
+            return self.start().wait()
+        except BaseException:  # interrupted: nothing may go on behind the caller
+            self.abort("interrupted")
+            raise
+
+    async def _awaited(self) -> RunResult:
+        try:
+            self.start()
+            await self._ended()
+        except BaseException:  # cancelled: nothing may go on behind the caller
+            self.abort("interrupted")
+            raise
+        return self._checked(self._result)
+
+    async def _ended(self) -> None:
+        import asyncio
+
+        over = asyncio.Event()
+        self._when_over(waker(over))
+        await over.wait()
+
+    def _checked(self, result: RunResult | None) -> RunResult:
+        assert result is not None  # its end has been waited for
+        return checked_result(result, self._adapter.instructions)
+
+    def _when_over(self, call: Callable[[], object]) -> None:
+        with self._ending:
+            if not self._over.is_set():
+                self._endings.append(call)
+                return
+        call()
+
+    # --------------------------------------------------------------- the thread
+
+    def _main(self) -> None:
+        result = RunResult(self.run_id, self._adapter.name, is_error=True, error_category=outcome.UNKNOWN)
+        try:
+            self._result = self._announced(self._carry_out())
+        except BaseException as error:  # a bug of ours: waiting callers must get a result all the same
+            faults.record(RUNTIME, "run", faults.describe(error))
+            result = result._replace(error_message=f"the run failed inside: {type(error).__name__}", record=self.record)
+            self._result = result
+            self._sink.event(events.result("", True, outcome.UNKNOWN, error_message=result.error_message))
+        finally:
+            self._result = self._result or result
+            self._sink.close()
+            with self._ending:
+                self._over.set()
+            for call in self._endings:
+                call()
+
+    def _carry_out(self) -> RunResult:
+        self._record.open()
+        try:
+            self._changes = ChangeWatch(self._query.cwd)
+            self.on_event(self._changes.note)
+            with joined(self._membership), private_folder() as folder, self._tools() as tools:
+                return self._attempt_twice_at_most(self._equipped(tools), folder)
+        except (SwarmError, OSError) as error:
+            if isinstance(error, Unsupported):
+                code = outcome.UNSUPPORTED
+            else:
+                code = outcome.UNKNOWN
+            return self._concluded(NOTHING, (code, str(error)), Cost())
+
+    def _attempt_twice_at_most(self, query: Query, folder: Path) -> RunResult:
+        """One attempt, and a fresh one where the session to be continued does not exist."""
+        resumption = decide(self._adapter, query, self._previous)
+        self._forget = resumption.forget
+        query = query._replace(resume_session_id=resumption.session_id)
+        if resumption.refused:
+            self._admit(events.error(f"{resumption.refused}; a new session begins", outcome.SESSION_NOT_FOUND))
+            self._ledger.errors.clear()  # told; it is no error of the run
+        ending, failure, attempt = self._attempt(query, folder)
+        if query.resume_session_id and not attempt.was_stopped and is_unknown_session(self._adapter, ending):
+            self._forget = True
+            self._admit(events.error(
+                f"session {query.resume_session_id} does not exist any more; a new session begins",
+                outcome.SESSION_NOT_FOUND,
+            ))  # fmt: skip
+            self._ledger.again()
+            self._sink.close()
+            self._record = self._sink.record = self._new_record()
+            self._record.open()
+            resumption = Resumption()
+            ending, failure, attempt = self._attempt(query._replace(resume_session_id=""), folder)
+        self._forget = self._forget or attempt.strayed
+        if attempt.strayed:
+            before = Cost()
+        else:
+            before = resumption.before
+        return self._concluded(ending, failure, before)
+
+    def _attempt(self, query: Query, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
+        self._attempts += 1
+        own = folder / str(self._attempts)
+        own.mkdir(mode=0o700)
+        attempt = RunAttempt(self._adapter, query, self._sink, self._ledger, self._stop)
+        attempt.notes = left_out(self._adapter, self._query)
+        if self._stop.reason:
+            attempt.was_stopped = True
+            return NOTHING, self._stop.reason, attempt
+        if query.timeout_seconds:
+            until = self._began + query.timeout_seconds
+        else:
+            until = 0.0
+        try:
+            ending = attempt.run(own, self._attempts, until, self._started)
+        except NotStarted as error:
+            return NOTHING, (error.code, str(error)), attempt
+        finally:
+            self._child = None
+        return ending, self._stop.reason if attempt.was_stopped else error_in(self._adapter, ending), attempt
+
+    def _started(self, child: Child) -> None:
+        self._child = (child.pid, child.started)
+        bind = getattr(self._membership, "bind", None)
+        if bind:
+            bind(child.pid, child.started)
+
+    # -------------------------------------------------------------------- parts
+
+    def _new_record(self) -> Record:
+        return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)
+
+    def _tools(self) -> Any:
+        if not self._query.client_tools:
+            return contextlib.nullcontext()
+        from swarm_mcp.agents.harness.client_tools import ToolServer
+
+        return ToolServer(self._query.client_tools)
+
+    def _equipped(self, tools: Any) -> Query:
+        """The query with all servers and skills that the child gets."""
+        from swarm_mcp.agents.harness.client_tools import with_tools
+        from swarm_mcp.agents.harness.plugin import skill_folders
+        from swarm_mcp.agents.harness.servers import servers_for
+
+        query = self._query
+        servers = servers_for(query)
+        if tools is not None:
+            servers = with_tools(servers, tools)
+        return query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd))
+
+    def _admit(self, event: Event) -> None:
+        for admitted in self._ledger.admit(event):
+            self._sink.event(admitted)
+
+    def _concluded(self, ending: Ending, failure: tuple[str, str] | None, before: Cost) -> RunResult:
+        return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
+
+    def _announced(self, result: RunResult) -> RunResult:
+        if self._changes and self._attempts:
+            changes = self._changes.changes(result.session_id)
+        else:
+            changes = Changes()
+        return announced(self._sink, self._ledger, result._replace(
+            changes=changes,
+            clear_session=self._forget, attempts=self._attempts, record=self.record,
+            duration_ms=int((time.monotonic() - self._began) * 1000),
+        ))  # fmt: skip
+
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_live: weakref.WeakSet[Run] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def ended_by_signals(*runs: Run) -> Iterator[list[int]]:
+    """Abort `runs` on SIGINT, SIGTERM and SIGHUP while the block runs, instead of ending this process.
+
+    Gives a list of the signals that came. Only for the main thread.
+    """
+    came: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        came.append(number)
+        for run in runs:
+            run.abort(f"ended by {signal.Signals(number).name}")
+
+    # An ignored signal stays ignored, for the sake of `nohup`.
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heard}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ended_at_exit(run: Run) -> None:
+    """Abort `run` and wait for it, should this process end first."""
+    if not _live:
+        atexit.register(_end_all)
+    _live.add(run)
+
+
+def _end_all() -> None:
+    runs = list(_live)
+    for run in runs:
+        run.abort("its supervisor ended")
+    for run in runs:
+        run.wait(60)

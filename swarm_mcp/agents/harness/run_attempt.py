@@ -1,0 +1,232 @@
+"""One child of a run: how it is started, and the events that each line it writes becomes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from swarm_hook_core import faults
+from swarm_mcp.agents.harness import events, outcome
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
+from swarm_mcp.agents.harness.child import Child, LineSplitter, StopRequest, follow, found
+from swarm_mcp.agents.harness.environment import API_KEY, added, without_session
+from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.events import Event, Ledger
+from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.record import RUNTIME, EventSink
+from swarm_mcp.agents.harness.requirements import limit_reached
+from swarm_mcp.agents.harness.scrub import Scrubber
+from swarm_mcp.agents.harness.tool_loop import STOP, ToolLoopGuard
+from swarm_mcp.errors import SwarmError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # the end of its output, kept to find out the reason for a failure
+
+
+class NotStarted(Exception):
+    """The child could not be started: `code` (one of ``outcome.ERRORS``) and one line saying why."""
+
+    def __init__(self, code: str, reason: str):
+        super().__init__(reason)
+        self.code = code
+
+
+class RunAttempt:
+    """A child before its start. Afterwards `was_stopped` is True if we ended it, and `strayed` if its session differs
+    from the one to continue.
+    """
+
+    def __init__(self, adapter: HarnessAdapter, query: Query, sink: EventSink, ledger: Ledger, stop: StopRequest):
+        self._adapter, self._query = adapter, query
+        self._sink, self._ledger, self._stop = sink, ledger, stop
+        self._guards: dict[str, ToolLoopGuard] = {}  # by the call that made a sub-agent
+        self._state: dict[str, Any] = {"query": query}
+        self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
+        self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
+        self._native = 0
+        self.notes: list[str] = []  # notes for the person before the child begins
+        self.was_stopped = False
+        self.strayed = False
+
+    # ------------------------------------------------------------------- start
+
+    def set_folder(self, folder: object) -> None:
+        """Tell the adapter where the run's private folder is."""
+        self._state["folder"] = str(folder)
+
+    def launch(self, folder: Path, number: int) -> tuple[list[str], dict[str, str], Launch]:
+        """Return argv, environment and the rest of how the child starts; emit its metadata. Raises NotStarted."""
+        query = self._query
+        self.set_folder(folder)
+        try:
+            launch = self._adapter.launch(query, folder)
+        except Exception as error:
+            self._sink.scrubber = self._scrubber({})
+            if isinstance(error, Unsupported):
+                code = outcome.UNSUPPORTED
+            else:
+                code = outcome.UNKNOWN
+            raise NotStarted(code, _words(error)) from error
+        own = added(query, launch.env)
+        environment = {**without_session(drop=launch.drop), **own}
+        self._sink.scrubber = self._scrubber(launch.env)
+        self._sink.meta(self._metadata(launch, own, number))
+        program = found(launch.argv[0], environment, query.cwd)
+        if program is None:
+            reason = f"{launch.argv[0]} is not installed, or not on PATH. {self._adapter.instructions}".strip()
+            raise NotStarted(outcome.NOT_INSTALLED, reason)
+        return [program, *launch.argv[1:]], environment, launch
+
+    def run(self, folder: Path, number: int, until: float, started: Callable[[Child], None]) -> Ending:
+        """Start the child, follow it to its end and return how it ended. `until` as in `follow`. Raises NotStarted."""
+        argv, environment, launch = self.launch(folder, number)
+        if self._adapter.is_opaque:
+            argv = self._held(argv, folder)
+        try:
+            child = Child(argv, self._query.cwd, environment, launch.stdin)
+        except (OSError, ValueError) as error:
+            raise NotStarted(outcome.PROCESS_CRASHED, f"{launch.argv[0]} cannot be started: {error}") from error
+        try:
+            started(child)
+            for note in self.notes:
+                self._sink.event(events.custom("swarm.not_heeded", {"message": note}))
+            for note in launch.notes:
+                self._sink.line("stderr", note)
+            seconds = self._query.timeout_seconds
+
+            def deadline() -> None:
+                self._stop.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
+
+            self.was_stopped = follow(child, self.take, self._stop, deadline, until, self._query.grace_seconds)
+        finally:
+            left = child.close()
+        if left:
+            self._sink.event(events.custom("swarm.leftovers_ended", {"processes": left}))
+        return self.over(child.exit_code, child.signal)
+
+    def _held(self, argv: list[str], folder: Path) -> list[str]:
+        """Return the command line with which the kernel protects the locked files of others, if that is on."""
+        from swarm_mcp.agents.harness import held_by_kernel
+
+        try:
+            return held_by_kernel.inside(self._query, argv, folder)
+        except held_by_kernel.NotHeld as why:
+            words = f"the kernel does not protect the locked files of others from this command: {why}"
+            if why.is_final:
+                raise NotStarted(outcome.UNSUPPORTED, f"{words}; nothing uncertain may run here: SWARM_STRICT") from why
+            self.notes.append(words)
+            return argv
+
+    def _scrubber(self, own: Mapping[str, str]) -> Scrubber:
+        query = self._query
+        servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
+        return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)
+
+    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict[str, Any]:
+        """Return the beginning of the record. Of the environment it has the child's additions only."""
+        query = self._query
+        return {
+            "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],
+            "args": list(launch.argv[1:]), "command_line": shlex.join(launch.argv), "cwd": query.cwd,
+            "env": self._sink.scrubber.environment(own), "prompt": query.prompt, "model": query.model,
+            "effort": query.effort, "mode": query.mode,  "run_id": query.run_id, "task_id": query.task_id,
+            "instance_id": query.instance_id, "requester_id": query.requester_id, "scope": query.scope,
+            "label": query.label, "role": query.role, "resume_session_id": query.resume_session_id,
+            "timeout_seconds": query.timeout_seconds, "grace_seconds": query.grace_seconds, "attempt": number,
+            "supervisor_pid": os.getpid(), "iteration": query.iteration,
+        }  # fmt: skip
+
+    # ------------------------------------------------------------------- lines
+
+    def take(self, stream: str, data: bytes) -> None:
+        """Take `data` that the child wrote to ``stdout`` or ``stderr``; empty data means that the stream has ended."""
+        lines = self._lines[stream]
+        for line in lines.feed(data) if data else lines.end():
+            self._line(stream, line)
+        if lines.cut:
+            self._sink.event(events.custom("swarm.line_cut", {"stream": stream, "bytes": lines.cut}))
+            lines.cut = 0
+        self._sink.flush()
+
+    def over(self, exit_code: int | None, signal: int) -> Ending:
+        """Return how the child ended, after both its streams have, and emit the events that are left."""
+        self._events(self._ask(self._adapter.finish, self._state))
+        for event in self._ledger.close():
+            self._sink.event(event)
+        ledger = self._ledger
+        return Ending(
+            exit_code, signal, ledger.result, tuple(ledger.errors), self._tail("stderr"), self._tail("stdout"),
+            self._native,
+        )  # fmt: skip
+
+    def _line(self, stream: str, line: str) -> None:
+        if stream == "stderr":
+            seen = self._ask(self._adapter.parse_stderr, line, self._state)
+            self._sink.line(stream, line, told=bool(seen) and self._adapter.tells_stderr)
+            self._tails[stream].append(line[-TAIL_CHARACTERS:])
+            self._events(seen)
+            return
+        self._sink.line(stream, self._recorded(line))
+        self._native += bool(line.strip())
+        seen = self._ask(self._adapter.parse, line, self._state)
+        if not seen:
+            self._tails[stream].append(line[-TAIL_CHARACTERS:])
+        self._events(seen)
+
+    def _recorded(self, line: str) -> str:
+        try:
+            return self._adapter.recorded(line)
+        except Exception:  # a line that is not as the adapter knows it is told whole
+            return line
+
+    def _ask(self, question: Callable[..., list[Event]], *words: object) -> list[Event]:
+        """The adapter's answer. It must not raise; should it, the fault is recorded and the run goes on."""
+        try:
+            return question(*words) or []
+        except Exception as error:
+            faults.record(RUNTIME, self._adapter.name, _words(error))
+            return [events.custom(f"{self._adapter.name}.not_understood", {"error": _words(error)})]
+
+    def _events(self, seen: list[Event]) -> None:
+        for event in seen:
+            for admitted in self._ledger.admit(event):
+                self._sink.event(admitted)
+                self._look(admitted)
+            if event.kind == events.ERROR and event.data.get("final"):
+                code = event.data.get("category")
+                self._stop.give(code if code in outcome.ERRORS else outcome.UNKNOWN, str(event.data.get("message")))
+
+    def _look(self, event: Event) -> None:
+        if event.kind == events.TOOL_START:
+            guard = self._guards.setdefault(str(event.data.get("parent_tool_call_id") or ""), ToolLoopGuard())
+            level, words = guard.saw(event.data["tool_name"], event.data.get("args")) or ("", "")
+            if level == STOP:
+                self._stop.give(outcome.TOOL_LOOP, words)
+            elif level:
+                self._sink.event(events.custom("swarm.tool_loop_warning", {"message": words}))
+        if event.kind == events.CONTEXT_USAGE and event.data.get("goes_on"):
+            reached = limit_reached(self._query, event.data.get("cost_usd"), event.data.get("num_turns"))
+            if reached:
+                self._stop.give(outcome.BUDGET, reached)
+        asked, came = self._query.resume_session_id, self._ledger.session_id
+        if asked and came and came != asked and not self._query.fork_session and not self.strayed:
+            self.strayed = True
+            words = f"session {asked} was to be continued, and session {came} began"
+            self._sink.event(events.error(words, outcome.SESSION_NOT_FOUND))
+
+    def _tail(self, stream: str) -> str:
+        return "\n".join(self._tails[stream])[-TAIL_CHARACTERS:]
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, SwarmError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

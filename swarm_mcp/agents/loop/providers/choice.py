@@ -1,0 +1,253 @@
+"""The provider of a run: by name, a ``.conf`` variant, or the first that is ready; and asking it.
+
+A provider is built in, over HTTP, or an executable of a plugin.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from swarm_mcp.agents.harness.outcome import Price
+from swarm_mcp.agents.harness.query import parse_object
+from swarm_mcp.agents.loop import conf_files, keys, sources, subprocesses
+from swarm_mcp.agents.loop.providers import http
+from swarm_mcp.agents.loop.providers import protocol as protocols
+from swarm_mcp.agents.loop.providers.anthropic import Anthropic
+from swarm_mcp.agents.loop.providers.openai import OpenAI
+from swarm_mcp.agents.loop.providers.prices import of_variant
+from swarm_mcp.agents.loop.run import Run
+from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
+from swarm_mcp.agents.loop.settings import LoopFailure
+from swarm_mcp.agents.loop.sources import BUILT_IN_PROVIDERS
+
+READY_SECONDS = 10.0
+
+
+def built_in(name: str) -> protocols.ModelProtocol:
+    """Return the protocol of that name; anthropic's for any other."""
+    if name == "openai":
+        return OpenAI()
+    return Anthropic()
+
+
+class Provider:
+    """A provider: `name`, its `protocol` (and `protocol_name`), and its environment.
+
+    `path` is its executable, empty for a built-in one. A variant may turn `streams` off, and have a `price` of its own.
+    """
+
+    def __init__(self, name: str, protocol_name: str, path: str, more: Mapping[str, str], streams: bool, model: str):
+        self.name, self.protocol_name, self.path = name, protocol_name, path
+        self.more, self.streams = dict(more), streams
+        self.price: Price | None = None
+        self.protocol = built_in(protocol_name)
+        self.default_model = model
+
+    def ask(self, loop: Run, payload: dict[str, Any], early_calls: EarlyCalls) -> dict[str, Any]:
+        """Return the answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
+        environ = {**loop.environment("send"), **self.more}
+        streams = loop.settings.stream and self.streams
+        if self.path:
+            return ask(loop, self, payload, environ, streams, early_calls)
+        missing = self.protocol.missing(environ)
+        if missing:
+            raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
+        request = self.protocol.request(payload, environ, streams)
+        if not streams:
+            return http.whole(self.name, request, loop.report.retry)
+        session = loop.session
+
+        def say(text: str) -> None:
+            session.stream("text", text=text)
+            loop.report.text(text)
+
+        sink = protocols.Sink(
+            say,
+            lambda text: session.stream("thinking", text=text),
+            early_calls.begin,
+        )
+        return http.joined(self.name, request, lambda chunks: self.protocol.join(chunks, sink), loop.report.retry)
+
+
+def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
+    """Return the first provider, by name, that is ready, else the first variant with a kept key."""
+    paths = executables(found, environ)
+    for name in sorted({*paths, *BUILT_IN_PROVIDERS}):
+        if name in paths:
+            if _flag(paths[name], "--ready", environ)[0] == 0:
+                return name
+        elif not missing(name, environ):
+            return name
+    # Not one that merely finds a variable: that may be there for something else.
+    kept = keys.kept(environ)
+    return next((name for name in variants(found) if kept.get(name)), "")
+
+
+def missing(name: str, environ: Mapping[str, str]) -> str:
+    """Return the variables that a built-in provider lacks; empty if it is ready. A kept key counts."""
+    protocol = built_in(name)
+    return protocol.missing(_with_cached_key(name, protocol.key, environ))
+
+
+def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider:
+    """Return the provider of that name. Raises LoopFailure."""
+    if not name:
+        wanted = "ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_API_URL for a server of your own"
+        raise LoopFailure(f"no provider is ready: set {wanted} (HARNESS_PROVIDER names one)", "auth_failed")
+    if os.sep in name or name.startswith("."):
+        raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
+    path = executables(found, environ).get(name, "")
+    if path:
+        said = dict(conf_files.pairs(_flag(path, "--defaults", environ)[1]))
+        return Provider(name, said.get("protocol", name), path, {}, True, said.get("model", ""))
+    if name in BUILT_IN_PROVIDERS:
+        return Provider(name, name, "", _cached(name, built_in(name).key, environ), True, built_in(name).default_model)
+    conf = variants(found).get(name)
+    if not conf:
+        raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
+    return _variant(name, conf, found, environ)
+
+
+def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return name -> path of the plugins' providers, without the built-in ones."""
+    ours = os.path.join(environ.get("HARNESS_ROOT") or os.devnull, "")
+    paths = sources.executables(found, "providers")
+    return {name: path for name, path in paths.items() if not path.startswith(ours) and not name.endswith(".conf")}
+
+
+def variants(found: list[str]) -> dict[str, str]:
+    """Return name -> path of the ``.conf`` files, ours and of all sources; the last of a name."""
+    return conf_files.named(found, "providers")
+
+
+def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str]) -> Provider:
+    """A provider like another, at another address and with a key of its own, never the other's."""
+    facts = dict(conf_files.read(conf))
+    protocol = facts.get("protocol", "")
+    path = executables(found, environ).get(protocol, "")
+    if protocol not in BUILT_IN_PROVIDERS and not path:
+        raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
+    prefix = protocol.upper().replace("-", "_")
+    if facts.get("auth_env"):
+        key = environ.get(facts["auth_env"], "").strip()
+    else:
+        key = ""
+    key = key or keys.kept(environ).get(name, "")
+    if facts.get("auth_env") and not key:
+        why = f"{facts['auth_env']} is not set, which the provider {name} needs (or: swarm-mcp loop auth set {name})"
+        raise LoopFailure(why, "auth_failed")
+    if key:
+        learn({f"{prefix}_API_KEY": key})
+    more = {f"{prefix}_API_KEY": key, f"{prefix}_AUTH_TOKEN": ""}
+    for setting in ("url", "max_tokens", "temperature", "top_p", "top_k"):
+        if facts.get(setting):
+            more[f"{prefix}_{'API_URL' if setting == 'url' else setting.upper()}"] = facts[setting]
+    streams = facts.get("stream", "").lower() not in ("0", "false", "no", "off")
+    made = Provider(name, protocol, path, more, streams, facts.get("model", ""))
+    made.price = of_variant(facts)
+    return made
+
+
+def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+    if environ.get(key, "").strip():
+        found = ""
+    else:
+        found = keys.kept(environ).get(name, "")
+    if found:
+        learn({key: found})
+    if found:
+        return {key: found}
+    return {}
+
+
+def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+    return {**environ, **_cached(name, key, environ)}
+
+
+def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
+    ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
+    return ran.code, ran.out
+
+
+LARGEST = 1 << 20
+
+
+class EarlyCalls(Protocol):
+    """A receiver of calls that come before the end of an answer."""
+
+    def begin(self, made: ModelCall) -> None:
+        """Take a complete call."""
+
+
+def ask(
+    loop: Run,
+    provider: Provider,
+    payload: dict[str, Any],
+    environ: Mapping[str, str],
+    streams: bool,
+    early_calls: EarlyCalls,
+) -> dict[str, Any]:
+    """Return the answer. Raises LoopFailure with the provider's error, from standard error or ``{"error"}``."""
+    argv = [provider.path]
+    text = json.dumps(payload, ensure_ascii=False)
+    if streams and _takes_stream(provider.path):
+        with tempfile.TemporaryDirectory(prefix="swarm-loop-") as folder:
+            fifo = os.path.join(folder, "calls")
+            os.mkfifo(fifo, 0o600)
+            # Open for reading and writing, so that it does not end before the provider has begun.
+            handle = os.open(fifo, os.O_RDWR)
+            reader = threading.Thread(target=_read_calls, args=(os.dup(handle), early_calls), daemon=True)
+            reader.start()
+            try:
+                ran = subprocesses.run(
+                    [*argv, "--stream"], text, env={**environ, "HARNESS_TOOL_FIFO": fifo}, cwd=loop.settings.folder
+                )
+            finally:
+                os.write(handle, b"\n\0\n")
+                reader.join()
+                os.close(handle)
+    else:
+        ran = subprocesses.run(argv, text, env=environ, cwd=loop.settings.folder)
+    loop.log(ran.err)
+    found = parse_object(ran.out)
+    if ran.code:
+        said = str(found.get("error") or "") or ran.err.strip() or f"exited {ran.code}"
+        category = _category(said)
+        if found.get("error_type") == "rate_limit":
+            category = "rate_limited"
+        raise LoopFailure(f"{provider.name}: {said[-500:]}", category)
+    if not found:
+        raise LoopFailure(f"provider {provider.name} returned no JSON object: {ran.out[:200]}")
+    return found
+
+
+def _read_calls(handle: int, early_calls: EarlyCalls) -> None:
+    with open(handle, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("\0"):
+                return
+            found = parse_object(line)
+            if found:
+                early_calls.begin(model_call(found.get("id"), found.get("name"), found.get("input")))
+
+
+def _takes_stream(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"--stream" in file.read(LARGEST)
+    except OSError:  # an unreadable provider fails when it is started
+        return False
+
+
+def _category(said: str) -> str:
+    words = said.lower()
+    if "api key" in words or "not set" in words or "authentication" in words or "401" in words:
+        return "auth_failed"
+    if "rate limit" in words or "429" in words:
+        return "rate_limited"
+    return "unknown"

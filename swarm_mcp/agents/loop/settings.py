@@ -1,0 +1,138 @@
+"""The settings of a run (the environment as the bash harness reads it, and one private file), and why it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from swarm_hook_core.environment import first_set
+from swarm_mcp import __version__
+from swarm_mcp.agents.harness.hs.session import nearest_sessions
+from swarm_mcp.errors import SwarmError
+
+# Exit codes of `swarm-mcp loop`, beside those of every command.
+FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
+
+
+class LoopFailure(SwarmError):
+    """A run cannot go on; the text says why, in one line.
+
+    `category` is one of ``harness.outcome.ERRORS``; `exit_code` is that of `swarm-mcp loop`; `retry_not_before` is the
+    Unix time until which an endpoint wants us to wait.
+    """
+
+    retry_not_before: float | None = None
+
+    def __init__(self, text: str, category: str = "unknown", exit_code: int = FAILED):
+        super().__init__(" ".join(text.split()) or "it failed without a word")
+        self.category = category
+        self.exit_code = exit_code
+
+
+CONFIG_VARIABLE = "SWARM_LOOP_CONFIG"
+MAX_TURNS, TOOL_SECONDS, AGENT_SECONDS, DEPTH = 100, 120.0, 600.0, 2
+READ_ONLY = "read-only"
+
+
+class LoopSettings:
+    """One run's settings. Empty values count as not given.
+
+    home, sessions   folders: ``HARNESS_HOME``; ``HARNESS_SESSIONS``, else the nearest ``.harness/sessions`` at or above
+                     the present folder, else ``sessions`` in `home`
+    root             folder of the built-in plugins (``HARNESS_ROOT`` of every plugin we start)
+    model, provider, max_turns, thinking, log   ``HARNESS_MODEL`` and so on
+    stream           read answers as they come (``HARNESS_STREAM``; on)
+    depth, max_depth   the number of agents above this one (``HARNESS_DEPTH``), and its limit (``RLM_MAX_DEPTH``)
+    predispatch      start tools while the answer is still coming (``HARNESS_PREDISPATCH``; on)
+    variant          the kind of agent (``HARNESS_VARIANT``), see ``agent_variants``; `words` are its instructions
+    config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
+                     ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
+                     ``fork`` (a resumed session goes on in a copy)
+    """
+
+    def __init__(self, root: str = ""):
+        self.folder = _here()
+        self.root = root
+        self.home = _folder("HARNESS_HOME") or os.path.join(os.path.expanduser("~"), ".harness")
+        self.sessions = _folder("HARNESS_SESSIONS") or nearest_sessions(self.folder, self.home)
+        self.model, self.provider = first_set("HARNESS_MODEL"), first_set("HARNESS_PROVIDER")
+        self.max_turns = int(number("HARNESS_MAX_TURNS", MAX_TURNS))
+        self.thinking, self.log = first_set("HARNESS_THINKING"), first_set("HARNESS_LOG")
+        self.variant, self.words = first_set("HARNESS_VARIANT"), ""
+        self.stream, self.predispatch = not is_off("HARNESS_STREAM"), not is_off("HARNESS_PREDISPATCH")
+        self.depth, self.max_depth = int(number("HARNESS_DEPTH", 0)), int(number("RLM_MAX_DEPTH", DEPTH))
+        self.config = _config()
+
+    @property
+    def mode(self) -> str:
+        """``read-only``, ``edit`` or ``yolo``."""
+        return str(self.config.get("mode") or "edit")
+
+    @property
+    def read_only(self) -> bool:
+        """Return True if this run may write no file."""
+        return self.mode == READ_ONLY
+
+    def exported(self) -> dict[str, str]:
+        """Return the variables that every plugin finds in its environment, beside those of its session and stage."""
+        return {
+            "HARNESS_ROOT": self.root,
+            "HARNESS_HOME": self.home,
+            "HARNESS_SESSIONS": self.sessions,
+            "HARNESS_MODEL": self.model,
+            "HARNESS_PROVIDER": self.provider,
+            "HARNESS_MAX_TURNS": str(self.max_turns),
+            "HARNESS_LOG": self.log or "/dev/stderr",
+            "HARNESS_VERSION": f"swarm-mcp {__version__}",
+        }
+
+
+def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -> float:
+    """Return a variable's value as a number that is not negative, or `default`."""
+    try:
+        value = float(environ.get(name, "").strip() or default)
+    except ValueError:  # not a number: as if it were not set
+        return default
+    if 0 <= value < 10**9:
+        return value
+    return default
+
+
+def is_off(name: str) -> bool:
+    """Return True if a variable switches something off."""
+    return first_set(name).lower() in ("0", "false", "no", "off")
+
+
+def _folder(name: str) -> str:
+    value = first_set(name)
+    if value:
+        return os.path.abspath(os.path.expanduser(value))
+    return ""
+
+
+def _here() -> str:
+    """The present folder, as its user spells it where that is still true."""
+    try:
+        now = os.getcwd()
+    except OSError as error:
+        raise LoopFailure(f"the present folder is gone: {error.strerror}") from None
+    spelled = os.environ.get("PWD", "")
+    if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now):
+        return spelled
+    return now
+
+
+def _config() -> dict[str, Any]:
+    path = first_set(CONFIG_VARIABLE)
+    if not path:
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        raise LoopFailure(f"{CONFIG_VARIABLE}: {path}: {error}") from None
+    if not isinstance(found, dict):
+        raise LoopFailure(f"{CONFIG_VARIABLE}: {path} holds no JSON object")
+    return found

@@ -1,0 +1,314 @@
+"""The built-in tools: their schemas, and carrying them out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+from swarm_hook_core.kernel.direct import inside
+from swarm_mcp.agents.loop import prompts, subprocesses
+from swarm_mcp.agents.loop.agent_variants import AgentVariant
+from swarm_mcp.agents.loop.agent_variants import read as read_variant
+from swarm_mcp.agents.loop.run import Run
+from swarm_mcp.agents.loop.session import ModelCall
+from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, LoopFailure, number
+from swarm_mcp.installation import coordinator_command
+
+WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
+READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
+_PATH = {"type": "string", "description": "The file, absolute or relative to the working folder"}
+
+
+def _tool(description: str, required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    wanted = {"type": "object", "properties": properties, "required": required.split()}
+    return {"description": description, "input_schema": wanted}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+_EDIT = {
+    "type": "object",
+    "properties": {"old_str": _text("Text that occurs once"), "new_str": _text("What takes its place")},
+    "required": ["old_str", "new_str"],
+}
+_SCHEMAS = {
+    "bash": _tool(
+        "Run a command with bash in the working folder; its output, and its exit code where that is not 0.",
+        "command",
+        command=_text("The command"),
+        timeout={"type": "integer", "description": "Seconds after which it is ended, with all it started (120)"},
+    ),
+    "read_file": _tool(
+        "Read a text file, with line numbers.",
+        "path",
+        path=_PATH,
+        start_line={"type": "integer", "description": "First line, from 1"},
+        end_line={"type": "integer", "description": "Last line"},
+    ),
+    "write_file": _tool(
+        "Create or replace a file. Missing folders are made.", "path content", path=_PATH, content=_text("All of it")
+    ),
+    "str_replace": _tool(
+        "Replace a text that occurs exactly once in a file.",
+        "path old_str new_str",
+        path=_PATH,
+        old_str=_text("The text as the file has it, blanks and all"),
+        new_str=_text("What takes its place; empty to remove it"),
+    ),
+    "edit_file": _tool(
+        "Several replacements in one file, in order; if one does not fit, none is made.",
+        "path edits",
+        path=_PATH,
+        edits={"type": "array", "items": _EDIT, "description": "Each as for str_replace"},
+    ),
+    "list_dir": _tool("List a folder; folders end with a slash.", "", path=_text("The folder (the working folder)")),
+    "skill": _tool("Load a skill's instructions.", "name", name=_text("The skill's name, from the list")),
+    "agent": _tool(
+        "Hand a task to an agent of its own, which starts from nothing but your words; its answer.",
+        "prompt",
+        prompt=_text("The task: what to do, what it needs to know, what to answer"),
+        model=_text("Another model"),
+        provider=_text("Another provider"),
+        variant=_text("A kind of agent: reviewer, planner, researcher, tester, read-only, or one of the project's"),
+    ),
+}
+NAMES = tuple(_SCHEMAS)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return a tool for the model: ``{"name", "description", "input_schema"}``."""
+    return {"name": name, **_SCHEMAS[name]}
+
+
+def run(loop: Run, made: ModelCall) -> tuple[str, bool]:
+    """Carry out a call of a built-in tool; return ``(result, is_error)``."""
+    missing = [name for name in _SCHEMAS[made.name]["input_schema"]["required"] if name not in made.input]
+    if missing:
+        return f"error: {made.name} needs {', '.join(missing)}", True
+    if made.name == "bash":
+        return bash(loop, made.input, loop.swarm.plan_of(made))
+    if made.name == "agent":
+        return agent(loop, made.input)
+    if made.name == "skill":
+        text = prompts.load_skill(loop, str(made.input["name"]))
+        if text is not None:
+            return (text, False)
+        return (f"error: skill '{made.input['name']}' not found", True)
+
+    return change_or_read(made.name, made.input, loop.cwd)
+
+
+LONGEST_SECONDS = 3600.0
+
+
+def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
+    """Run a shell command in a process group of its own. Return its output with remarks, and True if it failed.
+
+    `plan`: the file with the kernel's plan for the command, or empty.
+    """
+    command, wanted = given.get("command"), given.get("timeout")
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        return "error: command must be a text", True
+    seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS) or LONGEST_SECONDS
+    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and wanted > 0:
+        seconds = min(float(wanted), LONGEST_SECONDS)
+    argv = [shutil.which("bash") or "/bin/sh", "-c", command]
+    if plan:
+        argv = inside(plan, argv)
+    ran = subprocesses.run(
+        argv, env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
+        reaper=loop.reaper, together=True,
+    )  # fmt: skip
+    parts = [ran.out.rstrip("\n")]
+    if ran.timed_out:
+        parts.append(f"[ended after {seconds:g} s: that was its time limit]")
+    elif ran.code:
+        parts.append(f"[exit code {ran.code}]")
+    return "\n".join(part for part in parts if part) or "(no output)", bool(ran.code) or ran.timed_out
+
+
+# These name the parent in the swarm; the child is an instance of its own.
+_PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
+                "HARNESS_SESSION", "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL",
+                "HARNESS_PROVIDER", "HARNESS_VARIANT")  # fmt: skip
+
+
+def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
+    """Run an agent below this one to its end. Return its answer, and True if it failed."""
+    prompt = given.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        return "error: prompt must be a text", True
+    if loop.settings.depth >= loop.settings.max_depth:
+        return f"error: agents {loop.settings.depth} deep start no further ones (RLM_MAX_DEPTH)", True
+    env = {name: value for name, value in loop.environment().items() if name not in _PARENTS_OWN}
+    variant = AgentVariant("")
+    if given.get("variant"):
+        try:
+            variant = read_variant(str(given["variant"]), loop.sources)
+        except LoopFailure as failure:
+            return f"error: {failure}", True
+    provider, model = given.get("provider") or variant.provider, given.get("model") or variant.model
+    env.update(
+        HARNESS_SESSIONS=os.path.join(loop.session.path, ".harness", "sessions"),
+        HARNESS_PARENT_SESSION=loop.session.id,
+        HARNESS_DEPTH=str(loop.settings.depth + 1),
+        HARNESS_PROVIDER=str(provider or loop.settings.provider),
+        HARNESS_VARIANT=variant.name,
+    )
+    if model or not provider:
+        env["HARNESS_MODEL"] = str(model or loop.settings.model)
+    # A command line or a variant may have set the mode; the private file does not contain it then.
+    mode: tuple[str, ...] = ()
+    if loop.settings.read_only:
+        mode = ("--mode", READ_ONLY)
+    seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
+    ran = subprocesses.run(
+        [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
+        reaper=loop.reaper,
+    )  # fmt: skip
+    last = next((line for line in reversed(ran.err.split("\n")) if line.strip()), "")
+    if ran.timed_out:
+        return f"error: the agent took longer than {seconds:.0f} s and was ended", True
+    if ran.code:
+        return f"error: the agent failed (exit {ran.code}): {last}", True
+    return ran.out.rstrip("\n") or "(it answered nothing)", False
+
+
+LONGEST = 2 * 1024 * 1024  # bytes of a file that is read
+MOST_ENTRIES = 2000
+
+
+class CallRefused(Exception):
+    """The call cannot be carried out; the message tells the model why."""
+
+
+def change_or_read(name: str, given: dict[str, Any], cwd: str) -> tuple[str, bool]:
+    """Carry out one of the tools for files; return ``(result, is_error)``."""
+    try:
+        return _FILE_TOOLS[name](given, cwd), False
+    except CallRefused as refusal:
+        return f"error: {refusal}", True
+    except OSError as error:
+        return f"error: {error.strerror or error}: {error.filename or given.get('path')}", True
+
+
+def write_file(given: dict[str, Any], cwd: str) -> str:
+    """Create or replace a file."""
+    path = _path(given, cwd)
+    data = _bytes(given, "content")
+    folder = os.path.dirname(path)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+    return f"wrote {len(data)} bytes to {path}"
+
+
+def str_replace(given: dict[str, Any], cwd: str) -> str:
+    """Make one replacement."""
+    path = _path(given, cwd)
+    _store(path, _replaced(_load(path), _bytes(given, "old_str"), _bytes(given, "new_str"), path))
+    return f"replaced in {path}"
+
+
+def edit_file(given: dict[str, Any], cwd: str) -> str:
+    """Make several replacements, or no replacement at all."""
+    path, edits = _path(given, cwd), given.get("edits")
+    if not isinstance(edits, list) or not edits:
+        raise CallRefused("edits must be a list of {old_str, new_str}")
+    content = _load(path)
+    for at, edit in enumerate(edits, 1):
+        if not isinstance(edit, dict):
+            raise CallRefused(f"edit {at} must be {{old_str, new_str}}")
+        try:
+            content = _replaced(content, _bytes(edit, "old_str"), _bytes(edit, "new_str"), path)
+        except CallRefused as refusal:
+            raise CallRefused(f"edit {at}: {refusal}; nothing was changed") from None
+    _store(path, content)
+    return f"made {len(edits)} edits in {path}"
+
+
+def read_file(given: dict[str, Any], cwd: str) -> str:
+    """Return a file's lines, numbered."""
+    path = _path(given, cwd)
+    data = _load(path)
+    if b"\0" in data[:8192]:
+        raise CallRefused(f"{path} is no text ({len(data)} bytes)")
+    lines = data.decode("utf-8", "replace").split("\n")
+    if lines[-1] == "":
+        lines = lines[:-1]
+    first, last = _line(given, "start_line", 1), _line(given, "end_line", len(lines))
+    shown = lines[max(first, 1) - 1 : last]
+    if lines and not shown:
+        raise CallRefused(f"{path} has {len(lines)} lines")
+    return "\n".join(f"{at:>6}\t{line}" for at, line in enumerate(shown, max(first, 1)))
+
+
+def list_dir(given: dict[str, Any], cwd: str) -> str:
+    """Return the entries of a folder."""
+    path = _path({"path": given.get("path") or "."}, cwd)
+    with os.scandir(path) as entries:
+        names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries)
+    if len(names) > MOST_ENTRIES:
+        more = [f"[{len(names) - MOST_ENTRIES} more]"]
+    else:
+        more = []
+    return "\n".join(names[:MOST_ENTRIES] + more) or "(empty)"
+
+
+_FILE_TOOLS = {
+    "write_file": write_file,
+    "str_replace": str_replace,
+    "edit_file": edit_file,
+    "read_file": read_file,
+    "list_dir": list_dir,
+}
+
+
+def _path(given: dict[str, Any], cwd: str) -> str:
+    path = given.get("path")
+    if not isinstance(path, str) or not path.strip() or "\0" in path:
+        raise CallRefused("path must be the name of a file")
+    return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
+
+
+def _bytes(given: dict[str, Any], name: str) -> bytes:
+    value = given.get(name)
+    if not isinstance(value, str):
+        raise CallRefused(f"{name} must be a text")
+    return value.encode("utf-8", "surrogatepass")
+
+
+def _line(given: dict[str, Any], name: str, default: int) -> int:
+    value = given.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return default
+
+
+def _load(path: str) -> bytes:
+    if os.path.isdir(path):
+        raise CallRefused(f"{path} is a folder")
+    if not os.path.isfile(path):  # a pipe of that name would keep us waiting
+        raise CallRefused(f"file not found: {path}")
+    if os.path.getsize(path) > LONGEST:
+        raise CallRefused(f"{path} is larger than {LONGEST} bytes")
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _store(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _replaced(content: bytes, old: bytes, new: bytes, path: str) -> bytes:
+    if not old:
+        raise CallRefused("old_str must not be empty")
+    count = content.count(old)
+    if count != 1:
+        raise CallRefused(f"old_str not found in {path}" if not count else f"old_str occurs {count} times in {path}")
+    return content.replace(old, new)

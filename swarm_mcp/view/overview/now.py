@@ -1,0 +1,163 @@
+"""The present state: the sessions of a scope, and the files that they have locked, wait for and have edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, NamedTuple
+
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.views import seconds_since
+from swarm_mcp.domain.lock import SHARED
+from swarm_mcp.domain.session import REMOTE, Session
+from swarm_mcp.store import Store
+from swarm_mcp.view.overview.lines import Line, Lines, lines
+
+SESSIONS, FILES = 100, 100  # that are shown
+COUNTED = 1000  # locks of one session; of more it is only said that there are
+
+
+class SessionNow(NamedTuple):
+    """A session: its `name` for people, the seconds since its last heartbeat, the number of its locks.
+
+    A session on another machine has no such time; `silent_for` is None. `is_guarded`: hooks of ours see its
+    writes. `edited`: the number of its changed, uncommitted files. `held` counts its locks up to `COUNTED`.
+    """
+
+    id: str
+    scope: str
+    name: str
+    runtime: str
+    state: str
+    directory: str
+    silent_for: int | None
+    is_guarded: bool
+    held: int
+    waiting: int
+    edited: int
+
+
+class Hold(NamedTuple):
+    """A lock on a file: `since` in Unix seconds, None if unknown; `lapses_in` seconds if it has a lease.
+
+    `note` is its holder's.
+    """
+
+    instance_id: str
+    name: str
+    agent: str
+    mode: str
+    note: str
+    since: int | None
+    lapses_in: float | None
+    lock_id: str
+
+
+class FileNow(NamedTuple):
+    """A file with its locks, waiters and edits. `conflict` names the problem, empty for none."""
+
+    path: str
+    holds: list[Hold]
+    waits: list[Line]
+    edits: list[Edit]
+    conflict: str
+
+
+class Now(NamedTuple):
+    """A scope: some of its sessions and files, and its waiters.
+
+    `session_count`: all its sessions; `lock_count`: the locks of the sessions shown, or more.
+    """
+
+    scope: str
+    at: int
+    sessions: list[SessionNow]
+    session_count: int
+    files: list[FileNow]
+    lock_count: int
+    lines: Lines
+
+
+def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), limit: int = FILES) -> Now:
+    """Return the present state of `scope`. `edited` is the result of ``edits.edits`` there.
+
+    Locks with waiters stand first, then the newest. Files with a conflict stand first.
+    """
+    edited = list(edited)
+    waiting = lines(store, scope, people)
+    rows = [row for _, row in islice(store.instances.walk(scope), SESSIONS)]
+    held = store.locks.counts_of([row.id for row in rows], COUNTED)
+    shown = [_session(store, row, people, held[row.id], waiting, edited) for row in rows]
+    wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
+    locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
+    if len(rows) < SESSIONS:
+        count = len(rows)
+    else:
+        count = store.instances.count(scope)
+    files = files_of(locks, waiting.waiting, edited, people, limit)
+    return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
+
+
+def _session(store: Store, row: Session, people: People, held: int, waiting: Lines, edited: list[Edit]) -> SessionNow:
+    return SessionNow(
+        row.id,
+        row.scope,
+        people.name(row),
+        row.runtime or "",
+        "live" if row.runtime == REMOTE else row.state or "live",
+        row.directory,
+        None if row.runtime == REMOTE else seconds_since(row.last_seen or row.heartbeat, store.now()),
+        row.last_seen is not None and row.runtime != SERVER_RUNTIME,
+        held,
+        len([line for line in waiting.waiting if line.instance_id == row.id]),
+        len([one for one in edited if one.instance_id == row.id]),
+    )
+
+
+def files_of(
+    locks: list[dict[str, Any]], waiting: list[Line], edited: list[Edit], people: People, limit: int
+) -> list[FileNow]:
+    """The files that these locks, waiters and edits are about; those with a conflict stand first."""
+    holds: dict[str, list[Hold]] = {}
+    waits: dict[str, list[Line]] = {}
+    changed: dict[str, list[Edit]] = {}
+    for lock in locks:
+        holds.setdefault(lock["file"], []).append(_hold(lock, people))
+    for line in waiting:
+        for file in {one.file for one in line.obstacles if one.file} or set(line.files):
+            waits.setdefault(file, []).append(line)
+    for one in edited:
+        changed.setdefault(one.path, []).append(one)
+    found = []
+    for path in dict.fromkeys((*waits, *changed, *holds)):
+        parts = holds.get(path, []), waits.get(path, []), changed.get(path, [])
+        found.append(FileNow(path, *parts, _conflict(*parts)))
+    found.sort(key=lambda file: (not file.conflict, not file.waits))
+    return found[:limit]
+
+
+def _hold(lock: dict[str, Any], people: People) -> Hold:
+    people.learn(lock["instance_id"], lock["owner_label"])
+    name = people.called(lock["instance_id"])
+    mode = lock.get("mode") or "exclusive"
+    if isinstance(lock["created_at"], (int, float)):
+        since = int(lock["created_at"])
+    else:
+        since = None
+    rest = lock.get("lapses_in"), lock["id"]
+    return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], since, *rest)
+
+
+def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:
+    """Return the problem with a file in a few words; empty for none."""
+    holders = {one.instance_id for one in holds if one.mode != SHARED}
+    others = [one for one in changed if holders and one.instance_id not in holders]
+    if others:
+        return "changed by one, held by another"
+    if len({one.instance_id for one in changed}) > 1:
+        return "changed by several"
+    if waits:
+        return "waited for"
+    return ""

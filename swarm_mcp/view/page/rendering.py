@@ -1,0 +1,124 @@
+"""Templates, and the words and addresses in them.
+
+A template treats every value as a session's text unless it is marked as safe: characters that hide or reverse text are
+escaped first, then those of HTML.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from urllib.parse import quote, quote_from_bytes
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from swarm_hook_core.naming import UNNAMED
+from swarm_hook_core.untrusted_text import cut, cut_text, safe
+from swarm_hook_core.wording import duration
+from swarm_mcp.answers.refusal_words import around_owner
+from swarm_mcp.domain.message import SYSTEM
+from swarm_mcp.domain.run import ENDED
+
+LONGEST = 4000  # characters of one text of a session
+NO_TIME = "at an unknown time"
+
+
+def environment() -> Environment:
+    """The templates of the page."""
+    made = Environment(
+        loader=PackageLoader("swarm_mcp.view.page", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters.update(
+        span=duration,
+        lost=lambda event: around_owner(event.details, event.at),
+        ago=_ago,
+        clock=_clock,
+        stamp=_stamp,
+        day_time=_day_time,
+        last=_last,
+        near=near,
+        short=lambda text, longest=120: cut(str(text), longest),
+        long=lambda text: cut_text(str(text), LONGEST),
+        dollars=_dollars,
+        thousands="{:,}".format,
+        status=lambda text: safe(str(text)).replace("_", " "),
+    )
+    made.globals.update(address=address, ended=ENDED, system=SYSTEM, unnamed=UNNAMED)
+    return made
+
+
+def address(path: str, /, **parameters: object) -> str:
+    """An address of ours: `parameters` that are empty are left out. Names of files may be in no encoding at all."""
+    given = [f"{name}={_quoted(str(value))}" for name, value in parameters.items() if value not in ("", None)]
+    return quote(path) + ("?" + "&".join(given) if given else "")
+
+
+def _quoted(text: str) -> str:
+    return quote_from_bytes(os.fsencode(text), "")
+
+
+def near(path: str, scope: str) -> str:
+    """A path as it is told from a checkout: relative to it where it is inside."""
+    if path == scope:
+        return "."
+    if scope and path.startswith(scope.rstrip("/") + "/"):
+        return path[len(scope.rstrip("/")) + 1 :]
+    return path
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Markup) or not isinstance(value, str):
+        if value is None:
+            return ""
+        return value
+    return safe(value)
+
+
+def _ago(moment: object, now: float) -> str:
+    if not isinstance(moment, (int, float)):
+        return NO_TIME
+    seconds = now - moment
+    if seconds < 2:
+        return "just now"
+    return f"{duration(seconds)} ago"
+
+
+def _clock(moment: object) -> str:
+    return _local(moment, "%H:%M:%S")
+
+
+def _stamp(moment: object) -> str:
+    return _local(moment, "%Y-%m-%dT%H:%M:%S%z")
+
+
+def _day_time(moment: object) -> str:
+    return _local(moment, "%Y-%m-%d %H:%M:%S")
+
+
+def _local(moment: object, form: str) -> str:
+    """Return a moment as local time. Another program may have stored a value that is no time: the result says so."""
+    if not isinstance(moment, (int, float)):
+        return NO_TIME
+    try:
+        return time.strftime(form, time.localtime(moment))
+    except (ValueError, OverflowError, OSError):  # another program's value
+        return NO_TIME
+
+
+def _last(path: str) -> str:
+    """Return the last part of a folder's path, its name among people."""
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _dollars(amount: float | None) -> str:
+    if amount is None:
+        return "not known"
+    if amount < 1:
+        return f"${amount:.4f}"
+    return f"${amount:.2f}"

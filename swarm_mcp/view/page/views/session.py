@@ -1,0 +1,23 @@
+"""A session: its locks, waits and changes, its tasks and messages, and its events."""
+
+from __future__ import annotations
+
+from swarm_mcp.view.overview.now import COUNTED
+from swarm_mcp.view.overview.session import session_whole
+from swarm_mcp.view.page.view import Look, Page, View
+
+SECONDS = 86400  # for as long events are kept
+
+
+def _make(look: Look) -> Page:
+    row = look.store.instances.get(look.asked.get("id"))
+    if row:
+        scope = row.scope
+    else:
+        scope = look.scope
+    edited = look.edited.get(scope) or []
+    found = session_whole(look.store, look.asked.get("id"), scope, look.people, look.now - SECONDS, edited)
+    return Page("session.html", f"Session {found.name.removeprefix('session ')}", {"whole": found, "counted": COUNTED})
+
+
+SESSION = View("/session", "", _make, with_edits=True)

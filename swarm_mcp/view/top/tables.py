@@ -1,0 +1,274 @@
+"""The tables of the screen, made from ``overview``. Every text in them is one line, harmless to a terminal."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.untrusted_text import cut, quoted
+from swarm_hook_core.wording import duration
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.machines import Machines
+from swarm_mcp.answers.refusal_words import why_refused
+from swarm_mcp.answers.timeline import ATTEMPTED, Happening
+from swarm_mcp.domain.run import ENDED, Run
+from swarm_mcp.domain.task import Task
+from swarm_mcp.view.overview.lines import Line
+from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
+from swarm_mcp.view.top.picture import Column, Held, Row, Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+LONGEST = 400  # characters of a cell
+NUMBER = 9  # characters of a session's name: the digits, and the mark before them
+
+SESSIONS = Table(
+    "Sessions",
+    (
+        Column("session", 34, "name", tail=NUMBER), Column("state", 8, "state"), Column("seen", 7, "faint"),
+        Column("holds", 40, "held", keep_end=True), Column("waits for", 40, "busy", keep_end=True), Column("doing", 80),
+    ),
+    empty="no session is here: one joins when its client starts, a terminal with its first swarm-mcp lock",
+)  # fmt: skip
+LOCKS = Table(
+    "Locks",
+    (
+        Column("file", 60, keep_end=True), Column("held by", 34, "name", tail=NUMBER), Column("since", 7, "faint"),
+        Column("note", 120),
+    ),
+    empty="nothing is locked",
+)  # fmt: skip
+REFUSED = Table(
+    "Refused",
+    (
+        Column("file", 60, keep_end=True), Column("who", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
+        Column("because of", 34, "name", tail=NUMBER), Column("why", 120),
+    ),
+    empty="no write has been refused in the last day",
+)  # fmt: skip
+WORK = Table(
+    "Work",
+    (
+        Column("task", 70), Column("state", 17, "state"), Column("who", 34, "name", tail=NUMBER), Column("cost", 9),
+        Column("for", 7, "faint"), Column("progress", 120),
+    ),
+    empty="no tasks, no workers: swarm-mcp dispatch starts one",
+)  # fmt: skip
+ALL = (SESSIONS, LOCKS, REFUSED, WORK)
+
+
+class Places:
+    """The names of files on this screen: relative to the folder `here`, else to the user's home."""
+
+    def __init__(self, here: str):
+        self._here = here.rstrip(os.sep) + os.sep
+        self._home = os.path.expanduser("~").rstrip(os.sep) + os.sep
+
+    def shown(self, path: str) -> str:
+        """The name of absolute `path` for people."""
+        if path.startswith(self._here):
+            return path[len(self._here) :]
+        return self.whole(path)
+
+    def whole(self, path: str) -> str:
+        """The whole name of absolute `path`, from the user's home where it is there."""
+        if path.startswith(self._home):
+            return f"~{os.sep}{path[len(self._home) :]}"
+        return path
+
+
+def machines(found: Machines | None) -> str:
+    """Return one line about the machines that share the checkout, empty without one. Silent machines come first."""
+    if found is None:
+        return ""
+    others = sorted((one for one in found.machines if not one.is_own), key=lambda one: not one.is_offline)
+    told = [f"{one.name} {one.state}" for one in others]
+    return cut(f"{found.kind} {found.repository} {found.freshness}; {', '.join(told) or 'no other machine'}", LONGEST)
+
+
+def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:
+    """Return one row for each session: this one first, then waiting ones, working ones, and holders of locks.
+
+    A session's work is its task, else its last uncommitted edit in `edited`.
+    """
+    first_held: dict[str, str] = {}
+    for file in now.files:
+        for hold in file.holds:
+            first_held.setdefault(hold.instance_id, file.path)
+    waits = {line.instance_id: line for line in reversed(now.lines.waiting)}
+    at_work = {task.assignee: task.title for task in reversed(tasks) if task.assignee}
+    changed: dict[str, list[Edit]] = {}
+    for edit in edited:  # the newest first
+        changed.setdefault(edit.instance_id, []).append(edit)
+
+    def order(one: SessionNow) -> tuple[Any, ...]:
+        return one.id != own_id, not one.waiting, one.state != "working", not one.held, one.name
+
+    rows = []
+    for one in sorted(now.sessions, key=order):
+        line, doing = waits.get(one.id), at_work.get(one.id) or _changed(changed.get(one.id, []), places)
+        if not doing and not one.is_guarded and one.id != own_id:
+            doing = "no hooks of ours guard it"
+        cells = (
+            one.name, "waits" if one.waiting else one.state, "" if one.silent_for is None else duration(one.silent_for),
+            _some(first_held.get(one.id, ""), one.held, places), _wanted(line, places), doing,
+        )  # fmt: skip
+        if one.id == own_id:
+            style = "own"
+        else:
+            style = ""
+        rows.append(Row(one.id, _safe(cells), style, session=one.name, scope=one.scope))
+    return rows
+
+
+def locks(now: Now, places: Places, own_id: str) -> list[Row]:
+    """One row for each lock, and below it one for each place in the line for its file."""
+    rows = []
+    for file in now.files:
+        rows += [_held(now.scope, file, hold, now.at, places, own_id) for hold in file.holds]
+        rows += [_waits(file, line, place, own_id, places) for place, line in enumerate(file.waits, 1)]
+    return rows
+
+
+def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
+    """One row for each refusal, the newest first."""
+    rows = []
+    for one in happenings:
+        path = one.details.get("path")
+        file = path if isinstance(path, str) and path else one.file
+        if one.what == ATTEMPTED:
+            named, why = one.note, "a person's to do"
+            if file:
+                named, why = places.shown(file), f"a person's to do: {one.note}"
+            cells = (named, one.name, duration(at - one.at), "", why)
+            rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
+            continue
+        repeated = one.details.get("repeated")
+        lost = why_refused(one.details, one.at, "it")
+        words = [str(one.details.get("tool") or "a write"), lost, quoted(one.note) if one.note.strip() else ""]
+        words.append(f"and {repeated} more" if repeated else "")
+        cells = places.shown(file), one.name, duration(at - one.at), one.other_name, "; ".join(filter(None, words))
+        rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
+    return rows
+
+
+def work(tasks: list[Task], runs: list[Run], called: Callable[[str], str], at: int) -> list[Row]:
+    """Return one row for each task, with its newest worker, and for each worker without one. `called` returns a
+    session's name.
+    """
+    newest = {run.task_id: run for run in reversed(runs) if run.task_id}
+    rows = []
+    for task in tasks:
+        run = newest.get(task.id)
+        if run:
+            who = called(run.instance_id)
+        elif task.assignee:
+            who = called(task.assignee)
+        else:
+            who = ""
+        progress = task.blocked_reason or task.progress_summary or ""
+        cells = task.title, task.status, who, _cost(run), duration(at - task.updated_at), progress
+        rows.append(Row(task.id, _safe(cells), task=task.id, run=run.id if run else "", scope=task.scope))
+    listed = {task.id for task in tasks}
+    for run in runs:
+        if run.task_id in listed and newest[run.task_id] is run:
+            continue
+        took = (run.ended_at or at) - run.started_at
+        name = " ".join(filter(None, (run.harness, run.model)))
+        cells = f"worker {name}", _state(run), called(run.instance_id), _cost(run), duration(took), _outcome(run)
+        rows.append(Row(run.id, _safe(cells), "faint" if run.state == ENDED else "", run=run.id, scope=run.scope))
+    return rows
+
+
+def _held(scope: str, file: FileNow, hold: Hold, at: int, places: Places, own_id: str) -> Row:
+    said = [hold.mode if hold.mode != "exclusive" else ""]
+    said.append(f"agent {hold.agent}" if hold.agent else "")
+    said.append(f"lapses in {duration(hold.lapses_in)}" if hold.lapses_in is not None else "")
+    said.append(quoted(hold.note) if hold.note.strip() else "")
+    if hold.since is None:
+        age = ""
+    else:
+        age = duration(at - hold.since)
+    cells = places.shown(file.path), hold.name, age, "; ".join(filter(None, said))
+    own = hold.instance_id == own_id
+    if own:
+        held = Held(hold.instance_id, hold.agent)
+    else:
+        held = None
+    return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held, scope=scope)
+
+
+def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -> Row:
+    said = ["wants to read" if line.mode == "shared" else ""]
+    said.append(f"gives up in {duration(line.gives_up_in)}" if line.gives_up_in is not None else "")
+    said.append("shows no life" if line.silent else "")
+    others = len(line.files) - 1
+    said.append(f"with {others} more" if others > 0 else "")
+    if file.holds:
+        name = ""
+    else:
+        name = f" for {places.shown(file.path)}"
+    cells = f"  {place}. in line{name}", line.name, duration(line.waited), "; ".join(filter(None, said))
+    if line.instance_id == own_id:
+        style = "own"
+    else:
+        style = ""
+    return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path, scope=line.scope, is_below=True)
+
+
+def _changed(edited: list[Edit], places: Places) -> str:
+    if not edited:
+        return ""
+    return f"changed {places.shown(edited[0].path)}" + (f" +{len(edited) - 1}" if len(edited) > 1 else "")
+
+
+def _some(first: str, count: int, places: Places) -> str:
+    """Return the words for a session's locks: the `first` known file, and their number, exact up to COUNTED."""
+    if not count or not first:
+        if count > 1:
+            return f"{count:,} files"
+        if count:
+            return "1 file"
+        return ""
+    if count >= COUNTED:
+        more = f"{count - 1:,}+"
+    else:
+        more = f"{count - 1:,}"
+    return places.shown(first) + (f" +{more}" if count > 1 else "")
+
+
+def _wanted(line: Line | None, places: Places) -> str:
+    if line is None:
+        return ""
+    if line.files:
+        return places.shown(line.files[0])
+    return "a file"
+
+
+def _cost(run: Run | None) -> str:
+    if run is None or run.cost_usd is None:
+        return ""
+    return f"${run.cost_usd:.4f}"
+
+
+def _state(run: Run) -> str:
+    if run.state != ENDED:
+        if run.control:
+            return f"{run.state}, {run.control}"
+        return run.state
+    if (run.result or {}).get("is_error"):
+        return "failed"
+    return "done"
+
+
+def _outcome(run: Run) -> str:
+    category = (run.result or {}).get("error_category")
+    if category:
+        return str(category)
+    return ""
+
+
+def _safe(cells: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(cut(text, LONGEST) for text in cells)
