@@ -100,7 +100,7 @@ class Authors:
     def _is_during_call_in(self, folder: str, changed_ns: int) -> bool:
         place = self._meetings.trail.place_of(folder)
         if place not in self._calls:
-            self._calls[place] = _calls_in(self._meetings.journals.own(folder))
+            self._calls[place] = _calls_in(self._meetings.journals.of_session(place))
         last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry before the change
         before: dict[str, bool] = {}  # agent -> its entry before that
         for at_ns, agent, may_write in self._calls[place]:
