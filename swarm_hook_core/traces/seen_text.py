@@ -34,7 +34,7 @@ class Known:
 
 
 def known(meetings: Meetings | None, path: str) -> Known:
-    """Return the Known text of the file at resolved `path` for the session of the call; without it, the last commit's."""
+    """Return the Known text of the file at resolved `path` for the session of the call, else the last commit's."""
     data = None
     if meetings is not None:
         data = _seen(meetings, path)
