@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import time_limit, wait_for
+from support.fixtures import time_limit
 from support.requirement import requirement
 from support.sessions import (
     FOLDERS,
@@ -95,15 +93,6 @@ def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: P
     assert only_instance()["id"] == first
     with Store() as store:
         assert len(store.locks.on(str(repo / "mine"))) == 1, "and keeps its locks"
-
-
-def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, store: Path) -> None:
-    store.unlink()  # so that they also race to make the store
-    ids = [new_session() for _ in range(2)] * 2
-    with ThreadPoolExecutor(4) as pool:
-        ran = list(pool.map(lambda session_id: start(runtime, session_id, repo, patient=True), ids))
-    assert all("is registered as" in one.context for one in ran), fault_lines()
-    assert sorted(row["session_id"] for row in instances()) == sorted(set(ids))
 
 
 @requirement("P-07")
@@ -324,27 +313,6 @@ def client(runtime: str, session_id: str, cwd: Path) -> subprocess.Popen[bytes]:
     return child
 
 
-def test_a_killed_client_s_locks_stop_blocking_at_once(runtime: str, repo: Path) -> None:
-    peer, me = new_session(), new_session()
-    start(runtime, me, repo)
-    with client(runtime, peer, repo) as child:
-        try:
-            with Store() as store:
-                row = store.instances.of_session(runtime, peer) or {}
-                assert row["pid"] == child.pid
-                store.locks.acquire(row, str(repo / "f"), "")
-            assert write(runtime, me, repo, repo / "f").reason
-            os.kill(child.pid, signal.SIGSTOP)
-            assert write(runtime, me, repo, repo / "f").reason, "a stopped client only looks quiet"
-        finally:
-            child.kill()
-        wait_for(lambda: start_time(child.pid) == "-")
-        assert write(runtime, me, repo, repo / "f").reason == "", "not even reaped yet"
-    assert write(runtime, me, repo, repo / "f").reason == ""
-    with Store() as store:
-        store.locks.acquire(store.instances.of_session(runtime, me) or {}, str(repo / "f"), "now mine")
-
-
 def age(instance_id: str, seconds: int) -> None:
     with Store() as store, store.database.writing():
         store.database.change(
@@ -497,17 +465,6 @@ def test_post_tool_use_does_nothing_where_nothing_is_watched(runtime: str, repo:
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         assert len(fault_lines()) == faults
         assert faults or sorted(home.rglob("*")) == before
-
-
-def test_nothing_is_written_into_the_checkout_or_the_plugin(runtime: str, repo: Path) -> None:
-    before = sorted(str(path) for path in repo.rglob("*"))
-    plugin = sorted(str(path) for path in (ROOT / "integrations").rglob("*"))
-    me = new_session()
-    start(runtime, me, repo)
-    write(runtime, me, repo, repo / "f")
-    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
-    assert sorted(str(path) for path in repo.rglob("*")) == before
-    assert sorted(str(path) for path in (ROOT / "integrations").rglob("*")) == plugin
 
 
 def test_a_check_reads_and_writes_nothing(runtime: str, repo: Path, store: Path) -> None:

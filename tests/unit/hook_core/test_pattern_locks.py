@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground, time_limit, wait_for
-from support.sessions import RUNTIMES, after, captured, join, mistakes, new_session, ready_store, run, start, write
+from support.sessions import after, captured, join, mistakes, new_session, run, start
 
 from swarm_hook_core import pattern_match
 from swarm_hook_core.lookup import GLOB, Held, Peers, Session
@@ -69,25 +69,6 @@ class Scene:
         place = str(self.repo / cwd)
         effects = effects_of(command, place) if isinstance(command, str) else command
         return judge(session, "Bash", effects, place, self.peers(), time.time(), strict)
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_write_to_what_a_peer_s_pattern_covers_is_denied_new_files_too(runtime: str, tmp_path: Path) -> None:
-    ready_store()
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    (tmp_path / "src/deep").mkdir(parents=True)
-    (tmp_path / "src/a.sql").write_text("x")
-    with Store() as store:
-        peer = join(store, tmp_path)
-        take(store, peer, "src/**/*.sql")
-    for name in ("src/a.sql", "src/deep/new.sql"):
-        reason = write(runtime, me, tmp_path, tmp_path / name).reason
-        assert f"for {tmp_path / name} (one of the locked {tmp_path}/src/**/*.sql): held by peer" in reason
-        assert "surgery" in reason
-    for name in ("src/a.py", "a.sql", "src/sql", "srcs/a.sql"):
-        assert write(runtime, me, tmp_path, tmp_path / name).reason == ""
-    assert mistakes() == []
 
 
 def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground, repo: Path) -> None:

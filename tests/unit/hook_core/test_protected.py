@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, wait_for
-from support.sessions import hook_core, join, mistakes, new_session, ready_store, run, start, write, write_payload
+from support.sessions import hook_core, mistakes, new_session, ready_store
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import config_path, state_dir, store_path
-from swarm_mcp.store import Store
 
 GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard uninstall` takes it away.\n"
 
@@ -184,29 +181,3 @@ def test_without_a_guard_hooks_are_the_repositorys_own(world: World) -> None:
         path.unlink()
     for command in ("git config core.hooksPath .husky", "echo x > .git/hooks/pre-commit", "rm -rf .git/hooks"):
         assert world.shell(command) == ""
-
-
-@pytest.mark.parametrize("runtime", ["claude-code", "codex"])
-def test_the_real_hook_denies_it_and_people_see_the_attempt(tmp_path: Path, monkeypatch, runtime: str) -> None:
-    monkeypatch.setenv("SWARM_MCP_BIN", shlex.join(SWARM))
-    ready_store()
-    Path(config_path()).parent.mkdir(parents=True)
-    Path(config_path()).write_text("{}")
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    payload = {**write_payload(runtime, me, tmp_path, str(tmp_path / "f")), "tool_name": "Bash"}
-    ran = run(runtime, "pre_tool_use", {**payload, "tool_input": {"command": "swarm-mcp auto off"}})
-    assert ran.reason.startswith("swarm blocked Bash for `swarm-mcp auto off`")
-    assert write(runtime, me, tmp_path, config_path()).reason.startswith("swarm blocked")
-
-    def noted() -> list[dict]:
-        with Store() as store:
-            return store.database.rows(
-                "SELECT subject FROM events WHERE type = 'protection.attempted' ORDER BY subject"
-            )
-
-    wait_for(lambda: len(noted()) == 2)
-    assert {row["subject"] for row in noted()} == {"swarm-mcp auto off", config_path()}
-    with Store() as store:
-        join(store, tmp_path)
-    assert mistakes() == []

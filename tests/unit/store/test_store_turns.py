@@ -13,7 +13,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, database, driver, turns
+from swarm_mcp.store import Store, driver, turns
 
 pytestmark = pytest.mark.slow
 
@@ -83,26 +83,6 @@ def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(gro
             raise AssertionError("a newer file was written to")
     remove(ground)
     assert names(store) == []
-
-
-def lookup(store: Store) -> float:
-    """Return the least seconds of a question, asked in turn with another."""
-    took = []
-    for _ in range(200):
-        store.instances.live("nobody")
-        begun = time.perf_counter()
-        store.locks.on("/nothing/here")
-        took.append(time.perf_counter() - begun)
-    return min(took)
-
-
-def test_a_store_stays_fast_however_many_different_questions_it_is_asked(ground: Ground):
-    ground.store().close()
-    with ground.store() as busy, ground.store() as other:
-        for number in range(2 * database.STATEMENTS):
-            busy.database.rows(f"SELECT {number}")
-        assert lookup(busy) < 2 * lookup(other)
-        assert names(busy) == []
 
 
 def in_thread(deed) -> threading.Thread:
