@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +34,7 @@ from support.sessions import (
     write,
     write_payload,
 )
+from support.world import World
 
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
@@ -274,54 +274,30 @@ def test_joining_in_passing_survives_a_state_folder_that_cannot_be_written(
     assert write(runtime, new_session(), repo, repo / "f", **places).reason
 
 
-def test_a_lock_holds_from_any_folder_scope_and_spelling(runtime: str, repo: Path, tmp_path: Path) -> None:
-    peer_locks(repo, repo / "f", scope=str(tmp_path / "a scope of its own"))
+def test_a_lock_holds_from_any_folder_scope_and_spelling(runtime: str, world: World, tmp_path: Path) -> None:
+    world.lock(world.session("codex", scope=str(tmp_path / "a scope of its own")), "notes.md")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "ln").symlink_to(repo)
-    me = new_session()
-    start(runtime, me, tmp_path / "other", SWARM_MCP_SCOPE=str(tmp_path / "other"))
-    for spelled in ("../repo/f", "ln/f", "ln//sub/../f", f"{repo}/sub/../f", "../repo/f "):
-        assert write(runtime, me, tmp_path / "other", spelled).reason, spelled
-    assert write(runtime, me, tmp_path / "other", "f").reason == ""
-    assert write(runtime, me, repo / "sub", "../f").reason, "from the folder that this very call names"
+    (tmp_path / "other" / "ln").symlink_to(world.repo)
+    me = world.session(runtime, folder=tmp_path / "other", scope=str(tmp_path / "other"))
+    spelled = [
+        "../repo/notes.md",
+        "ln/notes.md",
+        "ln//sub/../notes.md",
+        f"{world.repo}/sub/../notes.md",
+        "ln/notes.md ",
+    ]
+    assert [path for path in spelled if not me.ask(*me.writing(path)).denied] == []
+    assert not me.ask(*me.writing("notes.md")).denied
+    below = str(world.repo / "sub")
+    assert me.ask(*me.writing("../notes.md"), cwd=below).denied, "from the folder that this very call names"
 
 
-def test_a_write_through_a_configured_file_root_is_found(runtime: str, repo: Path, tmp_path: Path) -> None:
+def test_a_write_through_a_configured_file_root_is_found(runtime: str, world: World, tmp_path: Path) -> None:
     (tmp_path / "tree" / ".git").mkdir(parents=True)
-    peer_locks(repo, repo / "f")
-    me = new_session()
-    start(runtime, me, tmp_path / "tree", SWARM_MCP_FILE_ROOT=str(repo))
-    assert write(runtime, me, tmp_path / "tree", "f").reason
-    assert write(runtime, me, tmp_path / "tree", tmp_path / "tree" / "f").reason
-    assert write(runtime, me, tmp_path / "tree", "g").reason == ""
-
-
-def client(runtime: str, session_id: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """A process that starts a session's hook as its child, like a client, and stays."""
-    payload = json.dumps({**captured(runtime, "SessionStart.startup", cwd), "session_id": session_id})
-    script = (
-        "import json, subprocess, sys, time\n"
-        "command, payload = json.loads(sys.stdin.readline())\n"
-        "subprocess.run(command, input=payload.encode(), stdout=subprocess.DEVNULL, check=True)\n"
-        "print('started', flush=True)\ntime.sleep(60)"
-    )
-    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert child.stdin and child.stdout
-    child.stdin.write(json.dumps([argv(runtime, "session_start"), payload]).encode() + b"\n")
-    child.stdin.flush()
-    assert child.stdout.readline() == b"started\n"
-    return child
-
-
-def age(instance_id: str, seconds: int) -> None:
-    with Store() as store, store.database.writing():
-        store.database.change(
-            "UPDATE swarm_sessions SET last_seen = last_seen - ? WHERE instance_id = ?", (seconds, instance_id)
-        )
-        store.database.change(
-            "UPDATE instances SET heartbeat = heartbeat - ?, lease_until = lease_until - ? WHERE id = ?",
-            (seconds, seconds, instance_id),
-        )
+    world.lock(world.session("codex"), "notes.md")
+    me = world.session(runtime, folder=tmp_path / "tree", file_root=str(world.repo))
+    found = [me.ask(*me.writing(name)).denied for name in ("notes.md", f"{tmp_path}/tree/notes.md", "other.md")]
+    assert found == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -337,13 +313,12 @@ def age(instance_id: str, seconds: int) -> None:
     ],
 )
 def test_how_long_a_silent_session_keeps_its_locks(
-    runtime: str, facts: dict[str, Any], silent: int, holds: bool, repo: Path
+    facts: dict[str, Any], silent: int, holds: bool, world: World
 ) -> None:
-    holder = peer_locks(repo, repo / "f", **facts)
-    age(holder["id"], silent)
-    me = new_session()
-    start(runtime, me, repo)
-    assert bool(write(runtime, me, repo, repo / "f").reason) is holds
+    holder = world.session("codex", **facts)
+    world.lock(holder, "notes.md")
+    world.ground.backdate(holder.row, silent)
+    assert world.session().edit("notes.md").denied is holds
 
 
 def test_a_lock_of_another_implementation_counts_under_its_spelling(
@@ -426,14 +401,12 @@ def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_f
     assert mistakes() == []
 
 
-def test_names_that_sql_would_mind_are_names(runtime: str, repo: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
+def test_names_that_sql_would_mind_are_names(runtime: str, world: World) -> None:
+    me, peer = world.session(runtime), world.session("codex")
     for name in ("it's", 'a"b', "100%", "a_b", "x;--", "é%2e", "*", "a\\b"):
-        (repo / name).touch()  # a name with a star in it is a pattern otherwise
-        peer_locks(repo, repo / name)
-        assert write(runtime, me, repo, repo / name).reason, name
-        assert write(runtime, me, repo, repo / f"{name}x").reason == ""
+        (world.repo / name).touch()  # a name with a star in it is a pattern otherwise
+        world.lock(peer, name)
+        assert me.ask(*me.writing(name)).denied and not me.ask(*me.writing(f"{name}x")).denied, name
 
 
 def test_the_wired_commands_do_what_the_scripts_do(runtime: str, repo: Path) -> None:
