@@ -8,8 +8,10 @@ from __future__ import annotations
 import pytest
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import Refused, TeamUnreachable
+from swarm_mcp.errors import Refused
 from swarm_mcp.store import notices
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamDocuments
 
 
 def both(machines, rounds: int = 2) -> None:
@@ -29,7 +31,7 @@ def confirm(machine, task_id: str):
 
 
 def task(machine, task_id: str):
-    return machine.store.team_documents.task(task_id)
+    return TeamDocuments(machine.store).task(task_id)
 
 
 def value(machine, key: str) -> str | None:

@@ -26,6 +26,7 @@ from swarm_mcp.locking.acquisition import LockWait, Taken
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client
+from swarm_mcp.team.parts import TeamRows
 
 
 class OneMachine:
@@ -165,7 +166,7 @@ class TwoMachines(OneMachine):
 
     def _confirm(self, lock_ids: list[str], seconds: float = math.inf, settle_seconds: float = math.inf) -> dict:
         """Answer as the agent does; a grant counts once the other machine has acknowledged it."""
-        one = next(one for one in self.machines if one.store.team.of_ids(lock_ids))
+        one = next(one for one in self.machines if TeamRows(one.store).of_ids(lock_ids))
         answer, version = one.following.confirm(lock_ids, clock.now() + 60)
         if version:
             home = self.machines.index(one)

@@ -64,7 +64,7 @@ def usual_signals():
 _compiled: dict[bytes, bytes] = {}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bundles get the bytecode of an earlier bundle, to save time."""
     compile_file = py_compile.compile

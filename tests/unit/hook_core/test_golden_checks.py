@@ -337,8 +337,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "stale team, strict": (all_of(lambda s: s.team(-1), strict), SHELL),
     "stale team, a command that writes nothing": (all_of(lambda s: s.team(-1), strict), bash("ls")),
     "stale team beside a lock": (all_of(elsewhere, lambda s: s.team(-1)), EDIT),
-    "team that fails": (all_of(lambda s: s.team(-1), breaks("team_freshness.concern")), EDIT),
-    "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team_freshness.concern")), EDIT),
+    "team that fails": (all_of(lambda s: s.team(-1), breaks("team.concern")), EDIT),
+    "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team.concern")), EDIT),
     # faults
     "traces that fail": (all_of(changed, breaks("traces.verdict.judge")), WRITE),
     "traces that fail, closed": (all_of(changed, closed, breaks("traces.verdict.judge")), WRITE),
