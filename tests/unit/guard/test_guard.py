@@ -66,21 +66,28 @@ class Repo:
         return found
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of each test, to be copied."""
+    top = tmp_path_factory.mktemp("guarded")
+    (top / "docs").mkdir()
+    for name in ("a.txt", "b.txt", "docs/c.txt"):
+        (top / name).write_text("1\n")
+    person = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), (*person, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *words], cwd=top, check=True)
+    return top
+
+
 @pytest.fixture
-def repo(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Repo:
+def repo(ground: Ground, template: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     for name, value in {"AUTHOR": "A", "COMMITTER": "C"}.items():
         monkeypatch.setenv(f"GIT_{name}_NAME", value)
         monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@b")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    shutil.rmtree(ground.repo / ".git")
-    made = Repo(ground.repo, ground)
-    made.git("init", "-q", "-b", "main")
-    for name in ("a.txt", "b.txt", "docs/c.txt"):
-        (made.top / name).parent.mkdir(exist_ok=True)
-        (made.top / name).write_text("1\n")
-    made.git("add", "-A")
-    made.git("commit", "-q", "-m", "first")
-    return made
+    shutil.rmtree(ground.repo)
+    shutil.copytree(template, ground.repo, symlinks=True)
+    return Repo(ground.repo, ground)
 
 
 @pytest.fixture

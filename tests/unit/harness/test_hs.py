@@ -51,7 +51,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "own"))
     monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
-    monkeypatch.setattr(owned_folder, "_compile", lambda target, names: None)  # seconds, and its own test
     return tmp_path / "own"
 
 
