@@ -23,7 +23,7 @@ from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import bundle, owned_folder, runtime
+from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
