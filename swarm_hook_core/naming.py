@@ -19,8 +19,8 @@ SHORT = 8  # characters of an id
 LONGEST_WORDS = 40  # characters of the chosen words of a name
 # Values that stand for a runtime if there is no agent client.
 TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
-MACHINE = "machine"  # the label's word for the machine of a team that has the session, if it is another one
-TEAM = "team"  # the runtime of those
+MACHINE = "machine"  # the label's word for the machine of a session, if it is another one
+REMOTE = "team"  # the runtime of sessions on other machines
 
 
 def session_name(
@@ -33,7 +33,7 @@ def session_name(
     """Return the name of a session. Facts that are empty or None are read from its `label`, if it has them.
 
     `is_own`: the reader is that session. `instance_id` tells sessions apart that have no id from their client. A
-    session on another machine of a team has the machine in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
+    session on another machine has the machine in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
     """
     label = label or ""
     machine = token(label, MACHINE)
@@ -41,7 +41,7 @@ def session_name(
         where = f" on {named(machine, LONGEST_WORDS)}"
     else:
         where = ""
-    if runtime == TEAM:  # the label has the runtime that it has there
+    if runtime == REMOTE:  # the label has the runtime that it has there
         runtime = session_id = ""
     return _name_here(runtime, session_id, label, is_own, instance_id) + where
 

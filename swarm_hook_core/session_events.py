@@ -29,7 +29,7 @@ def begins(core: "HookCore", event: "SessionEvent") -> None:
     except NotRegistered as error:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
-    told = [words, core.words_now(event), *_words_of(news)]
+    told = [words, core.words_now(event), *_words_of(news), _head_of(core, event)]
     core.tell("SessionStart", event, "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
     if core.config.kernel:
@@ -84,7 +84,7 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
         core.registrar.told()
         return  # at a turn's end words are of no use: a client that is told something then goes on working
     news = news_of_others(core, event)
-    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news)])))
+    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news), _head_of(core, event)])))
     _was_told(core, news)
 
 
@@ -168,6 +168,22 @@ def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
     except Exception as error:
         core.record_fault("traces", error)
         return None
+
+
+def _head_of(core: "HookCore", event: "SessionEvent") -> str:
+    """Return the words about a HEAD that was moved since the session last knew it; have the present one noted."""
+    try:
+        from swarm_hook_core.traces import trail_of
+
+        folder = event.cwd or os.getcwd()
+        if trail_of(core.config, ToolCall("", None, event.session_id, folder, event.name)) is None:
+            return ""
+        from swarm_hook_core.head import news
+
+        return news.at_turn(core.config.runtime_name, event.session_id, folder, core.driver)
+    except Exception as error:
+        core.record_fault("head", error)
+        return ""
 
 
 def _mail(core: "HookCore", event: "SessionEvent") -> str:

@@ -77,6 +77,11 @@ def awaited_dir() -> str:
     return os.path.join(state_dir(), "awaited")
 
 
+def ended_mark() -> str:
+    """Return the file whose mtime is the end of this client's last call, as its hook after a call has left it."""
+    return os.path.join(state_dir(), "ended", str(os.getppid()))
+
+
 def is_awaited() -> bool:
     """Return True if a session waits for the end of a call. Costs one look at the disk."""
     return os.path.isdir(awaited_dir())
@@ -97,8 +102,8 @@ def has_plans(session_id: str = "") -> bool:
     return os.path.isdir(os.path.join(state_dir(), "kernel", name_of(session_id) if session_id else ""))
 
 
-def is_in_team() -> bool:
-    """Return True if a clone on this machine shares its locks with a team. Costs one look at the disk."""
+def shares_locks() -> bool:
+    """Return True if a clone on this machine shares its locks with other machines. Costs one look at the disk."""
     return os.path.isdir(os.path.join(state_dir(), "team", "clones"))
 
 

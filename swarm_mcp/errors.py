@@ -7,10 +7,8 @@
   │   ├── LockRefused      another session holds the file
   │   ├── Deadlock         waiting would close a circle of sessions that wait for each other
   │   ├── PersonOnly       it would weaken the protection of others, and an agent gives the command
-  │   ├── NotConfirmed     a task was not claimed, since the team's server cannot be asked
-  │   └── TeamRefused      the team's server says no
+  │   └── NotConfirmed     a task was not claimed, since other machines cannot be asked
   ├── StoreUnavailable     the database cannot be opened, read or written
-  ├── TeamUnreachable      the team's server cannot be asked now
   └── ClientFailed         an agent client's own command failed
 
 Any other error is a bug: exit 3, with a report in the state folder.
@@ -66,19 +64,11 @@ class PersonOnly(Refused):
 
 
 class NotConfirmed(Refused):
-    """A task was not claimed: the team's server cannot be asked about claims of other machines."""
-
-
-class TeamRefused(Refused):
-    """The team's server says no: the request is not allowed, or impossible."""
+    """A task was not claimed: other machines cannot be asked about their claims."""
 
 
 class StoreUnavailable(SwarmError):
     """The database cannot be opened, read or written."""
-
-
-class TeamUnreachable(SwarmError):
-    """The team's server cannot be asked now. The request may have been carried out."""
 
 
 class ClientFailed(SwarmError):

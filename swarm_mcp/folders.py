@@ -1,4 +1,4 @@
-"""Folders and files as sessions name them: the scope, the roots, and the file that a word means."""
+"""Folders and files as sessions name them: the scope, the roots, the file that a word means; the plugin's files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from swarm_hook_core.paths import contains, git_root, translated
 from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError
 
 
 def here() -> str:
@@ -69,3 +70,15 @@ def allowed_roots(identity: str) -> list[str]:
 def inside_any(path: str, folders: list[str]) -> bool:
     """Return True if `path` is one of `folders` or lies under one."""
     return any(contains(folder, path) for folder in folders)
+
+
+def plugin_folder() -> str:
+    """Return the folder of manifests, integrations and skills: inside the installed package, or the checkout.
+
+    Raises SwarmError where the installation has lost it.
+    """
+    package = os.path.dirname(os.path.realpath(__file__))
+    for candidate in (package + "/_plugin", os.path.dirname(package)):
+        if os.path.isdir(candidate + "/integrations"):
+            return candidate
+    raise SwarmError("this installation of swarm-mcp lacks its plugin files; install it again")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from swarm_hook_core.state import data_dir
-from swarm_mcp.plugin_files import plugin_folder
+from swarm_mcp.folders import plugin_folder
 
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
 

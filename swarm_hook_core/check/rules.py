@@ -6,16 +6,17 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 - Protections come first: they hold for a session that is alone, and without a store.
 - Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
   the first.
-- Freshness of a team's locks is read before the locks. If they were fresh then, the locks found are all there are.
+- How fresh shared locks are is read before the locks. If they were fresh then, the locks found are all there are.
 - Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
 """
 
 import os
 import time
 
-from swarm_hook_core.check import OTHERS_CHANGES, Check
+from swarm_hook_core.change import EDIT
+from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.hooks import Verdict, joined
-from swarm_hook_core.state import absolute_setting, has_claims, is_in_team, is_watching
+from swarm_hook_core.state import absolute_setting, has_claims, is_watching, shares_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.lookup import Held, Peers, Session
+    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
 
 
@@ -156,10 +158,14 @@ def claims(check: Check) -> None:
         check.claimed.claim(trail.claims_of(check.effects))
 
 
+def shared_trees(check: Check) -> None:
+    """Read how fresh the locks of other machines are here, if a clone on this machine shares its locks with them."""
+    if shares_locks():
+        check.shared_trees = check.reader.shared_trees()
+
+
 def locks(check: Check) -> "Verdict | None":
     """Protect locked and claimed files from writes of other sessions, and of other agents of the session."""
-    if is_in_team():
-        check.team_trees = check.reader.team_trees()
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
     if denial is not None or check.writes.has_names:
         return _denied(denial)
@@ -186,31 +192,42 @@ def kernel(check: Check) -> "Verdict | None":
 
 
 def team(check: Check) -> "Verdict | None":
-    """Warn of locks of other machines that may be unknown here, since the team's server was not heard from."""
-    if not check.team_trees:
+    """Warn of locks of other machines that may be unknown here."""
+    if not check.shared_trees:
         return None
-    from swarm_hook_core import team_freshness
-    from swarm_hook_core.settings import strict
+    from swarm_hook_core.team import judge
 
-    call = check.call
-    stale = team_freshness.stale_trees(check.team_trees)
-    tree = team_freshness.concern(stale, check.writes) if stale else None
-    if tree is None:
-        return None
-    if strict(check.config.env_prefix, call.folder):
-        from swarm_hook_core.denial import Denial
+    return judge(check)
 
-        words = team_freshness.words(call.client_tool, tree, check.now, True)
-        return Verdict(Denial("", None, words, certain=False))
-    if not check.is_question and not team_freshness.is_news(call, tree):
+
+def fence(check: Check) -> "Verdict | None":
+    """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
+    if not check.is_in_linked_tree():
         return None
-    return Verdict(None, team_freshness.words(call.client_tool, tree, check.now, False))
+    from swarm_hook_core import fence as rule
+
+    return rule.judge(check)
+
+
+def persons_work(check: Check) -> "Verdict | None":
+    """Protect a person's uncommitted work from a call that would lose it, also if the session is alone."""
+    writes, effects = check.writes, check.effects
+    if writes.has_names:
+        if not any(how != EDIT and os.path.lexists(os.path.join(*place)) for *place, how in check.writes.changes):
+            return None
+    elif effects is None or not (effects.git or effects.trees or any(one.how != EDIT for one in effects.writes)):
+        return None
+    from swarm_hook_core.persons.verdict import judge as of_person
+
+    trail = check.trail or check.unnoted_trail()
+    return of_person(trail, effects, check.reader, check.now) if trail is not None else None
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":
-    """Protect changes of other sessions that are not committed, and note those of this call.
+    """Protect changes of other sessions that are not committed, and their HEAD; note the changes of this call.
 
-    By level (``traces``), a call that would lose such a change is denied, or warned.
+    By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
+    warned.
     """
     trail = check.trail
     if trail is None:
@@ -218,11 +235,12 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     if not check.writes.has_names and check.effects is None and _is_left_unread(check, trail):
         return None
     effects = check.writes.effects
-    if trail.note_alone(effects) and _is_left_alone(check, trail):
+    neighbours = _neighbours(check, effects)
+    if not neighbours and trail.note_alone(effects) and _is_left_alone(check, trail):
         return None
     from swarm_hook_core.traces.verdict import judge as by_level
 
-    denial, words = by_level(check.session, trail, effects, check.reader, check.now)
+    denial, words = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
     _leave(check, trail)
     verdict = Verdict(denial, words)
     verdict.owners = trail.owners
@@ -235,9 +253,12 @@ RULES = (
     Rule(alone),
     Rule(own_marks, part="watch"),
     Rule(claims, part="traces", unknown=OTHERS_CHANGES),
+    Rule(shared_trees),
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
+    Rule(fence, part="traces"),
+    Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
 )
 
@@ -385,6 +406,13 @@ def _is_left_alone(check: Check, trail: "Trail") -> bool:
     except Exception as error:  # a folder that cannot be listed
         check.core.record_fault("traces", error)
         return True
+
+
+def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held]]":
+    """Return the sessions that share a HEAD with this one (``head``), if the call has git commands or removes files."""
+    if effects is None or not (effects.git or any(write.path.endswith(".lock") for write in effects.writes)):
+        return {}
+    return check.neighbours
 
 
 def _leave(check: Check, trail: "Trail") -> None:

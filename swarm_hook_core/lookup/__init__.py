@@ -123,6 +123,13 @@ class LockReader:
         """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them, or None."""
         return None
 
+    def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
+        """Return rows with ``id``, ``label``, ``root`` and evidence (``liveness``) of the sessions seen after `since`.
+
+        Without the session of this client's id, and those that only an MCP server has registered.
+        """
+        return []
+
     def purpose_of(self, instance_id: str) -> str:
         """Return the work of a session: the title of its task, else the note of its newest lock; may be empty."""
         return ""
@@ -185,10 +192,10 @@ class LockReader:
         """
         return False
 
-    def team_trees(self) -> "list[Any]":
-        """Return the work trees on this machine that have joined a team, and the freshness of its locks here.
+    def shared_trees(self) -> "list[Any]":
+        """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
-        ``(top, the team's name of the repository, fresh until, start of the machine, last heard of)``: by
+        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
         ``clock.now``, as ``clock.boot`` returns it, and in Unix seconds; unknown values are None.
         """
         return []

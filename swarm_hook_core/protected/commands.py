@@ -29,7 +29,7 @@ def matter_of(words: "list[str]", folder: "str | None", by: str) -> "Matter | No
 def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | None":
     verb, *rest = words or [""]
     way = f"they type `{by}`"
-    if verb == "auto" and folder is not None:
+    if verb in ("protect", "auto") and folder is not None:
         level = next((word for word in rest if word in LEVELS), "")
         if level and LEVELS.index(level) < LEVELS.index(_level(folder, "--user" in rest)):
             return Matter(by, "it lowers the level of protection", way)
@@ -51,7 +51,7 @@ def _level(folder: str, of_user: bool) -> str:
 
     if of_user:
         folder = ""
-    return str(settings.in_file("auto", folder).value)
+    return str(settings.in_file("protect", folder).value)
 
 
 def _of_git(words: "list[str]", folder: "str | None") -> "Matter | None":

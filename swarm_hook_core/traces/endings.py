@@ -93,7 +93,7 @@ def _has_open_calls(data: bytes, agent: str, at_ns: int) -> bool:
             continue
         if words[1] == b"over" or int(words[0]) < at_ns - OVERDUE_SECONDS * 10**9:
             return False
-        if words[1] in (b"wrote", b"ran", b"will"):
+        if words[1] in (b"wrote", b"ran", b"runs", b"will"):
             return True
     return False
 

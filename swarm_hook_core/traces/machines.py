@@ -1,7 +1,7 @@
-"""Unpushed writes by sessions on other machines of a team, to files that a call is about to write.
+"""Unpushed writes by sessions on other machines, to files that a call is about to write.
 
-Their work is not endangered here: the call goes ahead, and its session is told once. The team agent keeps these writes
-in journals of their own, as entries of the kind ``far`` (``swarm_mcp.team.traces``).
+Their work is not endangered here: the call goes ahead, and its session is told once. Their machines' writes arrive in
+journals of their own, as entries of the kind ``far``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Trail for readers of the traces that are no calls of a client: commits, the page, the team agent.
+"""A Trail for readers of the traces that are no calls of a client: commits, the page, copies for other machines.
 
 Only the coordinator loads this.
 """

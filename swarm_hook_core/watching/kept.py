@@ -1,7 +1,8 @@
-"""Earlier contents of locked files, kept for `swarm-mcp restore`.
+"""Earlier contents of files, kept for `swarm-mcp restore`.
 
-They are in one flat private folder. A version's name says all about it, so one listing gives a file's versions, their
-age and total size:
+Those from before a session's own write are in folders of their own (``versions``). All others, of locked files and of
+changes that a call destroys knowingly, are in one flat private folder. A version's name says all about it, so that one
+listing gives a file's versions, their age and total size:
 
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 
@@ -50,6 +51,27 @@ class Version:
         self.file, mtime, size, inode, mode, content, kept_at = name.split("-")
         self.seen = Snapshot(int(mode, 8), int(size), int(mtime, 16), 0, int(inode), content)
         self.kept_at = int(kept_at)
+
+
+def of_sessions(path: str) -> list[Version]:
+    """Return the versions of the file at absolute `path` that sessions have kept before their own writes, newest first.
+
+    Equal contents are one version, the newest. Raises OSError.
+    """
+    from swarm_hook_core.paths import key_of
+    from swarm_hook_core.traces import place_of
+    from swarm_hook_core.versions.stored import versions_of
+
+    found: dict[tuple[str, int], Version] = {}
+    file = digest_of(os.fsencode(key_of(path)))
+    for kept in reversed(versions_of(place_of(os.path.dirname(path)), path)):
+        if kept.exists:
+            digest, mode = digest_of(kept.content()), kept.mode | 0o200
+            name = f"{file}-0-{kept.size}-0-{mode:o}-{digest}-{kept.at_ns // 10**9}"
+            version = Version(name, folder())
+            version.path = kept.path
+            found.setdefault((digest, mode), version)
+    return list(found.values())
 
 
 class NotKept(Exception):

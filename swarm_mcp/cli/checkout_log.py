@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.naming import agent_name
+from swarm_mcp.answers.checkout_history import CHANGED, checkout_history
 from swarm_mcp.answers.paging import page
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import printed
+from swarm_mcp.answers.timeline import ATTEMPTED, LOWERED, TASK
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
@@ -15,16 +18,13 @@ from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.checkout_history import CHANGED, checkout_history
-from swarm_mcp.view.overview.refusal_words import why_refused
-from swarm_mcp.view.overview.timeline import ATTEMPTED, LOWERED, TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from swarm_mcp.answers.timeline import Happening
     from swarm_mcp.cli.arguments import Arguments
-    from swarm_mcp.view.overview.timeline import Happening
 
 DAY = 86400
 MOST = 1000  # events of one answer

@@ -14,7 +14,7 @@ import time
 from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
-from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
+from swarm_mcp.cli.verbs import aliases, all_verbs, is_verb, other_words, verb_named
 from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import PersonOnly, Refused, SwarmError
 
@@ -61,7 +61,9 @@ def run(items: list[str]) -> int:
 
 def _verb(word: str) -> str:
     """Return the verb of a word, which may be an alias."""
-    return ALIASES.get(word, word)
+    if is_verb(word):
+        return word
+    return aliases().get(word, word)
 
 
 def _run(verb: str, items: list[str]) -> int:
@@ -69,7 +71,7 @@ def _run(verb: str, items: list[str]) -> int:
         return _help(items)
     if verb in ("--version", "-v", "-V", "version"):
         return _version()
-    if verb not in VERBS:
+    if not is_verb(verb):
         return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
     words = items[: [*items, "--"].index("--")]  # a flag behind a -- is for another command
     if "--help" in words or "-h" in words:
@@ -104,12 +106,12 @@ def _version() -> int:
 
 def _help(words: list[str]) -> int:
     verb = _verb("".join(words[:1]))
-    if verb not in VERBS and verb and not verb.startswith("-"):
+    if verb and not is_verb(verb) and not verb.startswith("-"):
         return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
     from swarm_mcp.cli.help_page import overview, page_of
 
     room = line_width()
-    if verb in VERBS:
+    if is_verb(verb):
         say_help(page_of(verb, room))
     else:
         say_help(overview(room, every="--all" in words))
@@ -117,11 +119,12 @@ def _help(words: list[str]) -> int:
 
 
 def _unknown(verb: str, items: list[str]) -> str:
-    first = next((item for item in items if item in VERBS or item in ALIASES), "")
+    known = [*all_verbs(), *aliases()]
+    first = next((item for item in items if item in known), "")
     if verb.startswith("-") and first:
         return f"{verb!r} stands before the command; put flags after it: swarm-mcp {first} ... {verb}"
-    other = OTHER_WORDS.get(verb.lower(), "")
-    hint = clause(" (did you mean {}?)", other) or meant(verb, [*VERBS, *ALIASES])
+    other = other_words().get(verb.lower(), "")
+    hint = clause(" (did you mean {}?)", other) or meant(verb, known)
     return f"unknown command {verb!r}{hint} (swarm-mcp help lists them)"
 
 

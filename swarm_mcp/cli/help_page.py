@@ -8,7 +8,7 @@ from inspect import cleandoc
 
 from swarm_mcp.cli.arguments import ACTING, GROUPS, INTERNAL, Option, Usage, Word
 from swarm_mcp.cli.terminal import paint
-from swarm_mcp.cli.verbs import ALIASES, VERBS, declared, verb_named
+from swarm_mcp.cli.verbs import aliases, all_verbs, declared, verb_named
 from swarm_mcp.cli.words import clause
 
 WIDEST = 100  # prose in longer lines is hard to read
@@ -21,7 +21,7 @@ def overview(room: int, every: bool = False) -> str:
     """The verbs in their groups, in lines of at most `room` cells; those for hooks and programs only with `every`."""
     room = min(room, WIDEST)
     groups: dict[str, dict[str, str]] = {group: {} for group in GROUPS if every or group != INTERNAL}
-    for verb in VERBS:
+    for verb in all_verbs():
         group, summary = declared(verb)
         if group in groups:
             groups[group][verb] = summary
@@ -39,7 +39,7 @@ def overview(room: int, every: bool = False) -> str:
 
 def group_page(group: str, room: int) -> str:
     """The verbs of one group, as `overview` has them."""
-    verbs = {verb: summary for verb in VERBS for its_group, summary in [declared(verb)] if its_group == group}
+    verbs = {verb: summary for verb in all_verbs() for its_group, summary in [declared(verb)] if its_group == group}
     return "\n".join([paint(group, "heading"), *_table(verbs, max(map(len, verbs)) + 4, min(room, WIDEST))])
 
 
@@ -57,7 +57,7 @@ def page_of(verb: str, room: int = 80) -> str:
     shown = _list([part for part in parts if not (isinstance(part, Option) and part.hidden)], room)
     hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about], room)
     hidden = clause("Hooks add:\n{}", hidden)
-    others = [alias for alias, meant in ALIASES.items() if meant == verb]
+    others = [alias for alias, meant in aliases().items() if meant == verb]
     calls += [f"also:  swarm-mcp {alias}" for alias in others]
     blocks = ["\n".join(_wrapped(summary, room)), "\n".join(calls), shown, hidden]
     blocks += [_prose(block, room) for block in rest.split("\n\n")]

@@ -1,7 +1,7 @@
 """A command that runs while locks are held. It ends when they are lost, and they are released when it ends.
 
-The command has a process group of its own, and this group ends with this process in every case (``harness.reaper``). At
-a terminal the command stays in our group, so that it can read there and receives Ctrl-C.
+The command has a process group of its own, and this group ends with this process in every case
+(``processes.reaper``). At a terminal the command stays in our group, so that it can read there and receives Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import threading
 from collections.abc import Callable, Iterator
 
 from swarm_hook_core import clock
-from swarm_mcp.agents.harness import leftover_processes
-from swarm_mcp.agents.harness.reaper import Reaper
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
+from swarm_mcp.processes import leftover_processes
+from swarm_mcp.processes.reaper import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ class Hold:
                 self.store.locks.release(self.instance, row.file, row.agent or "", row.fence)
             except Refused as refusal:
                 self.lost = self.lost or str(refusal)
-        tell_team()
 
     # -------------------------------------------------------------- innards
 

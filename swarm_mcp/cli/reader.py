@@ -11,11 +11,11 @@ from time import localtime, strftime
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.wording import ago
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.output import for_people, moment
 from swarm_mcp.folders import here
 from swarm_mcp.sessions.acting import surrounding_session
-from swarm_mcp.view.overview.people import People
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

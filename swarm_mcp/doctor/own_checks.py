@@ -11,17 +11,18 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
-from swarm_hook_core.state import config_path, is_in_team, store_path
-from swarm_mcp import __version__
+from swarm_hook_core.state import config_path, store_path
+from swarm_mcp import __version__, contributions
 from swarm_mcp.answers.views import name_of, seconds_since
 from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.doctor.copies import which_copy
@@ -46,35 +47,26 @@ _NEEDED = {
 }
 
 
-def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
-    """Return the contract's eight checks, then libraries, journal mode, folders, settings, the level of automatic
-    locks, the answer to a failed check, git hooks, the kernel's hold for `clients`, and recorded faults.
+class Asked(NamedTuple):
+    """The question to a check: the value of ``--scope``, empty if not given, and the agent clients to look at."""
 
-    Each comes as soon as it is ready.
+    scope_flag: str
+    clients: Sequence[Runtime]
+
+
+def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
+    """Yield the findings of all packages' checks, each as soon as it is ready.
+
+    A check is a function of an `Asked`. It returns a finding, or a list of them.
     """
-    scope = current_scope(scope_flag)
-    checks: dict[str, Callable[[], Finding | list[Finding]]] = {
-        "binary": _binary,
-        "database": _database,
-        "scope": lambda: _scope(scope_flag, scope),
-        "instances": lambda: _instances(scope),
-        "skill_discovery": _skills,
-        "plugin_discovery": _plugins,
-        "env": _environment,
-        "libraries": _libraries,
-        "sqlite": _journal,
-        "state": _state,
-        "settings": _settings,
-        "auto": lambda: _setting("auto", "`swarm-mcp auto` sets it"),
-        "fail": lambda: _setting("fail", "closed: a write that cannot be checked is denied"),
-        "guard": _guard,
-        "kernel": lambda: _kernel(clients),
-        "faults": _faults,
-    }
-    if is_in_team():
-        checks["team"] = _team
-    for name, check in checks.items():
-        yield from looked(name, check)
+    asked = Asked(scope_flag, clients)
+    for name, check in contributions.table("CHECKS").items():
+        yield from looked(name, partial(_call, check, asked))
+
+
+def _call(check: str, asked: Asked) -> Finding | list[Finding]:
+    found: Finding | list[Finding] = contributions.function_named(check)(asked)
+    return found
 
 
 def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Finding]:
@@ -91,13 +83,8 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
     return [found]
 
 
-def _team() -> list[Finding]:
-    from swarm_mcp.doctor import team
-
-    return team.findings()
-
-
-def _binary() -> Finding:
+def binary(_asked: Asked) -> Finding:
+    """Return the release, its copy and its Python."""
     copy = which_copy()
     build = _build()
     details = {"bin_path": sys.argv[0], "version": __version__, "build": build, "python": interpreter(), "copy": copy}
@@ -119,7 +106,8 @@ def _build() -> str:
         return __version__  # a checkout, or a copy that nothing has installed
 
 
-def _database() -> Finding:
+def database(_asked: Asked) -> Finding:
+    """Return the state of the store: missing, readable, writable."""
     path = store_path()
     details: dict[str, Any] = {
         "path": path,
@@ -143,7 +131,9 @@ def _database() -> Finding:
     return Finding("database", "warn", f"{path} can be read but not written from here", details=details)
 
 
-def _scope(flag: str, scope: str) -> Finding:
+def scope(asked: Asked) -> Finding:
+    """Return the scope of commands in this folder, and its source."""
+    flag, here_scope = asked.scope_flag, current_scope(asked.scope_flag)
     root = git_root(here())
     in_git = os.path.lexists(os.path.join(root, ".git"))
     if flag.strip():
@@ -153,13 +143,15 @@ def _scope(flag: str, scope: str) -> Finding:
     else:
         source = ""
     source = source or ("git_root" if in_git else "cwd_fallback")
-    details = {"cwd": here(), "git_root": root if in_git else None, "scope": scope, "scope_source": source}
+    details = {"cwd": here(), "git_root": root if in_git else None, "scope": here_scope, "scope_source": source}
     if source == "cwd_fallback":
         return Finding("scope", "warn", f"no git root above {here()}: the scope is this folder", details=details)
-    return Finding("scope", "ok", f"{scope} ({source})", details=details)
+    return Finding("scope", "ok", f"{here_scope} ({source})", details=details)
 
 
-def _instances(scope: str) -> list[Finding]:
+def instances(asked: Asked) -> list[Finding]:
+    """Return the live sessions of the scope, and the quiet and gone ones."""
+    scope = current_scope(asked.scope_flag)
     try:
         with Store(read_only=True) as store:
             now = store.now()
@@ -185,7 +177,8 @@ def _instances(scope: str) -> list[Finding]:
     return [live, Finding("stale_instances", "warn" if quiet else "ok", text, mend, details)]
 
 
-def _skills() -> Finding:
+def skills(_asked: Asked) -> Finding:
+    """Return the skills that ship with the plugin."""
     try:
         folder = plugin_source() / "skills"
     except SwarmError as error:
@@ -196,7 +189,8 @@ def _skills() -> Finding:
     return Finding("skill_discovery", "ok", f"{', '.join(names)} ship with the plugin", details={"skills": names})
 
 
-def _plugins() -> Finding:
+def plugins(_asked: Asked) -> Finding:
+    """Return the state of the plugin that was installed from here."""
     folder = marketplace_folder()
     record = read_record(folder)
     if not record:
@@ -210,13 +204,14 @@ def _plugins() -> Finding:
     return Finding("plugin_discovery", "ok", f"{folder}, version {record.get('version')}, current", details=details)
 
 
-def _environment() -> Finding:
+def environment(_asked: Asked) -> Finding:
+    """Return the variables of swarm in this environment."""
     names = sorted(name for name in os.environ if name.startswith("SWARM_") or name == "AGENT_IDENTITY")
     text = ", ".join(f"{name}={os.environ[name]}" for name in names) or "no swarm variable is set"
     return Finding("env", "info", text, details={name: os.environ[name] for name in names})
 
 
-def _libraries() -> Finding:
+def libraries(_asked: Asked) -> Finding:
     """Load the libraries of commands and of the server beside the standard library."""
     broken = {}
     gc.disable()  # the SDK is very many objects that stay: looking for garbage among them is a quarter of doctor's time
@@ -237,7 +232,8 @@ def _libraries() -> Finding:
     return Finding("libraries", "ok", f"{', '.join(_NEEDED)} can be loaded")
 
 
-def _journal() -> Finding:
+def journal(_asked: Asked) -> Finding:
+    """Return the release of SQLite, and the journal mode of the store."""
     library = driver.load()
     release, safe = library.sqlite_version, driver.wal_is_safe(driver.version(library))
     mode = ""
@@ -256,13 +252,15 @@ def _journal() -> Finding:
     return Finding("sqlite", "warn", text, mend, details)
 
 
-def _state() -> Finding:
+def state(_asked: Asked) -> Finding:
+    """Return the state of the state folder."""
     from swarm_mcp.doctor import state_folder
 
     return state_folder.finding()
 
 
-def _settings() -> Finding:
+def settings(_asked: Asked) -> Finding:
+    """Return the state of the user's settings file."""
     config = read(config_path())
     is_strict = bool(config.user.get("strict"))
     details = {"path": config.path, "strict": is_strict, "writers": len(config.writers), "faults": config.faults}
@@ -273,6 +271,16 @@ def _settings() -> Finding:
         return Finding("settings", "ok", f"none; {config.path} would have them", details=details)
     what = f"{'strict, ' if is_strict else ''}{len(config.writers)} writers of one's own"
     return Finding("settings", "ok", f"{config.path}: {what}", details=details)
+
+
+def protection(_asked: Asked) -> Finding:
+    """Return the level of automatic locks for sessions in this folder."""
+    return _setting("protect", "`swarm-mcp protect` sets it")
+
+
+def failed_checks(_asked: Asked) -> Finding:
+    """Return the answer of hooks in this folder to a write that cannot be checked."""
+    return _setting("fail", "closed: a write that cannot be checked is denied")
 
 
 def _setting(name: str, about: str) -> Finding:
@@ -291,7 +299,8 @@ def _setting(name: str, about: str) -> Finding:
     return Finding(name, "ok", f"{'; '.join(says)} ({about})", details=details)
 
 
-def _guard() -> Finding:
+def guard(_asked: Asked) -> Finding:
+    """Return the state of the git hooks of this checkout."""
     from swarm_mcp.guard import hooks
 
     try:
@@ -308,13 +317,15 @@ def _guard() -> Finding:
     return Finding("guard", "ok", f"commits and pushes are checked by {found.folder}", details=details)
 
 
-def _kernel(clients: Sequence[Runtime]) -> Finding:
+def kernel_hold(asked: Asked) -> Finding:
+    """Return the state of the kernel's hold for the clients."""
     from swarm_mcp.doctor import kernel
 
-    return kernel.finding(clients)
+    return kernel.finding(asked.clients)
 
 
-def _faults() -> Finding:
+def faults(_asked: Asked) -> Finding:
+    """Return the faults that hooks recorded in the last day."""
     rows = recorded_faults()
     recent = [row for row in rows if row["at"] > time.time() - RECENT_SECONDS]
     if not recent:

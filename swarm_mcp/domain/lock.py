@@ -30,8 +30,8 @@ class Lock(Record):
     fence         the number of the grant
     repository    its name in its repository, if it holds in every work tree of that
     machine       of a replica's row the machine on which it was taken; empty for a lock taken on this one
-    team_fence    the number of the grant in the team, once the team has confirmed it
-    takes         grants in the team that were taken for it by force, until the team knows: ``number:fence`` each
+    team_fence    the number of the grant among all machines, once their server has confirmed it
+    takes         grants of other machines that were taken for it by force, until they know: ``number:fence`` each
     owner_label   the label of the session that holds it; `owner_id` is empty if that is not registered any more
     """
 
@@ -66,10 +66,15 @@ class Lock(Record):
     last_seen: int | None
 
 
+def number_elsewhere(lock_id: str) -> str:
+    """Return the number that a lock of another machine has on the server: the end of its row's id."""
+    return lock_id.rpartition("-")[2]
+
+
 class Waiter(Record):
     """A place in the line for locks: the waiter, its wanted `reaches`, since and until when (``clock.now``).
 
-    `machine` as of a lock; `team_ticket`: the place in the team's line, if it has one.
+    `machine` as of a lock; `team_ticket`: the place in the line of all machines, if it has one.
     """
 
     __slots__ = ()

@@ -6,7 +6,7 @@ from swarm_mcp.domain.record import Record
 
 RUN_RUNTIME = "run"  # of the session of a run before its child has reported one of its own
 DETACHED = "detached"  # of a session that is there for its locks alone, without any process: it goes with the last
-TEAM = "team"  # of a session of another machine; only that machine can end it
+REMOTE = "team"  # the runtime of sessions on other machines; only their own machine can end them
 STALE_SECONDS = 30  # without a heartbeat, where that is all there is of a session
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import is_in_team, mark_of, name_of, state_dir
+from swarm_hook_core.state import mark_of, name_of, state_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
@@ -99,12 +99,7 @@ class StoreRegistrar:
         try:
             if self._store is None:
                 self._store = Store(busy_seconds=patience)
-            done = work(self._store)
-            if is_in_team():
-                from swarm_mcp.team.telling import tell_team
-
-                tell_team()
-            return done
+            return work(self._store)
         except SwarmError as error:
             raise NotRegistered(str(error)) from error
         except Exception as error:  # a bug: the session goes on, and is told that it is not registered

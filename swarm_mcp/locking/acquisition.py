@@ -8,25 +8,24 @@ in the queue writes.
 from __future__ import annotations
 
 from swarm_hook_core import clock
-from swarm_hook_core.state import is_in_team
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
+from swarm_mcp.locking.confirmation import confirm_locks
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from swarm_mcp.team.locking import TeamGrant
+    from swarm_mcp.locking.confirmation import Confirmation
 
 LONGEST_NAP = 0.5  # Seconds between two looks: leases lapse and processes die without a commit.
 LONGEST_WAIT = 30 * 86400.0
 SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
-# attempts of a request that does not wait, while other machines of a team take and release the same locks
+# attempts of a request that does not wait, while other machines take and release the same locks
 MOST_TRIES = 10
 
 
@@ -46,27 +45,27 @@ def requested(
 
 
 class Taken(list[Lock]):
-    """Locks that were granted. `team` is the team's answer, or None for locks outside of a team."""
+    """Locks that were granted, with the Confirmation of other machines; None if they need none."""
 
-    def __init__(self, rows: list[Lock], team: TeamGrant | None = None):
+    def __init__(self, rows: list[Lock], confirmation: Confirmation | None = None):
         super().__init__(rows)
-        self.team = team
+        self.confirmation = confirmation
 
 
 def granted_answer(taken: Taken, in_full: bool) -> dict[str, Any]:
-    """Return ``{ok, id, fence, team?}`` of the first lock that was `taken`, and all of them where wanted `in_full`."""
-    first, team = taken[0], taken.team
+    """Return ``{ok, id, fence}`` of the first lock that was `taken`, and all of them where wanted `in_full`.
+
+    A Confirmation adds fields of its own.
+    """
+    first, confirmation = taken[0], taken.confirmation
     answer: dict[str, Any] = {"ok": True, "id": first.id, "fence": first.fence}
-    if team is not None:
-        answer["team"] = team.shown(first)
-    if not in_full:
-        return answer
-    if team is not None:
-        fences = team.fences
-    else:
-        fences = {}
-    shown = ({**granted(row), **({"team_fence": fences[row.id]} if row.id in fences else {})} for row in taken)
-    return {**answer, "locks": list(shown)}
+    if confirmation is not None:
+        answer.update(confirmation.shown(first))
+    if in_full:
+        answer["locks"] = [granted(row) for row in taken]
+        if confirmation is not None:
+            answer["locks"] = [{**granted(row), **confirmation.facts(row)} for row in taken]
+    return answer
 
 
 def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict[str, Any]:
@@ -125,8 +124,6 @@ class LockWait:
         """Leave the queue."""
         ticket, self.wanted = self.wanted.ticket, self.wanted._replace(ticket=0)
         store.queue.leave(ticket)
-        if ticket:
-            tell_team()
 
     def put_back(self, store: Store, rows: Iterable[Lock]) -> None:
         """Release the locks that the wait has taken. Locks that the instance held before stay."""
@@ -152,7 +149,6 @@ class LockWait:
         else:
             left = self._until - clock.now()
         self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
-        tell_team()  # of the place in line: others come after it there, too
         self._set_next_sign(store)
         return self._attempt(store)  # the obstacle may have gone before this wait was in the queue
 
@@ -265,32 +261,26 @@ def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
         taken = _confirmed(store, store.locks.acquire_all(instance, wanted))
         if taken is not None:
             return taken
-    raise Refused("other machines of the team take and give back the same all the time; wait in line for it")
+    raise Refused("other machines take and give back the same all the time; wait in line for it")
 
 
 def steal(
     store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
 ) -> dict[str, Any]:
-    """Call ``transfers.steal``, and have a team that has a part in the lock confirm it: its answer is ``team``, else
-    None.
-    """
+    """Call ``transfers.steal``, and have the lock confirmed. Its Confirmation, or None, is ``confirmation``."""
     done = store.transfers.steal(instance, file, reason, force, ttl)
     taken = _confirmed(store, [done["lock"]])
     if taken is None:
-        raise Refused("another machine of the team was faster")
-    return {**done, "team": taken.team}
+        raise Refused("another machine was faster")
+    return {**done, "confirmation": taken.confirmation}
 
 
 def _confirmed(store: Store, rows: list[Lock]) -> Taken | None:
-    """Return the taken locks once a team with a part in them has confirmed; None if another machine was faster."""
-    if not is_in_team():
-        return Taken(rows)
-    from swarm_mcp.team.locking import LOST, confirm
-
-    grant = confirm(store, rows)
-    if grant is not None and grant.state == LOST:
+    """Return the locks once they are confirmed as far as they need it; None if another machine was faster."""
+    confirmation = confirm_locks(store, rows)
+    if confirmation is not None and confirmation.is_lost:
         return None
-    return Taken(rows, grant)
+    return Taken(rows, confirmation)
 
 
 def _mark(obstacle: Lock | Waiter) -> object:

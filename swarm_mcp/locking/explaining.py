@@ -14,12 +14,12 @@ from swarm_hook_core.lookup import Session as Asker
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
+from swarm_mcp.answers.lock_events import event_shown, learn_labels
 from swarm_mcp.answers.paging import cursor, page, place_of
 from swarm_mcp.answers.size import sent
 from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, nobody_in, onlooker
-from swarm_mcp.locking.lock_events import event_shown, learn_labels
 from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.sessions.agents_shell import TERMINAL
 from swarm_mcp.store import Store

@@ -69,7 +69,7 @@ def hook_config(name: str) -> RuntimeConfig:
         # `importlib.machinery` offers the same, at the cost of its imports
         from _frozen_importlib_external import SourceFileLoader
 
-        from swarm_mcp.plugin_files import plugin_folder
+        from swarm_mcp.folders import plugin_folder
 
         found: dict[str, Any] = {"__name__": "runtime"}
         path = f"{plugin_folder()}/integrations/{name}/runtime.py"

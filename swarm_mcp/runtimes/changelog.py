@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.plugin_files import plugin_folder
+from swarm_mcp.folders import plugin_folder
 
 UNRELEASED = "Unreleased"
 _HEADING = re.compile(r"## \[?([^\]\s]+)\]?(?: - (\d{4}-\d{2}-\d{2}))?")

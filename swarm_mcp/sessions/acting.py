@@ -11,7 +11,7 @@ from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.answers.views import known_shortly, name_of
 from swarm_mcp.answers.visibility import veiled
-from swarm_mcp.domain.session import DETACHED, TEAM, Session
+from swarm_mcp.domain.session import DETACHED, REMOTE, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.sessions.agents_shell import (
@@ -94,7 +94,7 @@ def _named(store: Store, scope: str, reference: str, how: str) -> Session:
     another session. A command that changes nothing passes an empty `how`.
     """
     row = session_named(store, scope, reference)
-    if row.runtime == TEAM:
+    if row.runtime == REMOTE:
         raise UnknownInstance(f"{name_of(row)} works on another machine: only there can be acted as it")
     if how:
         require_own(store, row, how)
@@ -334,3 +334,8 @@ def _names(store: Store, rows: list[Session]) -> str:
     else:
         more = ""
     return ", ".join(map(known_shortly, seen)) + more
+
+
+def may_dispatch(session: Session) -> bool:
+    """Return True if a session may start other sessions and give work to them."""
+    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (session.label or "").split()

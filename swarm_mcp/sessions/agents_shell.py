@@ -10,13 +10,13 @@ from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.answers.views import name_of
-from swarm_mcp.domain.session import DETACHED, TEAM, Session
+from swarm_mcp.domain.session import DETACHED, REMOTE, Session
 from swarm_mcp.errors import PersonOnly, SwarmError
 from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
-NO_AGENTS = (TERMINAL, HOLD, DETACHED, TEAM)  # registered, but no agent's session, or none of this machine
+NO_AGENTS = (TERMINAL, HOLD, DETACHED, REMOTE)  # registered, but no agent's session, or none of this machine
 MAKER = "by"  # the word of a detached holder's label that names the session of the shell that made it
 # Runtimes whose shells do not name the client's session.
 _UNNAMED = ("gemini", "cline", "pi")

@@ -14,7 +14,7 @@ from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.store import claimed, lock_finder, messages, session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
@@ -88,7 +88,7 @@ def restored(db: Database, restorer: Session | None, file: str, kept: str, sourc
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this."
                 else:
                     undo = ""
-                if holder.runtime == TEAM:
+                if holder.runtime == REMOTE:
                     undo = " That was in a clone on another machine: yours is as it was."
                 if restorer:
                     who = _name(restorer, holder)
@@ -209,7 +209,7 @@ def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows:
         text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
         text += "".join(f"\n- {named(row['file'])} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
         text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
-    if holder.runtime == TEAM:
+    if holder.runtime == REMOTE:
         text += "\nThat was in a clone on another machine: yours is as it was, and the two may conflict."
         messages.post(tx, holder.scope, "system", holder.id, text)
         return

@@ -11,6 +11,8 @@ from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, refuse_link, store_path
+from swarm_mcp import contributions
+from swarm_mcp.contributions import COMMITTED
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
@@ -50,6 +52,7 @@ class Transaction:
     read_only: bool
     here: str  # this machine since its last start, as rows name it
     after_commit: list[Callable[[], object]]  # called once the present transaction is committed
+    tells: bool  # packages are told of each commit that has changed rows (``contributions``)
     adopts: bool  # claims of hooks become locks before locks are looked at
     taker: tuple[str, list[str]] = ("", [])  # a session that is taking the place of a dead holder, and the file's keys
     swept_at = 0  # when dead waiters were last removed, in Unix seconds
@@ -142,12 +145,18 @@ class Database(Transaction):
     """
 
     def __init__(
-        self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS, adopts: bool = True
+        self,
+        path: str | None = None,
+        read_only: bool = False,
+        busy_seconds: float = BUSY_SECONDS,
+        adopts: bool = True,
+        tells: bool = True,
     ):
         self.path = path or store_path()
         self.folder = os.path.dirname(self.path)
         self.read_only = read_only
         self.adopts = adopts
+        self.tells = tells
         self.busy_seconds = busy_seconds
         self.turn_ends = 0.0  # until then it may write without asking for waiting processes, by ``time.monotonic``
         self.after_commit = []
@@ -326,11 +335,12 @@ class Database(Transaction):
 class Turn:
     """``with database.writing() as tx:`` commits at the end, rolls back on any exception."""
 
-    __slots__ = ("database", "before_waiting")
+    __slots__ = ("database", "before_waiting", "changes")
 
     def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
         self.database = database
         self.before_waiting = before_waiting
+        self.changes = 0  # that the connection had made before
 
     def __enter__(self) -> Transaction:
         database = self.database
@@ -347,6 +357,7 @@ class Turn:
             finally:
                 line.leave()
             database.turn_ends = time.monotonic() + turns.TURN
+        self.changes = database.connection.total_changes
         return database
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
@@ -362,6 +373,8 @@ class Turn:
         if kind is None:
             for action in after:
                 action()
+            if database.tells and database.connection.total_changes != self.changes:
+                contributions.tell(COMMITTED)
 
 
 class _Hurry:

@@ -149,7 +149,7 @@ def _grant(
         # Held all along, it is the same grant, unless it is now one of another kind.
         same = own.mode == mode or (own.mode, mode) == (AUTO, None)
         lock["fence"] = own.fence if own.fence and same else lock_rows.next_fence(tx)
-        lock["team_fence"] = own.team_fence if same else None  # of another kind, the team has to confirm it anew
+        lock["team_fence"] = own.team_fence if same else None  # another kind is confirmed anew
         names = ", ".join(f"{name} = ?" for name in lock)
         tx.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own.id))
         lock = {**own, **lock}

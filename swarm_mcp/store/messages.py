@@ -259,8 +259,7 @@ def _seen_in(tx: Transaction, scope: str, viewer: str, to: str = "", sender: str
 def _insert(
     tx: Transaction, scope: str, sender: str, recipient: str, content: str, told: bool = False, file: str = ""
 ) -> int:
-    there = tx.row("SELECT 1 FROM swarm_team_trees LIMIT 1")
-    is_away = there is not None and _send_away(tx, sender, recipient, content, told, file)
+    is_away = session_table.is_remote(tx, recipient) and _is_sent_away(tx, sender, recipient, content, told, file)
     tx.change(
         "INSERT INTO messages (scope, sender, recipient, content, created_at, read) VALUES (?, ?, ?, ?, ?, ?)",
         (scope, sender, recipient, content, tx.now(), int(is_away)),
@@ -271,15 +270,11 @@ def _insert(
     return 0
 
 
-def _send_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
-    """Have a message posted whose recipient works on another machine; whether it does."""
-    from swarm_mcp.store import team_outbox
+def _is_sent_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
+    """Return True if a package has taken a message whose recipient works on another machine, to have it posted."""
+    from swarm_mcp import contributions
 
-    repository = team_outbox.repository_of(tx, recipient)
-    if repository is None:
-        return False
-    team_outbox.send_away(tx, repository, sender, recipient, content, told, file)
-    return True
+    return bool(contributions.react_to_row(contributions.MESSAGE_ADDED, tx, sender, recipient, content, told, file))
 
 
 def _claimed(tx: Transaction, rows: list[Message]) -> list[Message]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.domain.session import TEAM
+from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
@@ -41,5 +41,5 @@ def lowered(tx: Transaction, scope: str, actor: str | None, what: str, words: st
 
     tx.add_event(scope, LOWERED, actor, what, {"deed": words})
     for row in session_table.in_scope(tx, scope):
-        if row.id != actor and row.runtime != TEAM and row.last_seen is not None:
+        if row.id != actor and row.runtime != REMOTE and row.last_seen is not None:
             notices.post(tx, row, f"[auto] {words}")

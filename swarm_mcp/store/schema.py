@@ -8,6 +8,7 @@ and indexes; other implementations ignore them.
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
+from swarm_mcp import contributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, more columns of locks. 5: sessions
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders. 8:
-# storms of denials. 9: locks and places of other machines (``swarm_mcp.team``). 10: messages, tasks and values of
-# theirs.
+# storms of denials. 9: locks and places of other machines. 10: messages, tasks and values of theirs. A change of the
+# tables that packages contribute counts too.
 OUR_VERSION = 10
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.
@@ -106,19 +107,6 @@ TABLES = {
         session_params TEXT, record TEXT, host TEXT, supervisor_pid INTEGER, supervisor_start TEXT,
         child_pid INTEGER, child_start TEXT, client_pid INTEGER, client_start TEXT, cost_usd REAL, usage TEXT,
         result TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ended_at INTEGER""",
-    # Repositories shared with other machines: how far this machine's replica has come (`version` and `mark` of the
-    # server's log, in `epoch`), and until when by the boot clock, in the start `booted`, nothing newer counts. In
-    # `scope` are sessions, tasks and values of other machines.
-    "swarm_team_repositories": """
-        id TEXT PRIMARY KEY, epoch TEXT, version INTEGER NOT NULL DEFAULT 0, mark INTEGER NOT NULL DEFAULT 0,
-        fresh_until REAL, booted TEXT, state TEXT NOT NULL, said_at INTEGER, scope TEXT""",
-    # Work trees of this machine that take part, and their repositories.
-    "swarm_team_trees": "top TEXT PRIMARY KEY, repository TEXT NOT NULL",
-    # Messages, tasks and values that a team's server has, and their state here when both were the same. Version 0: a
-    # message that is to be posted.
-    "swarm_team_documents": """
-        repository TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body TEXT,
-        noted_at INTEGER NOT NULL, PRIMARY KEY (repository, kind, key)""",
     # When each kind of housekeeping was last done, and how far it came.
     "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
@@ -171,10 +159,9 @@ INDEXES = {
     "swarm_lock_due_idx": "context(booted, renewed + ttl * 0.8) WHERE type = 'lock' AND ttl IS NOT NULL",
     "swarm_notice_idx": "swarm_notices(instance_id)",
     "swarm_lock_agent_idx": "context(agent) WHERE type = 'lock' AND agent IS NOT NULL",
-    # Locks that the team has confirmed, of this machine and of others.
+    # Locks that were confirmed for all machines, of this machine and of others.
     "swarm_lock_team_idx": "context(team_fence) WHERE type = 'lock' AND team_fence IS NOT NULL",
     "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
-    "swarm_team_unposted_idx": "swarm_team_documents(repository, kind) WHERE version = 0",
     # Ours: rows that fall due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",
     "swarm_kv_key_idx": "kv(key, scope)",
@@ -248,7 +235,7 @@ def _set_journal(connection: Any, driver: Any) -> None:
 
 def _build(database: Any) -> None:
     existing = set(database.table_names())
-    for name, columns in TABLES.items():
+    for name, columns in {**TABLES, **contributions.table("TABLES")}.items():
         if name in existing:
             _add_columns(database[name], columns)
         else:
@@ -257,7 +244,7 @@ def _build(database: Any) -> None:
         _key_by_scope(database)
     for name in FORMER_INDEXES:
         database.execute(f"DROP INDEX IF EXISTS {name}")
-    for name, target in INDEXES.items():
+    for name, target in {**INDEXES, **contributions.table("INDEXES")}.items():
         database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
     _part_rivals(database)
     for name, target in UNIQUE_INDEXES.items():

@@ -8,7 +8,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import STALE_SECONDS, TEAM, Session
+from swarm_mcp.domain.session import REMOTE, STALE_SECONDS, Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ ALIKE = 1000  # sessions that one ambiguous name can list
 def get(tx: Transaction, instance_id: str) -> Session | None:
     """Return one row of ``instances``."""
     return tx.row("SELECT * FROM instances WHERE id = ?", (instance_id,), Session)
+
+
+def is_remote(tx: Transaction, instance_id: str) -> bool:
+    """Return True for a session on another machine."""
+    return tx.has("swarm_sessions WHERE instance_id = ? AND runtime = ?", instance_id, REMOTE)
 
 
 def live(tx: Transaction, instance_id: str) -> Session | None:
@@ -44,7 +49,7 @@ def with_evidence(tx: Transaction, instance_id: str) -> Session | None:
 
 def in_scope(tx: Transaction, scope: str) -> list[Session]:
     """Return the live rows of a scope, in order of registration, but those of other machines."""
-    return _live(tx, f"WHERE i.scope = ? AND s.runtime IS NOT '{TEAM}'", (scope,))
+    return _live(tx, f"WHERE i.scope = ? AND s.runtime IS NOT '{REMOTE}'", (scope,))
 
 
 def on_all_machines(tx: Transaction, scope: str) -> list[Session]:

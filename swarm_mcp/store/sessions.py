@@ -9,7 +9,7 @@ from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
 from swarm_hook_core.paths import git_root
 from swarm_mcp.domain.record import Record, new_id
-from swarm_mcp.domain.session import RUN_RUNTIME, TEAM, Session
+from swarm_mcp.domain.session import REMOTE, RUN_RUNTIME, Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
 from swarm_mcp.store import reactions, session_table
@@ -137,7 +137,7 @@ def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Ses
     """
     with db.writing() as tx:
         row = session_table.get(tx, instance_id)
-        if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)):
+        if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, REMOTE)):
             raise Refused(f"session {instance_id} is one of another machine, and is removed there")
         if row:
             reactions.session_gone(tx, row, reason)

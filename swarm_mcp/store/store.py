@@ -4,7 +4,7 @@ A verb is a function of a transaction, in the module that it names: its argument
 there, and only there. This module says for each verb whether it is called inside a transaction that writes.
 
 - `verb(f)`: calls ``f(database, ...)``. The function reads, or opens transactions itself, or is one of those that
-  callers put into a transaction of their own (`TeamRows.writing`).
+  callers put into a transaction of their own.
 - `in_write(f)`: calls ``f(tx, ...)`` inside one transaction.
 - `adopting=True`: claims that hooks have left become locks before.
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         messages,
         notices,
         protection,
-        reactions,
         runs,
         sending,
         session_life,
@@ -57,15 +56,12 @@ if TYPE_CHECKING:
         task_reading,
         task_requests,
         tasks,
-        team_documents,
-        team_rows,
         transfers,
         user_interface,
         values,
         worktree_locks,
     )
     from swarm_mcp.store.changes import Changes
-    from swarm_mcp.store.database import Turn
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -87,8 +83,8 @@ if TYPE_CHECKING:
     in_write = verb
 else:
 
-    class _Module:
-        """A module of the store, not loaded yet: its attributes are the names of its functions."""
+    class LazyModule:
+        """A module that is not loaded yet: its attributes are the names of its functions."""
 
         def __init__(self, name):
             self._name = name
@@ -122,7 +118,7 @@ else:
 
         def _function(self):
             if self._loaded is None:
-                self._loaded = __import__(f"swarm_mcp.store.{self._module}", fromlist=[self._name])
+                self._loaded = __import__(self._module, fromlist=[self._name])
             return getattr(self._loaded, self._name)
 
     class in_write(verb):
@@ -168,14 +164,12 @@ else:
         "task_reading",
         "task_requests",
         "tasks",
-        "team_documents",
-        "team_rows",
         "transfers",
         "user_interface",
         "values",
         "worktree_locks",
     ):
-        globals()[_name] = _Module(_name)
+        globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
 
 
 class Part:
@@ -468,83 +462,6 @@ class Cleanup(Part):
     clean = verb(cleanup.clean)
 
 
-class TeamRows(Part):
-    """Locks and places of other machines, as rows of this store."""
-
-    repositories = verb(team_rows.repositories)
-    trees = verb(team_rows.trees)
-    set_trees = verb(team_rows.set_trees)
-    leave = verb(team_rows.leave)
-    note = verb(team_rows.note)
-    own_locks = verb(team_rows.own_locks)
-    of_ids = verb(team_rows.of_ids)
-    reaped = verb(lock_endings.reaped)
-    live = verb(lock_rows.live)
-    own_places = verb(team_rows.own_places)
-    living_in = verb(team_rows.living_in)
-    renumber = verb(team_rows.renumber)
-    confirm = verb(team_rows.confirm)
-    restore = verb(team_rows.restore)
-    void_grants = verb(team_rows.void_grants)
-    place_posted = verb(team_rows.place_posted)
-    met = verb(team_rows.met)
-    drop = verb(reactions.end_locks)
-    tell = verb(team_rows.tell)
-    mirrored = verb(team_rows.mirrored)
-    same = verb(lock_finder.same)
-    add_lock = verb(team_rows.add_lock)
-    grant_anew = verb(team_rows.grant_anew)
-    take_over = verb(team_rows.take_over)
-    add_session = verb(team_rows.add_session)
-    mirrored_sessions = verb(team_rows.mirrored_sessions)
-    miss_session = verb(team_rows.miss_session)
-    missing_sessions = verb(team_rows.missing_sessions)
-    gather_sessions = verb(team_rows.gather_sessions)
-    remove_session = verb(team_rows.remove_session)
-    mirrored_places = verb(team_rows.mirrored_places)
-    add_place = verb(team_rows.add_place)
-    drop_own_place = verb(team_rows.drop_own_place)
-    drop_places = verb(team_rows.drop_places)
-
-    def writing(self) -> Turn:
-        """Return a transaction, for several of these verbs together."""
-        return self._database.writing()
-
-
-class TeamDocuments(Part):
-    """Messages, tasks and values that machines of a team share."""
-
-    known = verb(team_documents.known)
-    all_known = verb(team_documents.all_known)
-    note = verb(team_documents.note)
-    forget = verb(team_documents.forget)
-    begin_anew = verb(team_documents.begin_anew)
-    forget_old = verb(team_documents.forget_old)
-    ask_to_wake = in_write(team_documents.ask_to_wake)
-    unposted = verb(team_documents.unposted)
-    recipient = verb(team_documents.recipient)
-    deliver = verb(team_documents.deliver)
-    task = verb(team_documents.task)
-    tasks_since = verb(team_documents.tasks_since)
-    in_order = verb(team_documents.in_order)
-    assignees = verb(team_documents.assignees)
-    take_task = verb(team_documents.take_task)
-    move_task = verb(team_documents.move_task)
-    values_changed_at = verb(team_documents.values_changed_at)
-    values = verb(team_documents.shared_values)
-    value = verb(team_documents.shared_value)
-    was_appended = verb(team_documents.was_appended)
-    take_value = verb(team_documents.take_value)
-    append_again = verb(team_documents.append_again)
-    remove_value = verb(team_documents.remove_value)
-    tell = verb(team_documents.tell)
-    unsay = verb(team_documents.unsay)
-
-    def writing(self) -> Turn:
-        """Return a transaction, for several of these verbs together."""
-        return self._database.writing()
-
-
 class Store:
     """One SQLite file, open. Methods raise ``SwarmError``s, in particular ``StoreUnavailable``.
 
@@ -557,12 +474,14 @@ class Store:
         read_only: bool = False,
         busy_seconds: float = BUSY_SECONDS,
         adopts: bool = True,
+        tells: bool = True,
     ):
         """Open the store at `path` (None: the user's own).
 
         Unless it `adopts`, claims that hooks have left for their writes do not become locks when locks are looked at.
+        Unless it `tells`, the packages that react to changes are not told of its commits (``contributions``).
         """
-        self.database = database = Database(path, read_only, busy_seconds, adopts)
+        self.database = database = Database(path, read_only, busy_seconds, adopts, tells)
         self.instances = Sessions(database)
         self.locks = Locks(database)
         self.queue = LockQueue(database)
@@ -584,8 +503,6 @@ class Store:
         self.activity = Activity(database)
         self.ui_commands = UiCommands(database)
         self.cleanup = Cleanup(database)
-        self.team = TeamRows(database)
-        self.team_documents = TeamDocuments(database)
 
     def __enter__(self: S) -> S:
         return self

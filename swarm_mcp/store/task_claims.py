@@ -8,7 +8,7 @@ those that others hold.
 
 from __future__ import annotations
 
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import messages, reactions, session_life, session_table
@@ -168,7 +168,7 @@ def _elsewhere(tx: Transaction, task: Task, instance: Session) -> str:
         holder = session_table.live(tx, task.assignee)
     else:
         holder = None
-    if holder is None or holder.runtime != TEAM or not may_meet(instance.label, holder.label):
+    if holder is None or holder.runtime != REMOTE or not may_meet(instance.label, holder.label):
         return ""
     return f": {name_of(holder)} has it"
 

@@ -9,8 +9,8 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.report import quoted as as_word
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out, number_elsewhere
+from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import (
     claimed,
@@ -33,7 +33,6 @@ from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import LONGEST_NOTE, Reach, checked_note, reach_of, request
 from swarm_mcp.store.lock_rows import facts
 from swarm_mcp.store.naming import known_as, may_meet
-from swarm_mcp.store.team_numbers import number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def transfer(
         refusal = unfit(reach, mine, fence)
         if refusal is None and len(mine) > 1:
             refusal = Refused(f"this session holds {reach.file} more than once; say which with agent or fence")
-        if refusal is None and taker.runtime == TEAM and mine[0].team_fence is None:
+        if refusal is None and taker.runtime == REMOTE and mine[0].team_fence is None:
             refusal = Refused(
                 f"the team has not granted {reach.file} to this session, so that it cannot be handed to another"
                 " machine: release it, and let that session lock it"
@@ -78,7 +77,7 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
     _clear_the_way(tx, lock, reach, taker, mode)
     fence = lock_rows.next_fence(tx)
     leased = lock.ttl is not None
-    said = "" if taker.runtime == TEAM else note  # there it keeps its note
+    said = "" if taker.runtime == REMOTE else note  # there it keeps its note
     tx.change(
         "UPDATE context SET instance_id = ?, agent = NULL, task_id = NULL, fence = ?, content = ?, created_at = ?,"
         " mode = nullif(mode, ?), renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
@@ -99,7 +98,7 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
         words = f" It says: {quoted(note, LONGEST_NOTE)}."
     else:
         words = ""
-    if taker.runtime != TEAM:
+    if taker.runtime != REMOTE:
         notices.post(
             tx,
             taker,
@@ -234,7 +233,7 @@ def steal(
             for row in taken:
                 _note_theft(tx, instance, row, reason, forced=True)
             lock = grants.grant(tx, instance, wanted)[0]
-            takes = " ".join(f"{number_of(row.id)}:{row.team_fence}" for row in taken if row.machine)
+            takes = " ".join(f"{number_elsewhere(row.id)}:{row.team_fence}" for row in taken if row.machine)
             if takes:
                 tx.change("UPDATE context SET takes = ? WHERE id = ?", (takes, lock.id))
             _settle(tx, lock, instance)
@@ -250,7 +249,7 @@ def _note_theft(tx: Transaction, thief: Session, lock: Lock, reason: str, forced
     payload = {"holder": lock.instance_id, "why": reason, "forced": forced, **facts(lock)}
     tx.add_event(lock.scope, "context.lock_stolen", thief.id, file, payload)
     holder = session_table.live(tx, lock.instance_id)
-    if holder is None or holder.runtime == TEAM:  # on its own machine the replica says it, with the path there
+    if holder is None or holder.runtime == REMOTE:  # on its own machine the replica says it, with the path there
         return
     if reason:
         why = f": {quoted(reason, LONGEST_NOTE)}"
@@ -290,7 +289,7 @@ def _tell_waiting(
     told = set(spared)
     for waiter in lock_queue.waiting_for(tx, reach):
         session = session_table.live(tx, waiter.instance_id)
-        if session is None or session.id in told or session.runtime == TEAM:
+        if session is None or session.id in told or session.runtime == REMOTE:
             continue
         told.add(session.id)
         if giver:

@@ -22,11 +22,13 @@ from swarm_hook_core import __version__, clock, faults
 from swarm_hook_core.state import make_private, open_private
 from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import SwarmError, TeamRefused, TeamUnreachable
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client, traces
+from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.following import BEAT_SECONDS, DUE, Following
 from swarm_mcp.team.memberships import machine, memberships, team_folder
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
 
 TYPE_CHECKING = False
@@ -119,7 +121,7 @@ class Agent:
         here = agent_client.listening()
         here.setblocking(False)
         try:
-            with Store() as store:
+            with Store(tells=False) as store:
                 while not self._stopped and self._is_needed(store):
                     ready, _, _ = select.select([here.fileno(), self._wake_read], [], [], LOOK_SECONDS)
                     if self._wake_read in ready:
@@ -177,7 +179,7 @@ class Agent:
             self._talks[server].set_parts(parts)
         trees = {top: name for parts in wanted.values() for name, tops in parts.items() for top in tops}
         try:
-            if store.team.trees().keys() - trees.keys():
+            if TeamRows(store).trees().keys() - trees.keys():
                 for talk in ended:
                     talk.join(LEAVE_SECONDS)
                 for talk in self._talks.values():
@@ -188,7 +190,7 @@ class Agent:
             return True
         if left and not wanted:
             return False
-        if store.team.living_in([top for parts in wanted.values() for tops in parts.values() for top in tops]):
+        if TeamRows(store).living_in([top for parts in wanted.values() for tops in parts.values() for top in tops]):
             self._busy = clock.now()
         return bool(wanted) and clock.now() - self._busy < self._idle_seconds
 
@@ -258,13 +260,13 @@ class Agent:
 
 def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
     """Record these work trees as the only ones that take part. Returns True if one has left."""
-    known = store.team.trees()
+    known = TeamRows(store).trees()
     if known == trees:
         return False
-    with store.team.writing():
+    with TeamRows(store).writing():
         gone = [top for top in known if top not in trees]
-        store.team.leave(gone)
-        store.team.set_trees(trees)
+        TeamRows(store).leave(gone)
+        TeamRows(store).set_trees(trees)
     traces.leave(gone, trees)
     return bool(gone)
 
@@ -380,7 +382,7 @@ class _Talk:
 
     def _follow(self) -> None:
         try:
-            with Store() as store:
+            with Store(tells=False) as store:
                 while not self._stopped:
                     self._wait()
                     if not self._stopped:
@@ -466,7 +468,7 @@ class _Talk:
             if known is not None and known.replica.tops == sorted(tops):
                 continue
             if known is not None:  # the new work tree needs all that there is
-                with store.team.writing():
+                with TeamRows(store).writing():
                     known.replica.forget()
             self._followed[name] = Following(store, self._line, Replica(store, name, self._machine, tops))
         with self._changed:
@@ -612,7 +614,7 @@ def _wake(wakes: list[Wake]) -> None:
     from swarm_mcp.workspace.panes import deliver
 
     try:
-        with Store() as store:
+        with Store(tells=False) as store:
             for one in wakes:
                 row = store.instances.live(one.recipient)
                 if row is not None and store.messages.unread_count(row):

@@ -12,7 +12,7 @@ import logging
 import os
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import TeamRefused, TeamUnreachable
+from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 
 TYPE_CHECKING = False
 try:

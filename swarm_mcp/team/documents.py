@@ -1,7 +1,7 @@
 """Messages, tasks, values and traces of a repository: the changes to post, and the changes to apply.
 
 A row here becomes a *body*, free of any machine's folders. The changes to post are the difference between the bodies
-now and those at the last agreement with the server (``store.team_documents``). Verbs change rows only; after any
+now and those at the last agreement with the server (``TeamDocuments(store)``). Verbs change rows only; after any
 interruption, the difference is the remaining work.
 
 After simultaneous changes here and on the server, a task gets the server's state, and the session that changed it here
@@ -17,8 +17,9 @@ from typing import NamedTuple
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.message import SYSTEM, of_task
 from swarm_mcp.domain.task import BLOCKED, CLAIMED, IN_PROGRESS, OPEN, STATUSES, TERMINAL
-from swarm_mcp.store.team_outbox import canonical, path_at, place_in
 from swarm_mcp.store.values import appended_since, is_list, items_of, joined
+from swarm_mcp.team.outbox import canonical, path_at, place_in
+from swarm_mcp.team.parts import TeamDocuments
 from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, item, item_error
 from swarm_mcp.team.traces import Traces
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.task import Task
     from swarm_mcp.store import Store
-    from swarm_mcp.store.team_documents import Known
     from swarm_mcp.team.protocol import DocumentRow, Item, PutAnswer
+    from swarm_mcp.team.store_documents import Known
 
     Ref = tuple[str, str]  # kind and key
 
@@ -70,7 +71,7 @@ class Documents:
 
     def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str], scope: str):
         self._store = store
-        self._rows = store.team_documents
+        self._rows = TeamDocuments(store)
         self.repository = repository
         self.machine = machine
         self.tops = sorted(tops)

@@ -12,10 +12,11 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.domain.lock import Lock
-from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import agent_client, protocol
 from swarm_mcp.team.comparison import Claim, claims, difference, places_in
 from swarm_mcp.team.documents import AT_ONCE
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.replica import Replica
 
 TYPE_CHECKING = False
@@ -179,8 +180,8 @@ class Following:
             answer = self._server.hello(self.repository)
         self.shares = answer["schema"] >= protocol.DOCUMENTS_SCHEMA
         replica.apply(answer["news"], answer["epoch"])
-        with self._store.team.writing():
-            self._store.team_documents.forget_old(self.repository)
+        with TeamRows(self._store).writing():
+            TeamDocuments(self._store).forget_old(self.repository)
         replica.documents.look_anew()
         self._beat_until_even(True)
         mine = self._server.mine(self.repository)
@@ -245,10 +246,10 @@ class Following:
 
     def _living(self) -> list[dict[str, Any]]:
         """Return the sessions of this machine that work in this repository, or hold or wait for something in it."""
-        team = self._store.team
+        team = TeamRows(self._store)
         ids = {row.instance_id for row in team.own_locks(self.replica.tops)}
         ids |= {place.row.instance_id for place in places_in(team.own_places(), self.replica.tops)}
-        ids |= self._store.team_documents.assignees(self.replica.tops)
+        ids |= TeamDocuments(self._store).assignees(self.replica.tops)
         found = team.living_in(self.replica.tops, ids)
         lease = protocol.SESSION_LEASE
         return [{"session": row.id, "label": row.label or "", "lease": lease} for row in found]
@@ -276,22 +277,22 @@ class Following:
 
     def _posted_locks(self) -> bool:
         store, replica, server = self._store, self.replica, self._server
-        team = store.team
+        team = TeamRows(store)
         rows = team.own_locks(replica.tops)
         if len(team.live(rows)) < len(rows):
-            with store.team.writing():
+            with TeamRows(store).writing():
                 rows = team.reaped(team.own_locks(replica.tops))
         places = places_in(team.own_places(), replica.tops)
         found = difference(claims(rows, replica.tops, self.again), places, replica.own, replica.places)
         if not any(found):
             return True
         if found.known:
-            with store.team.writing():
+            with TeamRows(store).writing():
                 for claim, fence in found.known:
                     self._confirm(claim, fence)
         if found.releases:
             server.release(self.repository, found.releases)
-            with store.team.writing():
+            with TeamRows(store).writing():
                 replica.released(number for number, _fence in found.releases)
         if (found.transfers or found.acquires or found.waits) and self._unknown(found):
             self._beat_until_even(True)
@@ -321,7 +322,7 @@ class Following:
         """
         replica, documents = self.replica, self.replica.documents
         answers = self._server.put(self.repository, items, replica.version, replica.mark)
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             for one, answer in zip(items, answers):
                 if answer["ok"]:
                     documents.done(one, answer)
@@ -336,7 +337,7 @@ class Following:
         if reasons & {protocol.STALE, protocol.UNKNOWN_SESSION}:
             self._beat_until_even(protocol.UNKNOWN_SESSION in reasons)
         stale = [(one, answer) for one, answer in left if answer.get("why") == protocol.STALE]
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             for one, answer in stale:
                 self._take_instead(one, answer)
         assignees = {one["body"]["assignee"] for one, answer in left if answer.get("why") == protocol.UNKNOWN_SESSION}
@@ -364,23 +365,23 @@ class Following:
             if row is not None:
                 # Until the log arrives: the present holder may be on another machine.
                 self.replica.own[number] = {**row, "session": session, "fence": answer["fence"], "agent": ""}
-                with self._store.team.writing():
-                    self._store.team.renumber(fence, answer["fence"], self.replica.tops)
+                with TeamRows(self._store).writing():
+                    TeamRows(self._store).renumber(fence, answer["fence"], self.replica.tops)
         elif answer.get("why") == protocol.EPOCH:
             raise _EpochOver
         elif self._is_elsewhere(session):
-            rows = self._store.team.own_locks(self.replica.tops)
+            rows = TeamRows(self._store).own_locks(self.replica.tops)
             self._let_go([row for row in rows if (row.team_fence, row.instance_id) == (fence, session)])
         else:
             self.replica.own.pop(number, None)
 
     def _is_elsewhere(self, session: str) -> bool:
-        return any(one.id == session for one in self._store.team.mirrored_sessions())
+        return any(one.id == session for one in TeamRows(self._store).mirrored_sessions())
 
     def _let_go(self, rows: Iterable[Lock]) -> None:
         """Remove locks that were to be transferred to a session of another machine but may not be."""
-        with self._store.team.writing():
-            self._store.team.drop(list(rows), "team")
+        with TeamRows(self._store).writing():
+            TeamRows(self._store).drop(list(rows), "team")
 
     def _acquire_later(self, claim: Claim) -> bool:
         """Have one lock confirmed without a waiting request. Returns True if the outcome is final."""
@@ -422,9 +423,9 @@ class Following:
             return True
         if answer.get("why") == protocol.STALE:
             self._take(answer["news"])
-            with self._store.team.writing():
-                if row.ticket in {one.ticket for one in self._store.team.own_places()}:
-                    self._store.team.drop_places([row])  # it joins again by itself, behind later ones
+            with TeamRows(self._store).writing():
+                if row.ticket in {one.ticket for one in TeamRows(self._store).own_places()}:
+                    TeamRows(self._store).drop_places([row])  # it joins again by itself, behind later ones
         elif answer.get("why") == protocol.EPOCH:
             raise _EpochOver
         else:
@@ -445,7 +446,7 @@ class Following:
         TeamUnreachable and TeamRefused.
         """
         self.replica.spared |= set(lock_ids)
-        for row in self._store.team.of_ids(lock_ids):
+        for row in TeamRows(self._store).of_ids(lock_ids):
             self.replica.dropped.pop(row.id, None)  # of an earlier request; the lock has outlived it
         try:
             if not self._greeted:
@@ -495,7 +496,7 @@ class Following:
         for _ in range(MOST_TRIES):
             wanted = [one for ref in refs if (one := documents.difference(ref)) is not None]
             if any(ref in documents.gave_way for ref in refs):
-                with self._store.team.writing():
+                with TeamRows(self._store).writing():
                     for ref in refs:
                         documents.unsay(ref)
                 return {"answer": agent_client.HELD}
@@ -514,15 +515,15 @@ class Following:
 
     def withdraw(self, lock_ids: Collection[str]) -> None:
         """Remove those of these locks that are in this repository: others of the same request were refused."""
-        rows = [row for row in self._store.team.of_ids(lock_ids) if row.machine is None]
+        rows = [row for row in TeamRows(self._store).of_ids(lock_ids) if row.machine is None]
         mine = [row for claim in claims(rows, self.replica.tops) for row in claim.rows]
         if mine:
-            with self._store.team.writing():
-                self._store.team.drop(mine, "team")
+            with TeamRows(self._store).writing():
+                TeamRows(self._store).drop(mine, "team")
             self._compared = (None, 0.0)
 
     def _confirmed(self, lock_ids: list[str], until: float) -> tuple[Confirmation, int]:
-        team, replica = self._store.team, self.replica
+        team, replica = TeamRows(self._store), self.replica
         for _ in range(MOST_TRIES):
             rows = [row for row in team.of_ids(lock_ids) if row.machine is None]
             held = claims(rows, replica.tops, self.again)
@@ -580,7 +581,7 @@ class Following:
         )
         why = answer.get("why")
         if answer["ok"]:
-            with self._store.team.writing():
+            with TeamRows(self._store).writing():
                 for claim, fence, number in zip(held, answer["fences"], answer["locks"]):
                     told: Any = {**claim.want, "lock": number, "fence": fence, "session": claim.session}
                     told.update(machine=replica.machine, label="")
@@ -589,7 +590,7 @@ class Following:
         elif why == protocol.HELD:
             by = answer.get("by")
             if by is not None and by["machine"] != replica.machine:
-                with self._store.team.writing():
+                with TeamRows(self._store).writing():
                     replica.granted(by)  # it may have been removed here; now, since the log may soon take it back
         elif why == protocol.STALE:
             self._take(answer["news"])
@@ -614,21 +615,21 @@ class Following:
 
     def _confirm(self, claim: Claim, fence: int) -> None:
         for row in claim.rows:
-            self._store.team.confirm(row, fence)
+            TeamRows(self._store).confirm(row, fence)
 
     def _refuse(self, held: list[Claim], by: LockRow | None) -> None:
         """Remove locks here that the team has not granted, although their holder is unknown here."""
-        with self._store.team.writing():
-            there = {row.id: row for row in self._store.team.of_ids([row.id for one in held for row in one.rows])}
+        with TeamRows(self._store).writing():
+            there = {row.id: row for row in TeamRows(self._store).of_ids([row.id for one in held for row in one.rows])}
             for row in there.values():
                 if row.machine is not None:
                     continue
                 if by is not None:
                     self.replica.give_way(row, by)
                 else:
-                    self._store.team.drop([row], "team")
+                    TeamRows(self._store).drop([row], "team")
                     text = f"[auto] The team has not granted your lock on {named(plain(row.file))}. Do not write it."
-                    self._store.team.tell(row.instance_id, text)
+                    TeamRows(self._store).tell(row.instance_id, text)
 
 
 class _EpochOver(Exception):

@@ -1,4 +1,4 @@
-"""The freshness of this machine's copy of a team's locks, for verbs; hooks have ``swarm_hook_core.team_freshness``."""
+"""The freshness of this machine's copy of a team's locks, for verbs; hooks have ``swarm_hook_core.team``."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 
 from swarm_hook_core import clock, repository
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import is_in_team
 from swarm_hook_core.wording import duration
+from swarm_mcp.team.parts import TeamRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from swarm_mcp.store import Store
-    from swarm_mcp.store.team_rows import TeamRepository
+    from swarm_mcp.team.store_rows import TeamRepository
 
 ASK_SECONDS = 2.0
 LOOK_SECONDS = 0.2
@@ -32,18 +32,20 @@ def known_here(store: Store, folder: str) -> dict[str, Any] | None:
 
     `said_at`: Unix seconds of the server's last word.
     """
-    if is_in_team():
-        tree = repository.tree_over(folder)
-    else:
-        tree = None
+    tree = repository.tree_over(folder)
     if tree is not None:
-        name = store.team.trees().get(tree.top)
+        name = TeamRows(store).trees().get(tree.top)
     else:
         name = None
     if name is None:
         return None
-    found = store.team.repositories().get(name)
+    found = TeamRows(store).repositories().get(name)
     return {"repository": name, "fresh": found is not None and is_fresh(found), "said_at": found and found.said_at}
+
+
+def repository_name(store: Store, scope: str) -> str | None:
+    """Return the team's name for the repository of the work tree `scope`, or None."""
+    return TeamRows(store).trees().get(scope)
 
 
 def unheard_for(said_at: int | None) -> str:
@@ -58,8 +60,6 @@ def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
 
     Returns a text for people if that fails within `seconds`; empty for success, and outside of teams.
     """
-    if not is_in_team():
-        return ""
     from swarm_mcp.store import Store
 
     with Store(read_only=True) as store:
@@ -76,7 +76,7 @@ def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:
     with store.changes() as changes:
         is_poked = False
         while True:
-            found = store.team.repositories().get(name)
+            found = TeamRows(store).repositories().get(name)
             if found is not None and is_fresh(found):
                 return True
             if not is_poked:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 from swarm_hook_core import repository
 from swarm_hook_core.repository import Tree
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.logical_locks import logical_of, set_logical
+from swarm_mcp.locking.logical_locks import logical_of, set_logical
 from swarm_mcp.team import agent_client, memberships
 from swarm_mcp.team.freshness import wait_until_fresh
 from swarm_mcp.team.memberships import Membership
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.repository_identity import GIVEN, RepositoryIdentity, checked, identify
 
 FIRST_SECONDS = 15.0  # for all that is held elsewhere to come over
@@ -93,11 +94,12 @@ def leave(membership: Membership) -> str:
     agent_client.poke()
     with Store() as store, store.changes() as changes:
         end = time.monotonic() + LEAVE_SECONDS
-        while set(tops) & store.team.trees().keys():
+        while set(tops) & TeamRows(store).trees().keys():
             if time.monotonic() >= end:  # there is no agent, and none starts
-                with store.team.writing():
-                    store.team.leave(tops)
-                    store.team.set_trees({top: name for top, name in store.team.trees().items() if top not in tops})
+                rows = TeamRows(store)
+                with rows.writing():
+                    rows.leave(tops)
+                    rows.set_trees({top: name for top, name in rows.trees().items() if top not in tops})
                 break
             changes.wait(LOOK_SECONDS)
             store.refresh()

@@ -1,4 +1,4 @@
-"""The team's part in locks that were just taken on this machine.
+"""The team's confirmation of locks and task claims that were just granted on this machine.
 
 No connection is opened here: the team agent, asked over its socket, has them confirmed.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import AUTO, is_mutex
+from swarm_mcp.errors import NotConfirmed
+from swarm_mcp.team.parts import TeamRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
     from swarm_mcp.domain.lock import Lock
+    from swarm_mcp.domain.task import Task
     from swarm_mcp.store import Store
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
@@ -37,10 +40,21 @@ class TeamGrant(NamedTuple):
     why: str = ""
 
     def shown(self, lock: Lock) -> dict[str, Any]:
-        """Return it as the answer for `lock` has it under ``team``."""
+        """Return the field that it adds to the answer for `lock`."""
         if self.state == UNREACHABLE:
-            return {"reachable": False, "error": self.why}
-        return {"fence": self.fences.get(lock.id), "settled": self.state == SETTLED}
+            return {"team": {"reachable": False, "error": self.why}}
+        return {"team": {"fence": self.fences.get(lock.id), "settled": self.state == SETTLED}}
+
+    def facts(self, lock: Lock) -> dict[str, Any]:
+        """Return the team's number of `lock` as a field, if it has one."""
+        if lock.id in self.fences:
+            return {"team_fence": self.fences[lock.id]}
+        return {}
+
+    @property
+    def is_lost(self) -> bool:
+        """Return True if another machine was faster."""
+        return self.state == LOST
 
     @property
     def is_everywhere(self) -> bool:
@@ -63,7 +77,7 @@ def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
     Takes 2 seconds at most if the server is unreachable, and up to the lease of a mirror (some seconds) if another
     machine sleeps or is cut off.
     """
-    tops = store.team.trees()
+    tops = TeamRows(store).trees()
     concerned = [row.id for row in rows if _may_concern(row, tops)]
     if not concerned:
         return None
@@ -77,6 +91,26 @@ def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
     if told["answer"] == agent_client.GRANTED:
         return TeamGrant(SETTLED if told.get("settled") else GRANTED, told.get("fences", {}))
     return TeamGrant(UNREACHABLE, why=told.get("error", ""))
+
+
+def confirm_task(store: Store, task: Task, prior_status: str) -> bool:
+    """Return True if the task is the same on all machines; False if another machine was faster and has changed it.
+
+    Raises NotConfirmed, with the claim taken back, if the team's server cannot be reached.
+    """
+    if task.scope not in TeamRows(store).trees():
+        return True
+    from swarm_mcp.team import agent_client
+
+    told = agent_client.confirm_documents([("task", task.id)])
+    if told["answer"] == agent_client.UNREACHABLE:
+        store.tasks.take_back(task, prior_status)
+        why = told.get("error", "")
+        raise NotConfirmed(
+            "the team's server cannot be reached, so nobody can know whether another machine has claimed it"
+            + (f" ({why})" if why else "")
+        )
+    return told["answer"] != agent_client.HELD
 
 
 def _may_concern(row: Lock, tops: Iterable[str]) -> bool:

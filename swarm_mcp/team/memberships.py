@@ -80,6 +80,11 @@ def membership_of(tree: Tree) -> Membership | None:
     return _read(_file(tree.common))
 
 
+def has_joined(tree: Tree) -> bool:
+    """Return True if the clone of work tree `tree` has joined."""
+    return membership_of(tree) is not None
+
+
 def remember(membership: Membership) -> None:
     """Write a membership down, in place of one that the clone has. Raises OSError."""
     write_private(_file(membership.common), json.dumps(membership._asdict()))
@@ -90,7 +95,7 @@ def forget(membership: Membership) -> None:
     path = _file(membership.common)
     try:
         os.remove(path)
-        os.rmdir(os.path.dirname(path))  # checks look for this folder first (``state.is_in_team``)
+        os.rmdir(os.path.dirname(path))  # checks look for this folder first (``state.shares_locks``)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
             raise

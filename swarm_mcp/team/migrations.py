@@ -19,8 +19,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_mcp.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.connection import connect, described, psycopg
+from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 
 FOLDER = Path(__file__).with_name("schema")
 OWNER, MEMBER, CIRCLE = "swarm_team_owner", "swarm_team_member", "swarm_team_"

@@ -16,11 +16,12 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.store.lock_request import meet, reach_in
-from swarm_mcp.store.team_numbers import row_id
 from swarm_mcp.team import protocol
 from swarm_mcp.team.comparison import own_spot
 from swarm_mcp.team.documents import Documents
+from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, reach_at, spot_in
+from swarm_mcp.team.row_ids import row_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Replica:
 
     def __init__(self, store: Store, name: str, machine: str, tops: Iterable[str]):
         self._store = store
-        self._rows = store.team
+        self._rows = TeamRows(store)
         self.repository = name
         self.machine = machine
         given = list(tops)
@@ -78,8 +79,8 @@ class Replica:
         if known.scope in self.tops:
             self.scope = known.scope or ""
             return
-        with self._store.team.writing():  # another work tree shows the shared rows from now on
-            self._store.team_documents.begin_anew(self.repository)
+        with TeamRows(self._store).writing():  # another work tree shows the shared rows from now on
+            TeamDocuments(self._store).begin_anew(self.repository)
             self._rows.gather_sessions(self.tops, self.scope)
             self.forget()
             self.epoch = ""
@@ -104,7 +105,7 @@ class Replica:
             return False
         if "all" in news:
             self._take_documents(news["all"], epoch)
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             if "all" in news:
                 self._take_all(news["all"], has_lost=self.epoch not in ("", epoch))
             else:
@@ -123,7 +124,7 @@ class Replica:
         """Remove sessions that were not named again after the server's loss: all survivors have been heard of."""
         if not self.may_miss:
             return
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             for session in self._rows.missing_sessions():
                 if session.scope in self.tops:
                     self._rows.remove_session(session)
@@ -139,7 +140,7 @@ class Replica:
             more = {"fresh_until": None}
         else:
             more = {}
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             self._rows.note(self.repository, state=state, **more)
 
     def void_grants(self, sessions: Iterable[str] | None = None, why: str = "") -> set[str]:
@@ -151,7 +152,7 @@ class Replica:
             wanted = None
         else:
             wanted = set(sessions)
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             rows = [row for row in self._rows.own_locks(self.tops) if row.team_fence is not None]
             rows = [row for row in rows if wanted is None or row.instance_id in wanted]
             self._rows.void_grants([row.id for row in rows])
@@ -206,7 +207,7 @@ class Replica:
 
         Each is applied once; after an interruption the rest is asked for again.
         """
-        with self._store.team.writing():
+        with TeamRows(self._store).writing():
             for session in found["sessions"]:
                 self._joined(session)
         if "documents" in found:

@@ -15,9 +15,9 @@ from json import dumps
 from typing import cast
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team import protocol
 from swarm_mcp.team.connection import TimedConnection, connect, described, psycopg
+from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

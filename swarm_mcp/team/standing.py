@@ -11,6 +11,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.freshness import is_fresh
 from swarm_mcp.team.memberships import Membership, machine, memberships
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.repository_identity import GIVEN, described, identify
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ def standing() -> dict[str, Any]:
         agent = None
     with Store() as store:
         if joined:
-            known = store.team.repositories()
+            known = TeamRows(store).repositories()
         else:
             known = {}
     found = []
@@ -77,7 +78,7 @@ def known_epoch(server: str) -> str:
     if not names:
         return ""
     with Store() as store:
-        epochs = [row.epoch for name, row in store.team.repositories().items() if name in names]
+        epochs = [row.epoch for name, row in TeamRows(store).repositories().items() if name in names]
     return next((epoch for epoch in epochs if epoch), "")
 
 

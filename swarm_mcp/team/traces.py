@@ -20,8 +20,9 @@ from swarm_hook_core.lookup import storable
 from swarm_hook_core.state import make_private, state_dir, write_private
 from swarm_hook_core.traces import KEEP, entry, first_line, journal_name, keys_of, others_in, place_of
 from swarm_hook_core.traces.onlooking import OnlookersTrail
-from swarm_mcp.domain.session import TEAM
-from swarm_mcp.store.team_outbox import canonical, path_at, place_in
+from swarm_mcp.domain.session import REMOTE
+from swarm_mcp.team.outbox import canonical, path_at, place_in
+from swarm_mcp.team.parts import TeamDocuments
 from swarm_mcp.team.protocol import KEPT, TRACE, item
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ PATIENCE_SECONDS = 0.05  # seconds for one look; slower results are posted after
 PAUSE_SECONDS = 4.0  # between two looks at journals that grow all the time
 GIT_SECONDS = 20.0  # seconds after which git is asked again without a grown journal: commits and pushes end traces
 MOVED_SECONDS = 60  # so much later is worth telling of a file that is known to be written
-_ELSEWHERE = TEAM + "."  # with this the names of journals of other machines' sessions begin
+_ELSEWHERE = REMOTE + "."  # with this the names of journals of other machines' sessions begin
 _PAST_NS = 10 * 10**9  # these journals look older than they are: nothing in them is about to be made
 
 
@@ -50,7 +51,7 @@ class Traces:
 
     def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str]):
         self._store = store
-        self._rows = store.team_documents
+        self._rows = TeamDocuments(store)
         self._repository = repository
         self._machine = machine
         self._tops = sorted(tops)
@@ -175,7 +176,7 @@ class Traces:
                 continue
             files = json.loads(row.body)["files"]
             for place in self._places() if files else ():
-                wanted[os.path.join(place, journal_name(TEAM, session))] = row.body, session, files
+                wanted[os.path.join(place, journal_name(REMOTE, session))] = row.body, session, files
         for path in self._written.keys() - wanted.keys():
             _remove(path)
             del self._written[path]
@@ -187,7 +188,7 @@ class Traces:
     def _write(self, path: str, session: str, files: dict[str, int]) -> None:
         """Put a journal in its place, whole and at once."""
         tops = self._places()[os.path.dirname(path)]
-        lines = [b"\n", first_line(TEAM, session, tops[0])]
+        lines = [b"\n", first_line(REMOTE, session, tops[0])]
         for place, at in sorted(files.items(), key=lambda one: one[1]):
             keys = [key for top in tops if (file := path_at(place, top)) for key in keys_of(file)]
             lines += [entry(at * 10**9, "far", "", "", key) for key in keys]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp import contributions
 from swarm_mcp.answers.views import short
 from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.message import of_task, task_and_text
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import NAMES, harness_of
 from swarm_mcp.runtimes.profiles import Settings
@@ -166,8 +167,10 @@ def deliver(
     row = store.instances.live(recipient_id)
     if row is None or not may_meet(sender.label, row.label):
         return {**answer, "nudge_skipped": "that instance is not active"}
-    if row.runtime == TEAM:
-        store.team_documents.ask_to_wake(sender.id, row.id, task_and_text(message)[0], force)
+    if row.runtime == REMOTE:
+        contributions.react_to_row(
+            contributions.SESSION_WANTED, store, sender.id, row.id, task_and_text(message)[0], force
+        )
         return {**answer, "nudge_skipped": ELSEWHERE}
     reached = None
     try:

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 from team.history.engine import Engine, programs
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import TeamUnreachable
+from swarm_mcp.team.errors import TeamUnreachable
 
 from .team_machine import TeamMachine
 

@@ -21,6 +21,7 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import KEEP, MOST, Trail
 from swarm_mcp.store import Store
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.traces import MOST_FILES
 from swarm_mcp.team.traces import Traces as TeamTraces
 
@@ -101,14 +102,14 @@ class Traces:
         os.makedirs(os.path.join(state_dir(), "team", "clones"))
         with Store(path) as store:
             known = {"fresh_until": clock.now() + 1e6, "booted": clock.boot(store.here), "said_at": int(time.time())}
-            with store.team.writing():
-                store.team.set_trees({self.checkout: "example.org/app"})
-                store.team.note("example.org/app", state="following", **known)
+            with TeamRows(store).writing():
+                TeamRows(store).set_trees({self.checkout: "example.org/app"})
+                TeamRows(store).note("example.org/app", state="following", **known)
             mirror = TeamTraces(store, "example.org/app", "here", [self.checkout])
-            with store.team.writing():
+            with TeamRows(store).writing():
                 for number in range(peers):
                     session = f"peer-{number}"
-                    store.team.add_session(session, "laptop", f"codex session:{session}", self.checkout)
+                    TeamRows(store).add_session(session, "laptop", f"codex session:{session}", self.checkout)
                     files = {f"{session}/module_{one}.py": int(time.time()) for one in range(MOST_FILES)}
                     body = {"files": files}
                     mirror.take({"kind": "trace", "key": session, "version": 1, "body": body, "machine": "laptop",

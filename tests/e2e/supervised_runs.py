@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from swarm_mcp.agents.commands.live import TIME_WIDTH, Live
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.denials import BEGINS
 from swarm_mcp.agents.harness.membership import Membership
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.run import Run
-from swarm_mcp.cli.live import TIME_WIDTH, Live
 
 from .client import Client
 from .ground import Ground, wait_for

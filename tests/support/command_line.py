@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_mcp.cli.verbs import VERBS, verb_named
+from swarm_mcp.cli.verbs import all_verbs, verb_named
+
+VERBS = all_verbs()
 
 
 def flags_of(verb: str) -> dict[str, bool]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import pytest
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import Refused, TeamUnreachable
+from swarm_mcp.errors import Refused
 from swarm_mcp.store import notices
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamDocuments
 
 
 def both(machines, rounds: int = 2) -> None:
@@ -29,15 +31,12 @@ def confirm(machine, task_id: str):
 
 
 def task(machine, task_id: str):
-    return machine.store.team_documents.task(task_id)
+    return TeamDocuments(machine.store).task(task_id)
 
 
 def value(machine, key: str) -> str | None:
     row = machine.store.kv.get(machine.tops[0], key)
     return row.value if row else None
-
-
-# ------------------------------------------------------------------------ messages
 
 
 def test_a_message_reaches_a_session_of_the_other_machine_once(machines):
@@ -139,9 +138,6 @@ def test_identities_are_apart_across_machines_too(machines):
     with pytest.raises(Refused):
         laptop.store.messages.send(one, other["id"], "psst")
     assert laptop.store.messages.broadcast(one, "all of us") == []
-
-
-# --------------------------------------------------------------------------- tasks
 
 
 def test_a_task_is_the_same_on_both_machines_with_files_of_each_ones_clone(machines):
@@ -312,9 +308,6 @@ def test_one_idempotency_key_is_one_tasks_in_the_team(machines):
         assert task(machine, second).idempotency_key is None
     (told,) = sandbox.mail(other)
     assert second in told and first in told
-
-
-# -------------------------------------------------------------------------- values
 
 
 def test_values_are_those_of_all_machines(machines):

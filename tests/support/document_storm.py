@@ -14,8 +14,8 @@ from pathlib import Path
 from support.fake_team import FakeTeam
 from support.team_machines import REPOSITORY, Machine
 from swarm_hook_core import clock
-from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.store.values import compact_json
+from swarm_mcp.team.errors import TeamUnreachable
 
 CALLS = ("put", "beat", "hello")
 
@@ -38,8 +38,6 @@ class Storm:
         self.unheard: set[tuple[str, str]] = set()  # task and session: claimed by a verb that was killed
         self.done: set[str] = set()
         self.quieten()
-
-    # ------------------------------------------------------------------- steps
 
     def step(self) -> None:
         names = ["send"] * 4 + ["broadcast", "append", "append", "append", "set", "request", "request"]
@@ -157,8 +155,6 @@ class Storm:
         taken = machine.store.messages.take(session, limit=1000)
         self.heard[session["id"]] += [message.content for message in taken]
         machine.store.messages.acknowledge([message.id for message in taken])
-
-    # --------------------------------------------------------------------- end
 
     def quieten(self) -> None:
         for machine in self.machines:

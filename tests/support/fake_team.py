@@ -7,8 +7,8 @@ import itertools
 import threading
 
 from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS
-from swarm_mcp.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team import protocol
+from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.protocol import regions_meet
 
 _BODY = ("place", "is_folder", "pattern", "base", "region", "mode", "agent", "note", "ttl", "expected_end", "task_id")
@@ -77,8 +77,6 @@ class FakeServer:
         self.member = member
         self.greeted: dict[str, float] = {}
         self.epochs: dict[str, str] = {}
-
-    # ------------------------------------------------------------------- calls
 
     def hello(self, repository, acked=0, mark=0, epoch="", circle="", mirror_lease=protocol.MIRROR_LEASE):
         with self._call("hello"):
@@ -356,8 +354,6 @@ class FakeServer:
 
     def close(self):
         return None
-
-    # ------------------------------------------------------------------ innards
 
     def _call(self, name):
         return _Call(self, name)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import pytest
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import Deadlock, LockRefused, Refused, TeamUnreachable
+from swarm_mcp.errors import Deadlock, LockRefused, Refused
 from swarm_mcp.locking.acquisition import SIGN_SECONDS, LockWait
 from swarm_mcp.store import session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import protocol
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamRows
 
 
 def test_a_lock_is_confirmed_and_holds_on_the_other_machine(machines):
@@ -249,13 +251,13 @@ def test_a_replica_is_fresh_for_its_lease_from_when_it_asked(machines):
     laptop, _ = machines
     before = clock.now()
     laptop.follow()
-    (known,) = laptop.store.team.repositories().values()
+    (known,) = TeamRows(laptop.store).repositories().values()
     assert before < known.fresh_until <= clock.now() + protocol.MIRROR_LEASE * (1 - protocol.MARGIN)
     assert known.booted == clock.boot(laptop.store.here) and known.state == "following"
     laptop.server.cut = True
     with pytest.raises(TeamUnreachable):
         laptop.follow()
-    assert laptop.store.team.repositories()[laptop.repository].fresh_until == known.fresh_until
+    assert TeamRows(laptop.store).repositories()[laptop.repository].fresh_until == known.fresh_until
 
 
 def waiting(machine, session, *files: str, **given) -> LockWait:
@@ -547,7 +549,7 @@ def test_a_work_tree_that_is_added_knows_what_others_hold(machines):
     added = sandbox.ground.folder / "added"
     (added / ".git").mkdir(parents=True)
     sandbox.tops.append(str(added))
-    with sandbox.store.team.writing():
+    with TeamRows(sandbox.store).writing():
         sandbox.replica.forget()
     sandbox.begin()
     sandbox.follow()

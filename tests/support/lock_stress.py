@@ -35,7 +35,6 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock, Refused
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.locking.acquisition import acquire
-from swarm_mcp.team.telling import tell_team
 
 place, number, target = arguments["place"], arguments["number"], arguments["target"]
 # Pids are used again while this runs.
@@ -111,7 +110,6 @@ facts = {"runtime": "codex", "session_id": f"{number}-{me}", "client": client, "
 def give_back(row, names):
     for name in names:
         store.locks.release(row, name)
-    tell_team()
 
 row = store.instances.register(Registration(arguments["scope"], label=f"w{number}", **facts))
 done = arguments["done"]

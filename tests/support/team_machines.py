@@ -11,9 +11,10 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.following import Following
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import Replica
 
 REPOSITORY = "example.org/app"
@@ -57,7 +58,7 @@ class Machine:
     def begin(self) -> None:
         """Start a new agent process, without any knowledge but the store's and the server's."""
         with self.store.database.writing():
-            self.store.team.set_trees(dict.fromkeys(self.tops, self.repository))
+            TeamRows(self.store).set_trees(dict.fromkeys(self.tops, self.repository))
         self.replica = Replica(self.store, self.repository, self.name, self.tops)
         self.following = Following(self.store, self.server, self.replica)
 

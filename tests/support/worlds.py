@@ -26,9 +26,10 @@ from swarm_mcp.locking.acquisition import LockWait, Taken
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client
+from swarm_mcp.team.parts import TeamRows
 
 
-class World:
+class OneMachine:
     """Sessions that share one machine's store.
 
     grounds  of each machine its own, with a checkout
@@ -61,8 +62,6 @@ class World:
         for store in self.stores:
             store.close()
 
-    # ------------------------------------------------------------------ sessions
-
     def session(self, name: str, **given: Any) -> Session:
         """Begin a session: each on the next machine."""
         home = len(self.homes) % len(self.grounds)
@@ -82,8 +81,6 @@ class World:
     def leave(self, row: Session) -> None:
         self.store(row).instances.remove(row.id)
         self.even()
-
-    # --------------------------------------------------------------------- locks
 
     def take(self, row: Session, *names: str, **given: Any) -> list[Lock]:
         """Take locks as the verb does; the rows as they are once every machine knows them."""
@@ -121,7 +118,7 @@ class World:
         self.even()
 
 
-class TwoMachines(World):
+class TwoMachines(OneMachine):
     """Sessions on two machines of a team, in one process: verbs ask the team agent's part of their own machine."""
 
     def __init__(self, folder: Path, server: Any, repository: str, patch: pytest.MonkeyPatch):
@@ -169,7 +166,7 @@ class TwoMachines(World):
 
     def _confirm(self, lock_ids: list[str], seconds: float = math.inf, settle_seconds: float = math.inf) -> dict:
         """Answer as the agent does; a grant counts once the other machine has acknowledged it."""
-        one = next(one for one in self.machines if one.store.team.of_ids(lock_ids))
+        one = next(one for one in self.machines if TeamRows(one.store).of_ids(lock_ids))
         answer, version = one.following.confirm(lock_ids, clock.now() + 60)
         if version:
             home = self.machines.index(one)

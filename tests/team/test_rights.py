@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from swarm_mcp.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team import connection, migrations
 from swarm_mcp.team.connection import connect
+from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.server import TeamServer
 from team.machines import Machine
 from team.tls import TlsFront

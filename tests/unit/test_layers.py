@@ -23,6 +23,7 @@ from support.sessions import (
     write,
     write_payload,
 )
+from support.traced import checkout, git
 
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -151,6 +152,28 @@ def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path)
     assert {"_sqlite3", "swarm_hook_core.lookup.sqlite"} <= loaded, "the store was asked"
     assert not COSTLY & loaded
     assert not any(name.startswith("swarm_mcp") for name in loaded)
+
+
+@pytest.mark.parametrize("command", ["", "ls -l", "echo x > f", "echo x > ../f"])
+@pytest.mark.parametrize("tree", ["no", "main", "linked"])
+def test_the_fence_is_loaded_in_linked_work_trees_alone(tree: str, command: str, tmp_path: Path) -> None:
+    ready_store()
+    folder = tmp_path.resolve() / "work"
+    folder.mkdir()
+    if tree != "no":
+        checkout(folder)
+    if tree == "linked":
+        git(folder, "worktree", "add", "-q", str(tmp_path / "linked"))
+        folder = tmp_path.resolve() / "linked"
+    me = new_session()
+    assert start("codex", me, folder).context
+    payload = write_payload("codex", me, folder, str(folder / "f"))
+    if command:
+        payload.update(tool_name="Bash", tool_input={"command": command})
+    out, loaded = modules_after("codex", payload)
+    assert out == "" and not COSTLY & loaded
+    assert ("swarm_hook_core.fence" in loaded) is (tree == "linked")
+    assert ("swarm_hook_core.shell" in loaded) is (tree == "linked" and ".." in command)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from swarm_mcp.agents.dispatch import task_trees
 from swarm_mcp.agents.dispatch.git_commands import branch_of, commit_of, uncommitted
-from swarm_mcp.agents.dispatch.request import may_dispatch
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
+from swarm_mcp.sessions.acting import may_dispatch
 from swarm_mcp.store import Store
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     _require_party(store, actor, task.requester, task.assignee)
     if actor.id in (task.requester, task.assignee):
         store.tasks.end(actor, task.id, CANCELLED)
-        tell_team()
     elif run:
         store.runs.ask(run.id, f"{CANCEL} by {_name(actor)}")  # its worker is a party to it
     else:

@@ -43,7 +43,6 @@ from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.locking.task_claiming import reserve
 from swarm_mcp.store import Store, spawn_locks
-from swarm_mcp.team.telling import tell_team
 
 ALL = -1  # messages, in one go
 
@@ -382,7 +381,6 @@ def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Sessio
     if plan.request.resume and run and run.state == PAUSED:
         store.runs.ask(run.id, RESUME)
     sent = _instruct(store, plan, work, worker)
-    tell_team()
     more = {}
     if plan.request.wants_new_worker and not (run and run.harness == plan.command.harness):
         more["not_started"] = f"{name_of(worker)} works on it already"

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
-from swarm_hook_core.state import is_in_team
+from swarm_mcp import contributions
 from swarm_mcp.agents.dispatch import promotion
 from swarm_mcp.agents.dispatch.control import named_task
 from swarm_mcp.agents.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
 from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import Run
-from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME, TEAM, Session
+from swarm_mcp.domain.session import DETACHED, REMOTE, RUN_RUNTIME, Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.sessions.agents_shell import NO_AGENTS
@@ -38,7 +38,7 @@ def find_worker(store: Store, requester: Session, request: DispatchRequest) -> S
     if request.force_spawn or request.wants_new_worker:
         return None
     everybody = store.instances.on_all_machines(requester.scope)
-    sessions = [row for row in everybody if row.runtime != TEAM]
+    sessions = [row for row in everybody if row.runtime != REMOTE]
     runs = store.runs.live(requester.scope)
     busy = {run.instance_id for run in runs}  # a supervised worker has one task and ends with it
     starters = _processes_of(sessions, runs, store.here)
@@ -68,7 +68,7 @@ def _is_free_elsewhere(row: Session) -> bool:
     """Return True for an agent's session on another machine without a task for life, judging by its label."""
     label = row.label or ""
     is_agent = token(label, "origin") not in NO_AGENTS and DETACHED not in label.split()
-    return row.runtime == TEAM and is_agent and not token(label, "run")
+    return row.runtime == REMOTE and is_agent and not token(label, "run")
 
 
 def assigned_worker(store: Store, requester: Session, task: Task) -> Session | None:
@@ -136,7 +136,7 @@ def find_or_make(store: Store, requester: Session, request: DispatchRequest, tex
     """Return the task of a dispatch by `requester` (its row), made if it does not exist. Raises Refused."""
     if request.resume:
         return _resumed(store, requester, request, texts)
-    key = request.key(requester, store.team.trees().get(requester.scope, "") if is_in_team() else "")
+    key = request.key(requester, contributions.react(contributions.REPOSITORY_NAME, store, requester.scope) or "")
     decision = promotion.decide(_facts(store, requester, request))
     spec = {
         "type": request.type,

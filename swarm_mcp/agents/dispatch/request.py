@@ -15,6 +15,7 @@ from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes.profiles import Settings
+from swarm_mcp.sessions.acting import may_dispatch
 from swarm_mcp.sessions.agents_shell import TERMINAL
 from swarm_mcp.store import Store
 
@@ -92,7 +93,7 @@ class DispatchRequest(NamedTuple):
     def key(self, requester: Session, repository: str = "") -> str:
         """Return the key of equal dispatches: the given key, else scope, identity, type, title and role.
 
-        `repository`: the team's name for the scope's repository, equal on all machines; empty outside of teams.
+        `repository`: the name of the scope's repository that is equal on all machines; empty if they share nothing.
         """
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
@@ -158,11 +159,6 @@ def public_text(text: str) -> str:
 
 
 NO_YOLO = "mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it"
-
-
-def may_dispatch(requester: Session) -> bool:
-    """Return True if a session may give work to sessions that it starts."""
-    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester.label or "").split()
 
 
 def require_gateway(requester: Session) -> None:

@@ -20,6 +20,7 @@ from swarm_hook_core import repository
 from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
+from swarm_mcp import contributions
 from swarm_mcp.agents.dispatch.git_commands import (
     branch_of,
     commit_of,
@@ -34,7 +35,7 @@ from swarm_mcp.agents.dispatch.git_commands import (
 from swarm_mcp.answers.views import name_of, short
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.logical_locks import logical_of, set_logical
+from swarm_mcp.locking.logical_locks import logical_of, set_logical
 from swarm_mcp.store import Store
 
 RECORD = "swarm-task"
@@ -401,8 +402,6 @@ def _drop_logical(tree: Tree) -> None:
     """Remove the setting with the last task tree, if we made it and no lock relies on it."""
     if task_trees(tree) or logical_of(tree, BY_US) is None:
         return
-    from swarm_mcp.team.memberships import membership_of
-
-    if logical_of(tree) == "true" and membership_of(tree) is None:
+    if logical_of(tree) == "true" and not contributions.react(contributions.LOGICAL_NEEDED, tree):
         set_logical(tree.common, None)
     set_logical(tree.common, None, BY_US)

@@ -19,8 +19,8 @@ from swarm_mcp.agents.dispatch.assignment import assignment_of
 from swarm_mcp.agents.dispatch.processes import HAND_OVER_SECONDS, Processes, environment, require_startable
 from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, printed_by, shown_name
 from swarm_mcp.agents.harness.environment import is_foreign
-from swarm_mcp.agents.harness.leftover_processes import OUTLIVES
 from swarm_mcp.domain.record import new_id
+from swarm_mcp.processes.leftover_processes import OUTLIVES
 from swarm_mcp.runtimes.profiles import Settings
 from swarm_mcp.store import Store
 

@@ -182,7 +182,7 @@ class WorkerTask:
         """Reserve the open task for this worker. Returns True if that could be asked, even if another was faster."""
         try:
             reserve(self.store, self.assignment.task_id, self.me)
-        except NotConfirmed:  # the team cannot be asked now
+        except NotConfirmed:  # other machines cannot be asked now
             return False
         except Refused:  # another was faster
             pass
@@ -191,10 +191,10 @@ class WorkerTask:
         return True
 
     def is_confirmed(self) -> bool:
-        """Begin the task; False if the team's server cannot be asked about other machines."""
+        """Begin the task; False if other machines cannot be asked about it."""
         try:
             self.begin()
-        except NotConfirmed:  # the team cannot be asked now
+        except NotConfirmed:  # other machines cannot be asked now
             return False
         except SwarmError:
             pass  # the beginning itself reports it then

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.agents.harness import leftover_processes
 from swarm_mcp.agents.harness.keeper import Keeper
-from swarm_mcp.agents.harness.leftover_processes import RUN_ID
-from swarm_mcp.agents.harness.reaper import GATE, Reaper, pipes_of
+from swarm_mcp.processes import leftover_processes
+from swarm_mcp.processes.leftover_processes import RUN_ID
+from swarm_mcp.processes.reaper import GATE, Reaper, pipes_of
 
 PATIENCE_SECONDS = 0.5  # seconds for MCP servers and pipes to close down after the child
 STRAY_GRACE_SECONDS = 3.0

@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterable, Mapping
 
 from swarm_mcp import runtimes
-from swarm_mcp.agents.harness.leftover_processes import OUTLIVES, RUN_ID
 from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.processes.leftover_processes import OUTLIVES, RUN_ID
 
 # Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
 _OWN = frozenset({

@@ -13,8 +13,9 @@ import os
 import select
 import signal
 
+import swarm_mcp
 from swarm_hook_core.process import KEEPER, is_stopped
-from swarm_mcp.agents.harness import leftover_processes
+from swarm_mcp.processes import leftover_processes
 
 GRACE_SECONDS = 3.0
 LOOK_SECONDS = 0.5  # between two looks at a keeper that says nothing
@@ -37,15 +38,15 @@ class Keeper:
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], run_id: str):
         import subprocess
 
-        from swarm_mcp.agents.harness.reaper import pipes_of
         from swarm_mcp.installation import interpreter
+        from swarm_mcp.processes.reaper import pipes_of
 
         self.greeting = b""
         self.exit_code: int | None = None
         orders = _packed(argv, cwd, environment)
         theirs, self._orders = os.pipe()
         self._report, their_report = os.pipe()
-        folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__)))
         words = [interpreter(), "-I", "-S", "-B", "-c", CODE, folder, str(theirs), str(their_report), run_id]
         try:
             self._process = subprocess.Popen(
@@ -113,7 +114,7 @@ class Keeper:
 
     def release(self) -> None:
         """Let the keeper go: nothing is left to be ended. May be called again."""
-        from swarm_mcp.agents.harness.reaper import wait_or_kill
+        from swarm_mcp.processes.reaper import wait_or_kill
 
         if self._orders < 0:
             return

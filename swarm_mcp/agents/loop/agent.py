@@ -9,7 +9,6 @@ import threading
 from functools import partial
 from typing import Any, NamedTuple
 
-from swarm_mcp.agents.harness.reaper import Reaper
 from swarm_mcp.agents.loop import agent_variants, calls, conversation, prompts, session, sources, stages, tools
 from swarm_mcp.agents.loop.mcp_servers import Servers
 from swarm_mcp.agents.loop.providers import choice
@@ -20,6 +19,7 @@ from swarm_mcp.agents.loop.settings import FAILED, MODEL_FAILED, STOPPED, TOO_LO
 from swarm_mcp.agents.loop.sources import ON_PATH
 from swarm_mcp.agents.loop.stages import StageFailed
 from swarm_mcp.agents.loop.swarm_session import SwarmSession
+from swarm_mcp.processes.reaper import Reaper
 
 STEPS_PER_TURN = 3
 

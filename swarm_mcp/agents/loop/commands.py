@@ -8,7 +8,6 @@ import sys
 from getpass import getpass
 from typing import Any, NoReturn, cast
 
-from swarm_mcp.agents.harness.reaper import Reaper
 from swarm_mcp.agents.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
 from swarm_mcp.agents.loop.agent import LoopRun
 from swarm_mcp.agents.loop.providers import choice, http
@@ -16,6 +15,7 @@ from swarm_mcp.agents.loop.report import Report
 from swarm_mcp.agents.loop.session import model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, LoopSettings
 from swarm_mcp.errors import UsageError
+from swarm_mcp.processes.reaper import Reaper
 
 DESCRIBED = {
     "agent": "run the agent (default)",

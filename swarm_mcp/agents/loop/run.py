@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from swarm_mcp.agents.harness.reaper import Reaper
 from swarm_mcp.agents.loop.settings import LoopSettings
+from swarm_mcp.processes.reaper import Reaper
 
 
 class Run(Protocol):

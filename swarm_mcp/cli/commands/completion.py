@@ -24,7 +24,7 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import say_text
-from swarm_mcp.cli.verbs import ALIASES, VERBS, summary_of, verb_named
+from swarm_mcp.cli.verbs import aliases, all_verbs, is_verb, summary_of, verb_named
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.folders import current_scope
@@ -61,11 +61,11 @@ def candidates(words: list[str]) -> list[Candidate]:
     if not before and current.startswith("-"):
         found = [Candidate("--help"), Candidate("--version")]
     elif not before or before == ["help"]:
-        found = [Candidate(verb, summary_of(verb)) for verb in VERBS]
+        found = [Candidate(verb, summary_of(verb)) for verb in all_verbs()]
     else:
-        verb = ALIASES.get(before[0], before[0])
+        verb = aliases().get(before[0], before[0])
         found = []
-        if verb in VERBS:
+        if is_verb(verb):
             found = _after(verb_named(verb).usages, before[1:], current)
     return [one for one in found if one.word in BY_THE_SHELL.values() or _offered(one.word, current)][:MOST]
 

@@ -11,8 +11,8 @@ from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage
 from swarm_mcp.cli.client_work import loaded_before_threads
 from swarm_mcp.cli.output import answer, flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
-from swarm_mcp.demo import play
 from swarm_mcp.doctor import copies, enforcement, own_checks
+from swarm_mcp.doctor.demo import play
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder

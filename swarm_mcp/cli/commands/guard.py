@@ -10,6 +10,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.traces.wording import changed_by
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp import contributions
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import answer, complain, show
@@ -20,7 +21,6 @@ from swarm_mcp.guard.changes import changed_by_others
 from swarm_mcp.guard.check import HOOKS, piped, refusals
 from swarm_mcp.hooks.protection_watch import remember_guard
 from swarm_mcp.sessions.person import require_person
-from swarm_mcp.team.freshness import asked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
-AUTO = Option("--auto", "also check for changes of other sessions without a lock (see `swarm-mcp auto`)")
+AUTO = Option("--auto", "also check for changes of other sessions without a lock (see `swarm-mcp protect`)")
 
 
 @verb(
@@ -121,7 +121,7 @@ def _check(args: Arguments, folder: str) -> int:
         stdin = piped()
     try:
         if hook == "pre-push":
-            offline = asked(folder)
+            offline = contributions.react(contributions.PUSH_BEGINS, folder) or ""
         found = refusals(hook, folder, session, stdin, args.value("--remote"))
         if args.given("--auto") and hook == HOOKS[0] and not found:
             changes = changed_by_others(folder, session)

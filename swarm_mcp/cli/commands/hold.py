@@ -86,8 +86,8 @@ def hold(args: Arguments) -> int:
             except Deadlock as circle:
                 refused(args, "hold", circle.answer)
                 return NOT_IN_TIME
-            if taken.team is not None and not taken.team.is_everywhere:
-                complain(f"hold: held {taken.team.said}")
+            if taken.confirmation is not None and not taken.confirmation.is_everywhere:
+                complain(f"hold: held {taken.confirmation.said}")
             return _run(store, instance, taken, argv, args.seconds("--grace", 5.0))
         finally:
             if not agent:

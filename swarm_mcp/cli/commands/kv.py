@@ -12,7 +12,6 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import acting_session, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.team.telling import tell_team
 
 KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may_be_blank=True)
 
@@ -85,7 +84,7 @@ def _set(args: Arguments) -> int:
     key = args.words[1]
     with Store() as store:
         store.kv.put(_placed(acting_session(store, args), args), key, args.words[2])
-    return _done(args, {"ok": True, "key": key}, f"set {key}")
+    return answer(args, {"ok": True, "key": key}, f"set {key}")
 
 
 def _append(args: Arguments) -> int:
@@ -93,14 +92,14 @@ def _append(args: Arguments) -> int:
     value = args.words[2]
     with Store() as store:
         length = store.kv.append(_placed(acting_session(store, args), args), key, value)
-    return _done(args, {"ok": True, "key": key, "length": length}, f"appended to {key} (length={length})")
+    return answer(args, {"ok": True, "key": key, "length": length}, f"appended to {key} (length={length})")
 
 
 def _delete(args: Arguments) -> int:
     key = args.words[1]
     with Store() as store:
         store.kv.delete(_placed(acting_session(store, args), args), key)
-    return _done(args, {"ok": True, "key": key}, f"deleted {key}")
+    return answer(args, {"ok": True, "key": key}, f"deleted {key}")
 
 
 def _viewer(store: Store, args: Arguments) -> str | None:
@@ -113,8 +112,3 @@ def _placed(instance: Session, args: Arguments) -> Session:
     if not args.value("--scope"):
         return instance
     return instance.replace(scope=current_scope(args.value("--scope")))
-
-
-def _done(args: Arguments, value: dict[str, object], text: str) -> int:
-    tell_team()
-    return answer(args, value, text)

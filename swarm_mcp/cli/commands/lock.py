@@ -21,7 +21,6 @@ from swarm_mcp.locking.acquisition import Taken, granted_answer
 from swarm_mcp.sessions.acting import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,8 +107,8 @@ def lock(args: Arguments) -> int:
 
 def _granted(row: Lock, taken: Taken) -> str:
     line = f"locked {said_path(row.file)}" + " (shared)" * bool(row.mode)
-    if taken.team is not None:
-        line += f" {taken.team.said}"
+    if taken.confirmation is not None:
+        line += f" {taken.confirmation.said}"
     return line + "; there is no such file yet" * _is_to_come(row)
 
 
@@ -160,7 +159,6 @@ def unlock(args: Arguments) -> int:
                 unlocked.append(reach.file)
             else:
                 left.append(_left(store, instance, reach, agent))
-        tell_team()
     answer(args, _answer(unlocked, left), *(f"unlocked {said_path(path)}" for path in unlocked))
     if not args.json:
         for one in left:
@@ -170,7 +168,6 @@ def unlock(args: Arguments) -> int:
 
 def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) -> int:
     gone = store.locks.release_all(instance, agent)
-    tell_team()
     lines = [f"unlocked {said_path(file)}" for file in gone]
     if not gone and agent:
         lines = [f"nothing was locked by this session's {agent_name(agent)}"]

@@ -6,6 +6,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.explained import through, until
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.cli.reader import HIDDEN, Reader
@@ -16,7 +17,6 @@ from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.explaining import explanation
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.explained import through, until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from swarm_mcp.locking.acquisition import steal as take_over
 from swarm_mcp.sessions.acting import acting_session, is_person, session_named
 from swarm_mcp.sessions.agents_shell import note_attempt
 from swarm_mcp.store import Store
-from swarm_mcp.team.telling import tell_team
 
 
 @verb(
@@ -53,7 +52,6 @@ def transfer(args: Arguments) -> int:
         lock = store.transfers.transfer(
             giver, file, taker.id, args.value("--agent").strip(), fence, args.value("--note")
         )
-        tell_team()
     lock = lock.replace(file=plain(lock.file))
     value = {"ok": True, **granted(lock), "from": giver.id, "to": taker.id}
     return answer(args, value, f"transferred {said_path(lock.file)} to {name_of(taker)}")
@@ -121,9 +119,9 @@ def steal(args: Arguments) -> int:
             said = f"{said_path(active['file'])} is held by {who}, a live session"
             return refused(args, "steal", refusal.answer, said)
     value, line = {"ok": True, **granted(done["lock"])}, f"locked {said_path(done['lock']['file'])}"
-    if done["team"] is not None:
-        value["team"] = done["team"].shown(done["lock"])
-        line += f" {done['team'].said}"
+    if done["confirmation"] is not None:
+        value.update(done["confirmation"].shown(done["lock"]))
+        line += f" {done['confirmation'].said}"
     value["taken"] = [
         {"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.naming import agent_name
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import printed
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.checkout_log import STYLES, say_checkout, since_when
@@ -19,7 +20,6 @@ from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.explaining import history
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.refusal_words import why_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace.panes import prompt
 
 
@@ -111,7 +110,6 @@ def send(args: Arguments) -> int:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, args.value("--to"))
         store.messages.send(sender, recipient.id, " ".join(args.words))
-    tell_team()
     value = {"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope}
     return answer(args, value, f"sent {name_of(sender)} → {name_of(recipient)}")
 
@@ -131,7 +129,6 @@ def broadcast(args: Arguments) -> int:
     with Store() as store:
         sender = acting_session(store, args)
         peers = store.messages.broadcast(sender, " ".join(args.words))
-    tell_team()
     value = {"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)}
     return answer(args, value, f"broadcast to {len(peers)} recipient(s)")
 
@@ -174,7 +171,6 @@ def prompt_peer(args: Arguments) -> int:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, who)
         sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
-    tell_team()
     outcome = sent.get("nudge_skipped") or sent.get("nudge_error")
     if sent["nudged"]:
         outcome = "woken"

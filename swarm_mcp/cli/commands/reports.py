@@ -25,7 +25,6 @@ from swarm_mcp.folders import clean
 from swarm_mcp.sessions.agents_shell import require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def attempted(args: Arguments) -> int:
 
     People see it in `swarm-mcp log`, `top` and `page`. A session that is not registered is no error.
 
-    example: swarm-mcp attempted "swarm-mcp auto off" --runtime codex --session-id 0199-5c --tool Bash
+    example: swarm-mcp attempted "swarm-mcp protect off" --runtime codex --session-id 0199-5c --tool Bash
     """
     line = NO_SESSION
     with Store(busy_seconds=args.patience) as store:
@@ -317,5 +316,4 @@ def agent_ended(args: Arguments) -> int:
             require_same_client(store, row, "--session-id")
             files = store.locks.release_of_agent(row, args.value("--agent"))
             line = f"released {len(files)}"
-    tell_team()
     return answer(args, {"ok": row is not None, "id": row and row.id, "released": files}, line)

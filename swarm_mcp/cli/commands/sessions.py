@@ -36,7 +36,6 @@ from swarm_mcp.sessions.agents_shell import mark_of_shell, require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +98,6 @@ def register(args: Arguments) -> int:
         else:
             find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
-        tell_team()
         shown = registration(row)
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
@@ -187,7 +185,6 @@ def deregister(args: Arguments) -> int:
             ended = store.instances.end_session(row, args.process("--client"))
         elif row:
             store.instances.remove(row.id)
-    tell_team()
     line = "nothing to deregister"
     if row and ended:
         line = f"deregistered {row.id}"

@@ -7,7 +7,10 @@ from itertools import islice
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp.answers.machines import Machines, machines_of
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import fitted, printed
+from swarm_mcp.answers.timeline import Happening, Refused, refused_files
 from swarm_mcp.answers.views import public_instance, short
 from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli import lock_columns
@@ -18,14 +21,11 @@ from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.cli.words import clause, count
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.lock import Denial
-from swarm_mcp.domain.session import TEAM, Session, onlooker
+from swarm_mcp.domain.session import REMOTE, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.machines import TeamNow, team_now
-from swarm_mcp.view.overview.refusal_words import why_refused
-from swarm_mcp.view.overview.timeline import Happening, Refused, refused_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Status(NamedTuple):
     messages: dict[str, int]
     values: int
     faults: int
-    team: TeamNow | None
+    machines: Machines | None
 
 
 @verb(
@@ -121,7 +121,7 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         messages=store.messages.counts(scope, now - DAY_SECONDS, viewer),
         values=store.kv.count(scope, clause("identity:{}", viewer) or None),
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
-        team=team_now(store, scope),
+        machines=machines_of(store, scope),
     )
 
 
@@ -162,8 +162,8 @@ def _as_json(found: Status) -> dict[str, Any]:
         "values": found.values,
         "faults": found.faults,
     }
-    if found.team:
-        shown["team"] = found.team.shown
+    if found.machines:
+        shown[found.machines.kind] = found.machines.shown
     return shown
 
 
@@ -180,15 +180,16 @@ def _say(found: Status, reader: Reader) -> None:
     say(f"scope {found.scope}")
     sessions, locks = count(found.session_count, "session"), count(found.lock_count, "lock")
     say(f"{sessions}, {locks}, {count(found.values, 'value')}")
-    if found.team:
-        advice = ": swarm-mcp team status" * (not found.team.is_fresh)
-        say(f"team: {found.team.repository}, {found.team.freshness}{advice}")
+    if found.machines:
+        shared = found.machines
+        advice = f": swarm-mcp {shared.kind} status" * (not shared.is_fresh)
+        say(f"{shared.kind}: {shared.repository}, {shared.freshness}{advice}")
     by_status = ", ".join(f"{number} {state}" for state, number in found.tasks.items() if number)
     say(f"tasks: {by_status or 'none'}")
     say(f"messages: {found.messages['unread']} unread, {found.messages['recent']} in the last day")
     _say_sessions(found, reader)
-    if found.team and found.team.machines:
-        rows = [(one.name, one.person, count(one.sessions, "session"), one.state) for one in found.team.machines]
+    if found.machines and found.machines.machines:
+        rows = [(one.name, one.person, count(one.sessions, "session"), one.state) for one in found.machines.machines]
         plain = [f"  machine  {'  '.join(filter(None, row))}" for row in rows]
         listing(("machine", "person", "sessions", "state"), rows, plain)
     _say_locks(found, reader)
@@ -212,7 +213,7 @@ def _say_sessions(found: Status, reader: Reader) -> None:
     for row in found.sessions:
         state, age = row.state or "live", reader.when(row.last_seen or row.heartbeat)
         seen = f"seen {age}"
-        if row.runtime == TEAM:  # the time of its last sign of life is known to its own machine
+        if row.runtime == REMOTE:  # the time of its last sign of life is known to its own machine
             state, seen, age = "live", "elsewhere", "elsewhere"
         bare = "not guarded" * (not _is_guarded(row))
         cells.append((reader.session(row), state, age, token(row.label or "", "role"), bare))

@@ -26,7 +26,6 @@ from swarm_mcp.folders import current_scope
 from swarm_mcp.locking.task_claiming import claim as start
 from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace.panes import deliver
 
 
@@ -121,7 +120,6 @@ def request_task(args: Arguments) -> int:
         for recipient, content in made["notices"]:
             nudge = not args.given("--no-nudge")
             value["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
-    tell_team()
     return answer(args, value, f"{verb} task {task['id']} [{task['status']}] {task['title']}")
 
 
@@ -197,5 +195,4 @@ def update_task(args: Arguments) -> int:
         ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
         for recipient, content in [*ended["notices"], *ended["unblocked"]]:
             deliver(store, instance, recipient, content)
-    tell_team()
     return answer(args, {"ok": True, "task_id": task_id, "status": status}, f"task {task_id} -> {status}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import holder_name
-from swarm_mcp.agents.dispatch.request import may_dispatch
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
@@ -27,7 +26,7 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope
-from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
+from swarm_mcp.sessions.acting import find_acting_session, may_dispatch, viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.handles import resolve
 

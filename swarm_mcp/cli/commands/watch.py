@@ -8,6 +8,7 @@ import sys
 import time
 
 from swarm_hook_core.json_text import dumps
+from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, for_people, say, say_row
@@ -18,7 +19,6 @@ from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes
-from swarm_mcp.view.overview.refusal_words import why_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,20 +1,16 @@
-"""The tools, one module a group; a tool's schema, description and handler stand together there."""
+"""The tools of the coordinator, one module a group; a tool's schema, description and handler stand together there."""
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from swarm_mcp import contributions
 from swarm_mcp.server.tool import Tool
 
-GROUPS = (
-    "instances", "locks", "messages", "tasks", "kv", "activity", "workspace", "dispatch",
-)  # fmt: skip
+CHECK = "swarm_mcp.server.tools.check"
 
 
 def all_tools(with_check: bool = False) -> dict[str, Tool]:
-    """Return all tools by name, in the order of the list. `with_check` adds the tool for hooks."""
-    groups = list(GROUPS)
+    """Return the tools of all packages by name, in the order of the list. `with_check` adds the tool for hooks."""
+    groups = contributions.names("TOOLS")
     if with_check:
-        groups.append("check")
-    modules = (import_module(f"swarm_mcp.server.tools.{group}") for group in groups)
-    return {tool.name: tool for module in modules for tool in module.TOOLS}
+        groups.append(CHECK)
+    return {tool.name: tool for group in groups for tool in contributions.module_named(group).TOOLS}

@@ -27,7 +27,6 @@ from swarm_mcp.server.tool import (
 from swarm_mcp.sessions.mail import with_mail
 from swarm_mcp.sessions.summary import bootstrap_summary, locks_held_by, sessions_page
 from swarm_mcp.store import Store
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def _register(call: Call, arguments: dict[str, Any]) -> Answer:
         row = None
     row = row or call.session.register(call.store, call.meta, arguments)
     call.store.panes.republish(row, os.environ, call.session.client[0])
-    tell_team()
     return Answer(registration(row), notes=for_label(row["label"]))
 
 
@@ -145,7 +143,6 @@ def _remove(call: Call, arguments: dict[str, Any]) -> Answer:
         )
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
-    tell_team()
     if row.label and may_meet(me.label, row.label):
         name = f"{name_of(row)} ({wanted})"
     else:
@@ -157,7 +154,6 @@ def _deregister(call: Call, _arguments: dict[str, Any]) -> Answer:
     row = call.member()
     if not call.store.instances.remove(row.id):
         raise NotRegistered
-    tell_team()
     return Answer(text=f"Deregistered instance {row.id}. Tasks released, locks cleared.")
 
 

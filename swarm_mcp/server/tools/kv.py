@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, listed, text
 from swarm_mcp.store.values import NotJson, identity_of
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ def _get(call: Call, arguments: dict[str, Any]) -> Answer:
 def _set(call: Call, arguments: dict[str, Any]) -> Answer:
     row, key = call.member(), arguments["key"]
     call.store.kv.put(row, key, arguments["value"])
-    tell_team()
     return Answer(text=f'Set "{key}"')
 
 
@@ -34,14 +32,12 @@ def _append(call: Call, arguments: dict[str, Any]) -> Answer:
         length = call.store.kv.append(row, key, arguments["value"])
     except NotJson as error:
         return Answer(text=str(error))
-    tell_team()
     return Answer(text=f'Appended to "{key}" ({length} items)')
 
 
 def _delete(call: Call, arguments: dict[str, Any]) -> Answer:
     row, key = call.member(), arguments["key"]
     there = call.store.kv.delete(row, key)
-    tell_team()
     return Answer(text=f'Deleted "{key}"' + ("" if there else "; it was not there"))
 
 

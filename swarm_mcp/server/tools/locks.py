@@ -23,7 +23,6 @@ from swarm_mcp.locking.acquisition import (
 from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
-from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +133,6 @@ def _refused(store: Store, refusal: LockRefused, wanted: LockRequest) -> Answer:
 def _unlock(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     gone = call.store.locks.release(row, arguments["file"], arguments.get("agent_id", ""), arguments.get("fence"))
-    tell_team()
     return Answer(text=f"Unlocked {arguments['file']}" + ("" if gone else "; this session held no lock on it"))
 
 
@@ -236,7 +234,6 @@ def _transfer(call: Call, arguments: dict[str, Any]) -> Answer:
         arguments.get("fence"),
         arguments.get("note", ""),
     )
-    tell_team()
     return Answer({"ok": True, **_shown(lock), "from": row.id, "to": arguments["to"]})
 
 
@@ -249,11 +246,10 @@ def _request(call: Call, arguments: dict[str, Any]) -> Answer:
 def _steal(call: Call, arguments: dict[str, Any]) -> Answer:
     done = steal(call.store, call.member(), arguments["file"], arguments.get("reason", ""))
     taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
-    if done["team"] is not None:
-        team = {"team": done["team"].shown(done["lock"])}
-    else:
-        team = {}
-    return Answer({"ok": True, **_shown(done["lock"]), **team, "taken": taken})
+    told = {"ok": True, **_shown(done["lock"])}
+    if done["confirmation"] is not None:
+        told.update(done["confirmation"].shown(done["lock"]))
+    return Answer({**told, "taken": taken})
 
 
 def _renew(call: Call, arguments: dict[str, Any]) -> Answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
 from swarm_mcp.sessions.mail import mail_page
-from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace import panes
 
 TYPE_CHECKING = False
@@ -23,7 +22,6 @@ def _send(call: Call, arguments: dict[str, Any]) -> Answer:
         call.store.messages.send(me, recipient, arguments["content"])
     except (Refused, UnknownInstance) as reason:
         return Answer(text=str(reason))
-    tell_team()
     return Answer(text=f"Message sent to {recipient}")
 
 
@@ -32,7 +30,6 @@ def _broadcast(call: Call, arguments: dict[str, Any]) -> Answer:
         peers = call.store.messages.broadcast(call.member(), arguments["content"])
     except Refused as reason:
         return Answer(text=str(reason))
-    tell_team()
     return Answer(text=f"Broadcast sent to {len(peers)} instance(s)")
 
 
@@ -56,7 +53,6 @@ def _prompt(call: Call, arguments: dict[str, Any]) -> Answer:
         )
     except (Refused, UnknownInstance) as reason:
         return Answer({"error": str(reason)})
-    tell_team()
     return Answer(sent)
 
 

@@ -7,7 +7,6 @@ from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, 
 from swarm_mcp.errors import Refused
 from swarm_mcp.locking.task_claiming import claim, claim_next
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, flag, listed, number, text, texts
-from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
@@ -31,7 +30,6 @@ def _request(call: Call, arguments: dict[str, Any]) -> Answer:
         made = call.store.tasks.request(me, arguments)
     except Refused as refusal:
         return Answer(text=str(refusal))  # the contract has these as sentences
-    tell_team()
     task = made["task"]
     answer = {"task_id": task["id"], "status": task["status"], **({"existing": True} if made["existing"] else {})}
     return Answer({**answer, **_prompt(call, me, made["notices"])})
@@ -40,7 +38,6 @@ def _request(call: Call, arguments: dict[str, Any]) -> Answer:
 def _request_batch(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     made = call.store.tasks.request_batch(me, arguments["tasks"])
-    tell_team()
     new = sum(task["new"] for task in made["tasks"])
     answer = {"task_ids": [task["id"] for task in made["tasks"]], "created": new}
     answer.update(existing=len(made["tasks"]) - new, tasks=made["tasks"])
@@ -63,14 +60,12 @@ def _claim_next(call: Call, arguments: dict[str, Any]) -> Answer:
 def _update(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     ended = call.store.tasks.end(me, arguments["task_id"], arguments["status"], arguments.get("result"))
-    tell_team()
     return Answer({"ok": True, **_told_of_end(call, me, ended)})
 
 
 def _complete(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     ended = call.store.tasks.complete(me, arguments["task_id"], arguments, arguments["status"])
-    tell_team()
     answer = {"ok": True, "status": ended["task"]["status"], "result": ended["result"]}
     return Answer({**answer, **_told_of_end(call, me, ended)})
 
@@ -88,14 +83,12 @@ def _report(call: Call, arguments: dict[str, Any]) -> Answer:
         arguments.get("blocked_reason", UNCHANGED),
         arguments.get("expected_next_update_at", UNCHANGED),
     )
-    tell_team()
     return Answer({"ok": True, **progress})
 
 
 def _approve(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     approved = call.store.tasks.approve(me, arguments["task_id"])
-    tell_team()
     return Answer({"ok": True, "status": approved["task"]["status"], **_prompt(call, me, approved["notices"])})
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
+from swarm_mcp.answers.people import People
 from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.people import People
 
 MOST = 100  # waiters that are shown
 

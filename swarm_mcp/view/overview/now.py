@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.domain.lock import SHARED
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import Edit
 from swarm_mcp.view.overview.lines import Line, Lines, lines
-from swarm_mcp.view.overview.people import People
 
 SESSIONS, FILES = 100, 100  # that are shown
 COUNTED = 1000  # locks of one session; of more it is only said that there are
@@ -22,7 +22,7 @@ COUNTED = 1000  # locks of one session; of more it is only said that there are
 class SessionNow(NamedTuple):
     """A session: its `name` for people, the seconds since its last heartbeat, the number of its locks.
 
-    A session on another machine of a team has no such time; `silent_for` is None. `is_guarded`: hooks of ours see its
+    A session on another machine has no such time; `silent_for` is None. `is_guarded`: hooks of ours see its
     writes. `edited`: the number of its changed, uncommitted files. `held` counts its locks up to `COUNTED`.
     """
 
@@ -106,9 +106,9 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
         row.scope,
         people.name(row),
         row.runtime or "",
-        "live" if row.runtime == TEAM else row.state or "live",
+        "live" if row.runtime == REMOTE else row.state or "live",
         row.directory,
-        None if row.runtime == TEAM else seconds_since(row.last_seen or row.heartbeat, store.now()),
+        None if row.runtime == REMOTE else seconds_since(row.last_seen or row.heartbeat, store.now()),
         row.last_seen is not None and row.runtime != SERVER_RUNTIME,
         held,
         len([line for line in waiting.waiting if line.instance_id == row.id]),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import Happening, timeline
+from swarm_mcp.answers.work import MessageRow, TaskRow, messages, task_row
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import Edit
 from swarm_mcp.view.overview.lines import Line, lines
 from swarm_mcp.view.overview.now import COUNTED, FileNow, files_of
-from swarm_mcp.view.overview.people import People
-from swarm_mcp.view.overview.timeline import Happening, timeline
-from swarm_mcp.view.overview.work import MessageRow, TaskRow, messages, task_row
 
 FILES, TASKS, MESSAGES, HAPPENINGS = 100, 20, 10, 50  # that are shown
 

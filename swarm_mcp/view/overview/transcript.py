@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from swarm_hook_core.json_text import loads
 from swarm_mcp.agents.harness.record import event_of, files_of
 from swarm_mcp.agents.harness.transcript import to_transcript
+from swarm_mcp.answers.file_marks import Marks, file_marks
 from swarm_mcp.domain.run import Run
-from swarm_mcp.view.overview.file_marks import Marks, file_marks
 
 LAST_BYTES = 512 * 1024
 MOST = 200  # entries

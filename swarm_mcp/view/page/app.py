@@ -14,10 +14,10 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from swarm_mcp.answers.edits import Edit, journal_marks
+from swarm_mcp.answers.people import People
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import Edit, journal_marks
-from swarm_mcp.view.overview.people import People
 from swarm_mcp.view.page.access import Guarded, Keys
 from swarm_mcp.view.page.changes import Edited
 from swarm_mcp.view.page.live import Live

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from swarm_mcp.answers.edits import Edit, edits, journal_marks
+from swarm_mcp.answers.people import People
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import Edit, edits, journal_marks
-from swarm_mcp.view.overview.people import People
 from swarm_mcp.view.page.looking import Looker
 
 PATIENCE_SECONDS = 0.3  # seconds that a page's first request waits

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from swarm_mcp.answers.timeline import Happening, Timeline
 from swarm_mcp.view.overview.lines import Line
 from swarm_mcp.view.overview.now import Hold
-from swarm_mcp.view.overview.timeline import Happening, Timeline
 
 MOST_LANES = 40
 TOP, NAME, ROW, GAP = 26, 20, 18, 8  # pixels: above the lanes, a lane's name, a row of bars in it, below it

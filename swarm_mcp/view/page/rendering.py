@@ -16,9 +16,9 @@ from markupsafe import Markup
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.untrusted_text import cut, cut_text, safe
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.refusal_words import around_owner
 from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
-from swarm_mcp.view.overview.refusal_words import around_owner
 
 LONGEST = 4000  # characters of one text of a session
 NO_TIME = "at an unknown time"

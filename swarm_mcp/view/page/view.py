@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.people import People
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edits import Edit
-from swarm_mcp.view.overview.people import People
 
 MOST_CHECKOUTS = 20  # checkouts that one page shows whole
 

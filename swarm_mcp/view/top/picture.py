@@ -71,13 +71,13 @@ class Table(NamedTuple):
 class Picture(NamedTuple):
     """All tables of a moment, under a line that names their subject; `scope` is the folder that `top` was started in.
 
-    `team`: one line about the checkout's state in its team; empty outside of one.
+    `machines`: one line about the machines that share the checkout; empty without one.
     """
 
     where: str
     tables: tuple[Table, ...]
     scope: str = ""
-    team: str = ""
+    machines: str = ""
 
 
 class Wish(NamedTuple):

@@ -7,6 +7,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp.answers.edits import Edit, edits, journal_marks
+from swarm_mcp.answers.file_marks import Marks
+from swarm_mcp.answers.machines import machines_of
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import Happening, refusals
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
@@ -15,12 +20,7 @@ from swarm_mcp.folders import here
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.checkouts import checkouts
-from swarm_mcp.view.overview.edits import Edit, edits, journal_marks
-from swarm_mcp.view.overview.file_marks import Marks
-from swarm_mcp.view.overview.machines import team_now
 from swarm_mcp.view.overview.now import Now, now
-from swarm_mcp.view.overview.people import People
-from swarm_mcp.view.overview.timeline import Happening, refusals
 from swarm_mcp.view.top import tables
 from swarm_mcp.view.top.picture import Picture, Row, Table, Wish
 
@@ -74,7 +74,7 @@ class Reader:
             where = f"all checkouts of this machine ({len(found)})"
         else:
             where = self._places.whole(self._scope)
-        return Picture(where, shown, self._scope, tables.team(team_now(store, self._scope)))
+        return Picture(where, shown, self._scope, tables.machines(machines_of(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
         """Return the uncommitted changes in a scope: read anew once a journal has grown, or now and then."""

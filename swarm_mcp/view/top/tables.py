@@ -6,14 +6,14 @@ import os
 
 from swarm_hook_core.untrusted_text import cut, quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.machines import Machines
+from swarm_mcp.answers.refusal_words import why_refused
+from swarm_mcp.answers.timeline import ATTEMPTED, Happening
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.task import Task
-from swarm_mcp.view.overview.edits import Edit
 from swarm_mcp.view.overview.lines import Line
-from swarm_mcp.view.overview.machines import TeamNow
 from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
-from swarm_mcp.view.overview.refusal_words import why_refused
-from swarm_mcp.view.overview.timeline import ATTEMPTED, Happening
 from swarm_mcp.view.top.picture import Column, Held, Row, Table
 
 TYPE_CHECKING = False
@@ -79,13 +79,13 @@ class Places:
         return path
 
 
-def team(found: TeamNow | None) -> str:
-    """Return one line about the checkout's state in its team, empty outside of one. Silent machines come first."""
+def machines(found: Machines | None) -> str:
+    """Return one line about the machines that share the checkout, empty without one. Silent machines come first."""
     if found is None:
         return ""
     others = sorted((one for one in found.machines if not one.is_own), key=lambda one: not one.is_offline)
     told = [f"{one.name} {one.state}" for one in others]
-    return cut(f"team {found.repository} {found.freshness}; {', '.join(told) or 'no other machine'}", LONGEST)
+    return cut(f"{found.kind} {found.repository} {found.freshness}; {', '.join(told) or 'no other machine'}", LONGEST)
 
 
 def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:

@@ -21,6 +21,7 @@ from swarm_mcp.domain.task import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
 from swarm_mcp.locking import task_claiming
 from swarm_mcp.team import agent_client
+from swarm_mcp.team.parts import TeamDocuments
 
 from .checker import Held
 from .local_machine import REPOSITORY, LocalMachine, joined_clone
@@ -137,7 +138,7 @@ class HandingMachine(LocalMachine):
         return (
             wanted <= set(self.heard)
             and appended <= set(self.value())
-            and not self._store.team_documents.unposted(REPOSITORY)
+            and not TeamDocuments(self._store).unposted(REPOSITORY)
         )
 
     def end(self) -> dict[str, str]:

@@ -9,9 +9,9 @@ import pytest
 from support.fixtures import Ground
 from support.sessions import new_session, ready_store, start, write
 
+from swarm_mcp.answers import checkout_history
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.errors import UsageError
-from swarm_mcp.view.overview import checkout_history
 
 
 @pytest.fixture

@@ -13,7 +13,10 @@ from support.command_line import FLAGS
 from support.fixtures import SWARM, Ground
 from support.requirement import requirement
 
-from swarm_mcp.cli.verbs import ALIASES, VERBS
+from swarm_mcp.cli.verbs import aliases, all_verbs
+
+VERBS = all_verbs()
+ALIASES = aliases()
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,11 @@ from swarm_mcp.agents.dispatch.git_commands import git
 from swarm_mcp.answers.views import known_shortly
 from swarm_mcp.cli.arguments import GROUPS, INTERNAL
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import OTHER_WORDS, VERBS, declared, verb_named
+from swarm_mcp.cli.verbs import all_verbs, declared, other_words, verb_named
 from swarm_mcp.store.sessions import Registration
+
+VERBS = all_verbs()
+OTHER_WORDS = other_words()
 
 pytestmark = pytest.mark.slow
 

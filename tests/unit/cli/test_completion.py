@@ -15,9 +15,11 @@ from support.command_line import FLAGS
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
 
 from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
-from swarm_mcp.cli.verbs import VERBS
+from swarm_mcp.cli.verbs import all_verbs
 from swarm_mcp.domain.task import STATUSES, TYPES
 from swarm_mcp.store import BUSY_SECONDS
+
+VERBS = all_verbs()
 
 pytestmark = pytest.mark.slow
 

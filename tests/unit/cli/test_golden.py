@@ -17,7 +17,9 @@ import pytest
 from support.fixtures import Done, Ground
 
 from swarm_hook_core import clock
-from swarm_mcp.cli.verbs import VERBS
+from swarm_mcp.cli.verbs import all_verbs
+
+VERBS = all_verbs()
 
 FOLDER = Path(__file__).parents[2] / "data" / "golden" / "cli"
 WRITES = os.environ.get("SWARM_GOLDEN") == "write"

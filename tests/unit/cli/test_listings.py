@@ -10,7 +10,9 @@ from support.crowd import HUGE, LONG, ROWS, Crowd
 from support.fixtures import Ground
 
 from swarm_mcp.answers.size import ANSWER_BYTES
-from swarm_mcp.cli.verbs import VERBS, verb_named
+from swarm_mcp.cli.verbs import all_verbs, verb_named
+
+VERBS = all_verbs()
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ import time
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.agents.commands.live import MOST_LINES, Live
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost
-from swarm_mcp.cli.live import MOST_LINES, Live
 
 DENIAL = 'PreToolUse:Edit hook error: swarm lock blocked Edit for /src/shop/notes.md: held by lead (note: "mine until \
 noon"; locked 7 s ago, until it is released or that session ends). Do not write this file another way: ask.'
@@ -166,7 +166,7 @@ def test_an_answer_that_was_shown_line_by_line_is_not_shown_again() -> None:
 
 def test_the_line_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("swarm_mcp.cli.live.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("swarm_mcp.agents.commands.live.time.monotonic", lambda: clock[0])
     stream = io.StringIO()
     live = Live(stream, colour=False, progress=True)
     assert live.status() == "0s  0 tools"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground
 
-from swarm_mcp.cli import command, help_page, verbs
+from swarm_mcp import contributes
 from swarm_mcp.server import tool
 
 DOCS = Path(__file__).parents[3] / "docs" / "dev"
@@ -35,8 +35,7 @@ def test_adding_a_verb(ground_with_locks: Ground, monkeypatch: pytest.MonkeyPatc
     module = module_from_spec(spec_from_loader(name, None))
     exec(compile(code_of("adding-a-verb.md"), name, "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, name, module)
-    for user in (verbs, command, help_page):
-        monkeypatch.setattr(user, "VERBS", {**verbs.VERBS, "count": "count"})
+    monkeypatch.setitem(contributes.VERBS, "count", name)
     count = ground_with_locks.swarm("count", "--path", f"{ground_with_locks.scope}/src", "--json")
     assert count.json == {"count": 2} and ground_with_locks.swarm("count").out == "3\n"
     assert ground_with_locks.swarm("count", "--pth", "x").err.startswith(

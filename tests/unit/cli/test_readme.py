@@ -22,8 +22,10 @@ from support.fixtures import Ground
 from support.sessions import ROOT, ready_store, run, start, write_payload
 
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import VERBS
+from swarm_mcp.cli.verbs import all_verbs
 from swarm_mcp.store import Store
+
+VERBS = all_verbs()
 
 pytestmark = pytest.mark.slow
 

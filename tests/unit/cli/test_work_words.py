@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from swarm_mcp.agents.commands.work_words import report_lines, run_lines
 from swarm_mcp.agents.harness.narration import MOST_NAMED, changes_in_words
-from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.domain.run import Run
 
 

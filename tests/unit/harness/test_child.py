@@ -17,9 +17,10 @@ from support.harness_fixtures import gone_within, is_alive
 from support.requirement import requirement
 
 from swarm_hook_core.process import is_stopped
-from swarm_mcp.agents.harness import environment, leftover_processes, private_folder
+from swarm_mcp.agents.harness import environment, private_folder
 from swarm_mcp.agents.harness.child import Child, LineSplitter, found
 from swarm_mcp.agents.harness.private_folder import place, sweep
+from swarm_mcp.processes import leftover_processes
 
 pytestmark = pytest.mark.slow
 

@@ -58,9 +58,6 @@ def cores() -> list[Any]:
     return [hook_core(name) for name in RUNTIMES]
 
 
-# -- the coordinator -------------------------------------------------------------------------------
-
-
 def coordinator(folder: Path, body: str) -> dict[str, str]:
     """Return an environment with this shell script as `swarm-mcp`, or without one."""
     folder.mkdir()
@@ -154,9 +151,6 @@ def test_a_bad_choice_of_coordinator_switches_nothing_off(runtime: str, setting:
     me = new_session()
     start(runtime, me, tmp_path, SWARM_MCP_BIN=setting)
     assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=setting).reason
-
-
-# -- the store -------------------------------------------------------------------------------------
 
 
 def other_implementation(path: Path) -> None:
@@ -293,8 +287,6 @@ def test_a_write_passes_where_the_store_may_not_be_read(runtime: str, tmp_path: 
         path.parent.chmod(0o700)
         path.chmod(0o600)
 
-
-# -- odd input of a client --
 
 INPUTS = {
     "nothing": b"",
@@ -433,8 +425,6 @@ def test_a_working_folder_that_has_gone_stops_no_tool_call(runtime: str, tmp_pat
         assert (done.returncode, done.stderr) == (0, "")
         assert ("deny" in done.stdout) is denied, spelled
 
-
-# -- anything at all, in process -------------------------------------------------------------------
 
 anything = st.recursive(
     st.none()

@@ -59,8 +59,6 @@ class Scene:
             self.me = join(store, self.work, "identity:p me", **facts)
             self.peer = join(store, self.work, "identity:p peer", runtime="codex", session_id=PEER)
 
-    # ---------------------------------------------------------------------------------- what was before
-
     def env(self, **values: str) -> None:
         """Set variables of this process."""
         for name, value in values.items():
@@ -132,8 +130,6 @@ class Scene:
             raise error("no luck")
 
         self.monkeypatch.setattr(place, fails)
-
-    # ---------------------------------------------------------------------------------- the call
 
     def hook(self, tool: str, given: Any, runtime: str = "", session_id: str = "", **more: Any) -> dict[str, Any]:
         """One call through the hook before it: exit status and answer."""
@@ -341,8 +337,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "stale team, strict": (all_of(lambda s: s.team(-1), strict), SHELL),
     "stale team, a command that writes nothing": (all_of(lambda s: s.team(-1), strict), bash("ls")),
     "stale team beside a lock": (all_of(elsewhere, lambda s: s.team(-1)), EDIT),
-    "team that fails": (all_of(lambda s: s.team(-1), breaks("team_freshness.concern")), EDIT),
-    "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team_freshness.concern")), EDIT),
+    "team that fails": (all_of(lambda s: s.team(-1), breaks("team.concern")), EDIT),
+    "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team.concern")), EDIT),
     # faults
     "traces that fail": (all_of(changed, breaks("traces.verdict.judge")), WRITE),
     "traces that fail, closed": (all_of(changed, closed, breaks("traces.verdict.judge")), WRITE),

@@ -223,9 +223,6 @@ def test_an_installed_plugin_whose_interpreter_has_gone_says_so(kind: str, machi
     assert str(real) in told["user"] and machine.starts() == []
 
 
-# -- SWARM_FAIL=closed ---------------------------------------------------------------------------------
-
-
 def reason(said: str) -> str:
     inner = json.loads(said)["hookSpecificOutput"]
     assert (inner["hookEventName"], inner["permissionDecision"]) == ("PreToolUse", "deny")

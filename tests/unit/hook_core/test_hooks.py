@@ -21,7 +21,6 @@ from support.sessions import (
     FOLDERS,
     PAYLOADS,
     ROOT,
-    RUNTIMES,
     argv,
     captured,
     fault_lines,
@@ -41,7 +40,6 @@ from support.sessions import (
 
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
-from swarm_hook_core.state import watched_dir
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -57,9 +55,6 @@ def store() -> Path:
 def only_instance() -> dict[str, Any]:
     (row,) = instances()
     return row
-
-
-# -- the start -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -102,28 +97,6 @@ def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: P
         assert len(store.locks.on(str(repo / "mine"))) == 1, "and keeps its locks"
 
 
-def test_two_sessions_that_share_eight_digits_are_two(runtime: str, repo: Path) -> None:
-    one, other = "01a20081-270c-7251-afea-bde51fc291c9", "01a20081-2c6b-7500-8749-eca81103b0b4"
-    start(runtime, one, repo)
-    start(runtime, other, repo)
-    first, second = instances()
-    assert first["id"] != second["id"] and first["label"] == second["label"]
-    assert holder_name(first["label"], first["id"]) != holder_name(second["label"], second["id"])
-    with Store() as store:
-        store.locks.acquire(store.instances.get(first["id"]) or {}, str(repo / "f"), "")
-    assert write(runtime, one, repo, "f" if runtime == "codex" else repo / "f").reason == ""
-    assert write(runtime, other, repo, repo / "f").reason
-    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": other})
-    assert only_instance()["id"] == first["id"], "and the end of one is not the end of the other"
-
-
-def test_one_id_in_two_runtimes_is_two_sessions(runtime: str, repo: Path) -> None:
-    me = new_session()
-    for name in RUNTIMES:
-        start(name, me, repo)
-    assert sorted(row["runtime"] for row in instances()) == sorted(RUNTIMES)
-
-
 def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, store: Path) -> None:
     store.unlink()  # so that they also race to make the store
     ids = [new_session() for _ in range(2)] * 2
@@ -140,13 +113,6 @@ def test_the_start_tells_of_peers_and_locks_in_scope(runtime: str, repo: Path, t
     context = start(runtime, new_session(), repo).context
     assert f"schema.sql by codex {peer['id'][:8]}" in context and "schema.sql" in context and "renumbering" in context
     assert "far" not in context.replace("before", "")
-
-
-def test_the_start_keeps_another_identity_s_secrets(runtime: str, repo: Path) -> None:
-    peer_locks(repo, repo / "schema.sql", "our takeover bid", "identity:client codex role:dba")
-    context = start(runtime, new_session(), repo, AGENT_IDENTITY="work").context
-    assert ", identity work," in context and "schema.sql" in context
-    assert "client" not in context and "takeover" not in context
 
 
 def test_settings_reach_the_registration(runtime: str, repo: Path, tmp_path: Path) -> None:
@@ -201,9 +167,6 @@ def test_the_paths_of_a_call(runtime: str, repo: Path) -> None:
     assert hook_core(runtime).write_paths_for_tool(*call, str(repo)) == [str(repo / path) for path in wanted]
 
 
-# -- turns -----------------------------------------------------------------------------------------
-
-
 def test_a_turn_renews_the_session(runtime: str, repo: Path) -> None:
     me = new_session()
     start(runtime, me, repo)
@@ -236,9 +199,6 @@ def test_a_turn_brings_back_a_session_that_was_reclaimed(runtime: str, repo: Pat
     assert only_instance()["session_id"] == me
 
 
-# -- the end ---------------------------------------------------------------------------------------
-
-
 @requirement("P-08")
 def test_the_end_leaves_nothing(runtime: str, repo: Path, home: Path) -> None:
     me = new_session()
@@ -260,15 +220,6 @@ def test_the_end_leaves_nothing(runtime: str, repo: Path, home: Path) -> None:
     assert write(runtime, new_session(), repo, repo / "f").reason == ""
 
 
-def test_the_end_of_a_session_nobody_knows_is_no_fault(runtime: str, repo: Path) -> None:
-    ran = run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": new_session()})
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert instances() == [] and mistakes() == []
-
-
-# -- the check -------------------------------------------------------------------------------------
-
-
 @requirement("P-09", "P-12")
 def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -> None:
     me = new_session()
@@ -281,18 +232,6 @@ def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -
     assert ran.reason.startswith(f"swarm lock blocked {tool} for {repo / 'f'}: held by codex ")
     assert "half way through" in ran.reason and holder["id"] in ran.reason
     assert not (repo / "f").exists() and mistakes() == []
-
-
-def test_whatever_is_not_locked_passes_without_a_word(runtime: str, repo: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / "f")
-    with Store() as store:
-        store.locks.acquire(store.instances.of_session(runtime, me) or {}, str(repo / "mine"), "")
-    for free in ("g", "mine", "sub/f"):
-        ran = write(runtime, me, repo, repo / free)
-        assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert mistakes() == [] and not Path(watched_dir()).exists(), "while nobody is watched nothing is noted"
 
 
 def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtime: str, repo: Path) -> None:
@@ -366,9 +305,6 @@ def test_a_write_through_a_configured_file_root_is_found(runtime: str, repo: Pat
     assert write(runtime, me, tmp_path / "tree", "f").reason
     assert write(runtime, me, tmp_path / "tree", tmp_path / "tree" / "f").reason
     assert write(runtime, me, tmp_path / "tree", "g").reason == ""
-
-
-# -- departed sessions --
 
 
 def client(runtime: str, session_id: str, cwd: Path) -> subprocess.Popen[bytes]:
@@ -480,8 +416,6 @@ def test_notes_and_kinds_that_are_no_locks_do_not_block(runtime: str, repo: Path
     assert write(runtime, new_session(), repo, repo / "f").reason == ""
 
 
-# -- calls as the real clients make them -----------------------------------------------------------
-
 WRITES = {
     "claude-code": {
         "PreToolUse.Write": ["w.md"],
@@ -524,23 +458,6 @@ def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_f
     assert mistakes() == []
 
 
-def test_every_file_of_a_call_is_looked_up(repo: Path) -> None:
-    me = new_session()
-    start("codex", me, repo)
-    peer_locks(repo, repo / "f7")
-    assert str(repo / "f7") in write("codex", me, repo, *(f"f{n}" for n in range(10))).reason
-    assert write("codex", me, repo, *(f"g{n}" for n in range(300))).reason == ""
-
-
-@pytest.mark.parametrize("odd", [b"\\ud800", b"\xff\xfe", b"a\\u0000b"])
-def test_a_name_no_file_can_have_does_not_shield_the_next(odd: bytes, repo: Path) -> None:
-    me = new_session()
-    start("codex", me, repo)
-    peer_locks(repo, repo / "f")
-    payload = json.dumps(write_payload("codex", me, repo, "ODD", "f")).encode().replace(b"ODD", odd)
-    assert run("codex", "pre_tool_use", payload).reason
-
-
 def test_names_that_sql_would_mind_are_names(runtime: str, repo: Path) -> None:
     me = new_session()
     start(runtime, me, repo)
@@ -549,9 +466,6 @@ def test_names_that_sql_would_mind_are_names(runtime: str, repo: Path) -> None:
         peer_locks(repo, repo / name)
         assert write(runtime, me, repo, repo / name).reason, name
         assert write(runtime, me, repo, repo / f"{name}x").reason == ""
-
-
-# -- how it is wired -------------------------------------------------------------------------------
 
 
 def test_the_wired_commands_do_what_the_scripts_do(runtime: str, repo: Path) -> None:

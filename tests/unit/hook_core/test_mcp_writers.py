@@ -280,9 +280,6 @@ def test_shell_servers(top: Path):
     assert effects is not None and not (effects.writes or effects.trees or effects.guesses)
 
 
-# -- config.json ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Write ``config.json``."""
@@ -370,9 +367,6 @@ def test_the_doctor_shows_the_file_and_what_is_wrong_with_it(config):
     assert finding().status == "ok" and f"{path}: strict, 1 writers" in finding().message
     config({"strict": 1})
     assert finding().status == "warn" and "neither true nor false" in finding().message and str(path) in finding().mend
-
-
-# -- the parts --------------------------------------------------------------------------------------
 
 
 @given(st.text("ab*?", max_size=7), st.text("ab", max_size=7))

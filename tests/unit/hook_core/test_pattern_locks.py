@@ -71,9 +71,6 @@ class Scene:
         return judge(session, "Bash", effects, place, self.peers(), time.time(), strict)
 
 
-# ------------------------------------------------------------------------------------------------ direct writes
-
-
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_write_to_what_a_peer_s_pattern_covers_is_denied_new_files_too(runtime: str, tmp_path: Path) -> None:
     ready_store()
@@ -148,9 +145,6 @@ def test_a_lapsed_pattern_is_not_there(ground: Ground, repo: Path) -> None:
     ground.sql("UPDATE context SET renewed = renewed - 61")
     assert scene.judged("echo > src/n.sql; rm -rf src").denial is None
     assert not scene.judged(Effects()).watched
-
-
-# ---------------------------------------------------------------------------------------------------- commands
 
 
 @pytest.mark.parametrize(
@@ -233,9 +227,6 @@ def test_a_tool_of_another_server_is_kept_off_as_well(ground: Ground, repo: Path
     assert scene.judged(effects_of_tool("mcp__files__move_file", given, str(repo))).denial
 
 
-# --------------------------------------------------------------------------------------------------------- git
-
-
 @pytest.mark.parametrize(
     ("command", "met"),
     [("git checkout other", "src/new.sql"), ("git merge other", "src/new.sql"), ("git switch other", "src/new.sql"),
@@ -269,9 +260,6 @@ def test_a_pattern_over_everything_is_no_lock_on_the_repository_itself(ground: G
     assert scene.judged("git branch x; git tag y; git fetch").denial is None
     (repo / "docs/c.md").write_text("changed\n")
     assert scene.judged("git add docs").denial
-
-
-# --------------------------------------------------------------------------------------------- afterwards, git
 
 
 def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Ground, repo: Path) -> None:
@@ -316,9 +304,6 @@ def test_the_commit_guard_knows_patterns(ground: Ground, repo: Path) -> None:
     assert [one["file"] for one in refused.json["held"]] == ["src/deep/new.sql"]
     git(repo, "reset", "-q", "src/deep/new.sql")
     assert ground.swarm("guard", "check", "--hook", "pre-commit", "--json").code == 0
-
-
-# ------------------------------------------------------------------------------------------------------- old files
 
 
 def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path) -> None:

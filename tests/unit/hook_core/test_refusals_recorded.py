@@ -13,10 +13,10 @@ from support.traced import Player
 
 from swarm_hook_core import coordinator, storms
 from swarm_hook_core.hooks import ToolCall
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import refusals
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.people import People
-from swarm_mcp.view.overview.timeline import refusals
 from swarm_mcp.view.top import tables
 
 

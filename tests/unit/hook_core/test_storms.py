@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import (
-    RUNTIMES,
-    hook_core,
-    join,
-    mistakes,
-    new_session,
-    peer_locks,
-    start,
-    write,
-    write_payload,
-)
+from support.sessions import RUNTIMES, hook_core, join, mistakes, new_session, peer_locks, start, write, write_payload
 
 from swarm_hook_core import coordinator, repeated_denials, storms
 from swarm_hook_core.hooks import ToolCall

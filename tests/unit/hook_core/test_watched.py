@@ -73,9 +73,6 @@ def events() -> list[dict[str, Any]]:
         return store.database.rows("SELECT * FROM events WHERE type = 'context.lock_breached'")
 
 
-# -- hooks, as clients run them ------------------------------------------------------------------------
-
-
 def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, repo: Path, state: Path) -> None:
     me = new_session()
     assert start(runtime, me, repo).context
@@ -283,9 +280,6 @@ def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
     assert alterations() == []
 
 
-# -- the shell in front of the hook ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("setting", ["SWARM_STATE_DIR", "XDG_STATE_HOME", "HOME"])
 @requirement("P-10")
 def test_python_is_started_only_while_something_is_watched(setting: str, tmp_path: Path) -> None:
@@ -319,9 +313,6 @@ def test_a_missing_script_denies_nothing(runtime: str, tmp_path: Path) -> None:
     command = wired_command(runtime, "PostToolUse").replace(str(ROOT), str(tmp_path))
     done = subprocess.run(["/bin/sh", "-c", command], input="{}", capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
-
-
-# -- one call and another -------------------------------------------------------------------------------
 
 
 class Calls:
@@ -458,9 +449,6 @@ def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path
     assert calls.finish("1") == [] and not (state / "watched").exists()
 
 
-# -- changes by the holder itself ---------------------------------------------------------------------
-
-
 def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None:
     theirs = Calls(session="holding").call("x", tool_name="Write")
     calls = Calls(*files)
@@ -483,9 +471,6 @@ def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(fil
     time.sleep(0.1)
     files[1].write_text("x")
     assert calls.finish("1") == [("b", "changed")]
-
-
-# -- files looked at, and contents kept ----------------------------------------------------------------
 
 
 def kept_files(state: Path) -> list[Path]:

@@ -12,17 +12,17 @@ from support.traced import Player
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
+from swarm_mcp.answers.edits import Edit, edits, journal_marks
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import newest, refusals, timeline
 from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store, claimed
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.view.overview.checkouts import checkouts
-from swarm_mcp.view.overview.edits import Edit, edits, journal_marks
 from swarm_mcp.view.overview.lines import Line, Obstacle, circles, lines
 from swarm_mcp.view.overview.now import FILES, now
-from swarm_mcp.view.overview.people import People
 from swarm_mcp.view.overview.session import session_whole
-from swarm_mcp.view.overview.timeline import newest, refusals, timeline
 
 
 @pytest.fixture

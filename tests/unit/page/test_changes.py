@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from swarm_mcp.view.overview.edits import Edit
+from swarm_mcp.answers.edits import Edit
 from swarm_mcp.view.page import changes
 from swarm_mcp.view.page.changes import Edited
 

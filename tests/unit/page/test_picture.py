@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from swarm_mcp.answers.timeline import Happening, Timeline
 from swarm_mcp.view.overview.lines import Line
 from swarm_mcp.view.overview.now import Hold
-from swarm_mcp.view.overview.timeline import Happening, Timeline
 from swarm_mcp.view.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
 
 SINCE, UNTIL = 1000, 2000

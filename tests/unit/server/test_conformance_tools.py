@@ -10,7 +10,7 @@ from support.requirement import requirement
 from support.serving import Server
 
 from swarm_mcp.agents.dispatch import request
-from swarm_mcp.server.tools import dispatch
+from swarm_mcp.agents.tools import dispatch
 
 pytestmark = pytest.mark.slow
 

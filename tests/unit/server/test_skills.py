@@ -9,10 +9,13 @@ import pytest
 from support.command_line import FLAGS, flags_of
 from support.requirement import requirement
 
-from swarm_mcp.cli.verbs import VERBS
+from swarm_mcp.cli.verbs import all_verbs
 from swarm_mcp.domain.task import STATUSES, TYPES
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.server.guidance import ROLES, for_label
+from swarm_mcp.server.tools import all_tools
+
+VERBS = all_verbs()
 
 SKILLS = plugin_source() / "skills"
 FILES = sorted(SKILLS.rglob("*.md"))
@@ -20,14 +23,7 @@ IDS = [str(path.relative_to(SKILLS)) for path in FILES]
 
 
 def tools() -> dict:
-    from swarm_mcp.server import tools as groups
-
-    found = {}
-    for path in Path(groups.__file__).parent.glob("*.py"):
-        if path.stem != "__init__":
-            module = __import__(f"swarm_mcp.server.tools.{path.stem}", fromlist=["TOOLS"])
-            found.update({tool.name: tool for tool in module.TOOLS})
-    return found
+    return all_tools(with_check=True)
 
 
 def test_there_are_skills():

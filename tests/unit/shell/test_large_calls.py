@@ -34,9 +34,6 @@ SECONDS = budget.SECONDS + budget.SECONDS_TO_LOAD + 0.01
 SIZE = 64_000
 
 
-# -- reading ----------------------------------------------------------------------------------------
-
-
 def written(effects: Effects) -> list[str]:
     return [one.path for one in effects.writes]
 
@@ -134,9 +131,6 @@ def test_what_is_nothing_but_importing_is_forgiven_and_shows_how_long_more_of_it
     assert (one.end, one.budget.end) == (pytest.approx(end + 0.3), pytest.approx(of_all + 0.3))
     one.forgive(5.0)
     assert one.end == pytest.approx(end + 0.3 + 0.3 + budget.SECONDS_TO_LOAD)
-
-
-# -- meeting locks ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

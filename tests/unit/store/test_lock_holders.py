@@ -12,6 +12,7 @@ import pytest
 from support import sessions
 from support.fixtures import SWARM, Ground, wait_for
 
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
 RUNTIMES = ("claude-code", "codex")
@@ -19,9 +20,6 @@ RUNTIMES = ("claude-code", "codex")
 
 def labels(ground: Ground) -> list[str]:
     return [row["label"] for row in ground.sql("SELECT label FROM instances ORDER BY rowid")]
-
-
-# -- a person -----------------------------------------------------------------------------------------
 
 
 def test_a_persons_lock_ends_with_the_shell(ground: Ground):
@@ -96,9 +94,6 @@ def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground):
         assert store.instances.gone() == [] and len(list(store.locks.held(ground.scope))) == 1
 
 
-# -- agents -------------------------------------------------------------------------------------------
-
-
 def hook(runtime: str, payload: dict) -> subprocess.CompletedProcess:
     return subprocess.run(
         sessions.argv(runtime, "subagent"), input=json.dumps(payload), capture_output=True, text=True,
@@ -116,17 +111,16 @@ def test_a_subagent_is_told_its_id(ground: Ground, runtime: str):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_what_a_subagent_holds_goes_with_it(ground: Ground, runtime: str):
+def test_what_a_subagent_holds_goes_with_it(ground: Ground, store: Store, runtime: str):
     me = ground.session("me", "me", runtime=runtime)
-    with ground.store() as store:
-        store.locks.acquire(me, "kept")
-        for file, agent in (("one", "a1"), ("two", "a2")):
-            store.locks.acquire_all(me, request(me, [file], agent=agent))
-        done = hook(runtime, sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        wait_for(lambda: len(list(store.locks.held(ground.scope))) == 2)
-        assert sorted(os.path.basename(lock["file"]) for lock in store.locks.held(ground.scope)) == ["kept", "two"]
-        assert ground.sql("SELECT payload FROM events WHERE type = 'context.lock_released'")[0]["payload"].count("a1")
+    store.locks.acquire(me, "kept")
+    for file, agent in (("one", "a1"), ("two", "a2")):
+        store.locks.acquire_all(me, request(me, [file], agent=agent))
+    done = hook(runtime, sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    wait_for(lambda: len(list(store.locks.held(ground.scope))) == 2)
+    assert sorted(os.path.basename(lock["file"]) for lock in store.locks.held(ground.scope)) == ["kept", "two"]
+    assert ground.sql("SELECT payload FROM events WHERE type = 'context.lock_released'")[0]["payload"].count("a1")
 
 
 def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, monkeypatch):

@@ -11,7 +11,9 @@ from support.scripted_herdr import Herdr
 from support.task_fixtures import As, begun, events, mail, read_mail, request, status
 
 from swarm_mcp.cli.commands.completion import candidates
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import COLUMNS
+from swarm_mcp.store import Store
 
 PROMPT = {"message_sent": True, "nudged": False}
 
@@ -91,8 +93,7 @@ def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground) -> 
     assert woken["recipient"] == next_one["id"] and shape(woken["prompt"]) == PROMPT
 
 
-def test_a_batch_over_tools(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
+def test_a_batch_over_tools(ground: Ground, planner: Session, worker: Session) -> None:
     a = As(ground, planner)
     made = a.request_task_batch(
         tasks=[
@@ -122,11 +123,7 @@ def test_a_refused_request_is_a_sentence(ground: Ground, arguments: dict, words:
     assert answer.value is None and words in answer.text and not answer.is_error
 
 
-# -------------------------------------------------------------------------------------------------- commands
-
-
-def test_the_tasks_of_a_scope_are_listed(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
+def test_the_tasks_of_a_scope_are_listed(ground: Ground, planner: Session, worker: Session) -> None:
     assert ground.swarm("tasks").out == "(no tasks)\n"
     with ground.store() as store:
         first, second = (
@@ -163,22 +160,20 @@ def test_no_command_shows_another_identitys_tasks(ground: Ground, monkeypatch: p
         assert (hidden["id"] in [one.word for one in candidates(["update-task", ""])]) is shown
 
 
-def test_a_lock_does_not_tell_of_another_identitys_task(ground: Ground) -> None:
+def test_a_lock_does_not_tell_of_another_identitys_task(ground: Ground, store: Store) -> None:
     owner, me = ground.session("o", "identity:home"), ground.session("me", "identity:work")
     nobody = ground.session("n")  # without an identity, so that it may meet both
-    with ground.store() as store:
-        begun(store, owner, nobody, "SECRET")
-        begun(store, me, nobody, "mine")
-        store.locks.acquire(nobody, "f")
-        (held,) = store.locks.on(f"{ground.scope}/f")
-        active = store.locks.describe(held, "work")["active_tasks"]
-        assert [task["title"] for task in active] == ["mine"]
-        assert list(active[0]) == ["id", "type", "title", "status"]
-        assert len(store.locks.describe(held, "")["active_tasks"]) == 2
+    begun(store, owner, nobody, "SECRET")
+    begun(store, me, nobody, "mine")
+    store.locks.acquire(nobody, "f")
+    (held,) = store.locks.on(f"{ground.scope}/f")
+    active = store.locks.describe(held, "work")["active_tasks"]
+    assert [task["title"] for task in active] == ["mine"]
+    assert list(active[0]) == ["id", "type", "title", "status"]
+    assert len(store.locks.describe(held, "")["active_tasks"]) == 2
 
 
-def test_what_has_ended_is_listed_last(ground: Ground) -> None:
-    planner = ground.session("p")
+def test_what_has_ended_is_listed_last(ground: Ground, planner: Session) -> None:
     with ground.store() as store:
         for title in ("one", "two", "three"):
             task = begun(store, planner, planner, title)
@@ -231,8 +226,9 @@ def test_a_task_is_requested_from_the_command_line(ground: Ground) -> None:
     ],
 )
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_wrong_request_is_one_line_and_exit_1(ground: Ground, words: tuple, complaint: str, form: tuple) -> None:
-    planner = ground.session("p")
+def test_a_wrong_request_is_one_line_and_exit_1(
+    ground: Ground, planner: Session, words: tuple, complaint: str, form: tuple
+) -> None:
     done = ground.swarm("request-task", *words, *form, "--as", planner["id"])
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert done.err.startswith("swarm-mcp request-task: ") and complaint in done.err

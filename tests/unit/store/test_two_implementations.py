@@ -52,9 +52,6 @@ def new_mail(ground: Ground, instance: dict) -> list[str]:
     return [message["content"] for message in found]
 
 
-# -- locks ------------------------------------------------------------------------------------------
-
-
 def test_a_lock_of_either_keeps_the_other_out(ground: Ground, other: Other, file: str):
     theirs, mine = other.register(ground.scope, "them"), ground.session("s", "me")
     assert other.lock(theirs, file) == ""
@@ -165,9 +162,6 @@ def test_six_processes_of_both_kinds_never_hold_one_file_together(ground: Ground
     other.audit()
 
 
-# -- tasks ------------------------------------------------------------------------------------------
-
-
 def test_tasks_are_handed_over_both_ways(ground: Ground, other: Other):
     theirs, mine = other.register(ground.scope, "them"), ground.session("s", "me")
     asked = other.request(theirs, "for you", files=json.dumps([f"{ground.scope}/a"]), priority=5)
@@ -191,9 +185,6 @@ def test_tasks_are_handed_over_both_ways(ground: Ground, other: Other):
     again = hands.value("request_task", type="fix", title="mine", idempotency_key="theirs")
     assert again["existing"] is True
     other.audit()
-
-
-# -- mail, values, news -----------------------------------------------------------------------------
 
 
 def test_mail_goes_both_ways_and_each_message_is_read_once(ground: Ground, other: Other):
@@ -253,9 +244,6 @@ def test_what_either_does_is_news_to_the_other(ground: Ground, other: Other, fil
             assert store.activity.since(mine, before).changes == [name]
 
 
-# -- departed sessions --
-
-
 def test_each_reclaims_the_others_dead_and_leaves_the_living(ground: Ground, other: Other, file: str):
     quiet, plain = ground.session("s", "quiet"), ground.plain("plain")
     theirs, gone = other.register(ground.scope, "them"), other.register(ground.scope, "gone")
@@ -289,8 +277,6 @@ def test_a_session_that_their_server_adopts_goes_on_as_ours(ground: Ground, othe
     assert other.cleanup() == []
     other.audit()
 
-
-# -- both at once -----------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.tuples(

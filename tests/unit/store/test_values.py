@@ -11,6 +11,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground
 
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -123,12 +124,11 @@ def test_bytes_that_another_program_stored_are_kept_as_they_can_be(ground: Groun
 
 
 @pytest.mark.parametrize("key", ["", "  "])
-def test_a_key_has_a_name(ground: Ground, actors, key: str):
-    with ground.store() as store:
-        row = store.instances.get(actors[0])
-        for change in (store.kv.put, store.kv.append):
-            with pytest.raises(SwarmError):
-                change(row, key, "1")
+def test_a_key_has_a_name(store: Store, actors, key: str):
+    row = store.instances.get(actors[0])
+    for change in (store.kv.put, store.kv.append):
+        with pytest.raises(SwarmError):
+            change(row, key, "1")
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core import clock
 from swarm_hook_core.repository import tree_at
-from swarm_mcp.errors import TeamRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent, agent_client, memberships
 from swarm_mcp.team.agent import Agent
+from swarm_mcp.team.errors import TeamRefused
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
 
 pytestmark = pytest.mark.slow
@@ -291,4 +292,4 @@ def test_without_any_session_it_ends_after_a_while(ground: Ground, team):
     agent_client.poke()
     one.thread.join(20)
     assert not one.thread.is_alive()
-    assert Store(ground.database).team.repositories()[REPOSITORY].fresh_until is None
+    assert TeamRows(Store(ground.database)).repositories()[REPOSITORY].fresh_until is None

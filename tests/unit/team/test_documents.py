@@ -9,9 +9,10 @@ from support.document_cases import *  # noqa: F403
 from support.document_cases import ask, both, confirm, task, value
 from support.team_machines import REPOSITORY
 
-from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import protocol
 from swarm_mcp.team.documents import Documents
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamRows
 
 
 def restore(machines, team, version: int) -> None:
@@ -242,7 +243,7 @@ def test_when_the_tree_that_has_what_others_share_goes_another_one_has_it(machin
     first = laptop.tops[0]
     laptop.tops[:] = [tree]
     with laptop.store.database.writing():
-        laptop.store.team.leave([first])
+        TeamRows(laptop.store).leave([first])
     laptop.begin()
     second = laptop.session("second", directory=tree)
     both(machines)
@@ -266,8 +267,8 @@ def test_who_leaves_and_joins_again_gets_no_message_twice_and_overwrites_nothing
     assert confirm(sandbox, known) == "granted"
     both(machines)
     with laptop.store.database.writing():
-        laptop.store.team.leave(laptop.tops)
-        laptop.store.team.set_trees({})
+        TeamRows(laptop.store).leave(laptop.tops)
+        TeamRows(laptop.store).set_trees({})
     laptop.server.part(REPOSITORY)
     sandbox.ground.sql("UPDATE kv SET updated_at = updated_at + 5")
     sandbox.store.kv.put(other, "plan", "south")
@@ -286,8 +287,8 @@ def test_what_is_appended_before_the_server_first_answers_is_there_as_well(machi
     sandbox.store.kv.append(other, "log", '"theirs"')
     sandbox.follow()
     with laptop.store.database.writing():
-        laptop.store.team.leave(laptop.tops)
-        laptop.store.team.set_trees({})
+        TeamRows(laptop.store).leave(laptop.tops)
+        TeamRows(laptop.store).set_trees({})
     laptop.server.part(REPOSITORY)
     laptop.store.kv.append(one, "log", '"ours"')
     sandbox.ground.sql("UPDATE kv SET updated_at = updated_at + 5")

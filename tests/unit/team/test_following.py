@@ -7,8 +7,9 @@ from support.following_cases import *  # noqa: F403
 from support.team_machines import REPOSITORY
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import protocol
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamRows
 
 
 def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_given_up(machines, team):
@@ -48,7 +49,7 @@ def test_after_a_loss_nothing_is_fresh_before_all_who_were_there_have_been_heard
     laptop, _ = machines
 
     def fresh_until():
-        return laptop.store.team.repositories()[REPOSITORY].fresh_until
+        return TeamRows(laptop.store).repositories()[REPOSITORY].fresh_until
 
     laptop.follow()
     assert fresh_until() > clock.now()

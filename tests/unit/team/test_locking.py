@@ -16,6 +16,7 @@ from swarm_mcp.locking.acquisition import LockWait, acquire
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client, locking
+from swarm_mcp.team.parts import TeamRows
 
 
 class Agent:
@@ -45,7 +46,7 @@ def agent(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Agent:
     """The checkout has joined."""
     os.makedirs(Path(state_dir(), "team", "clones"))
     with ground.store() as store, store.database.writing():
-        store.team.set_trees({ground.scope: "example.org/app"})
+        TeamRows(store).set_trees({ground.scope: "example.org/app"})
     played = Agent(ground)
     monkeypatch.setattr(agent_client, "confirm", played.confirm)
     monkeypatch.setattr(agent_client, "poke", lambda: None)
@@ -65,7 +66,7 @@ def holders(ground: Ground) -> list[str]:
 
 def test_nobody_is_asked_where_no_clone_has_joined(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_client, "confirm", lambda *_: pytest.fail("asked"))
-    assert take(ground, ground.session("ann"), "f").team is None
+    assert take(ground, ground.session("ann"), "f").confirmation is None
 
 
 def test_what_lies_outside_of_joined_work_trees_is_nobody_elses_business(
@@ -73,14 +74,14 @@ def test_what_lies_outside_of_joined_work_trees_is_nobody_elses_business(
 ) -> None:
     ann = ground.session("ann")
     for file in (str(tmp_path / "elsewhere"), ground.scope + "-beside/f", "/__swarm/mutex", str(tmp_path)):
-        assert take(ground, ann, file).team is None
+        assert take(ground, ann, file).confirmation is None
     assert agent.asked == []
 
 
 @pytest.mark.parametrize("wanted", ["f", "folder/", "*.py", "", "src/../f"])
 def test_a_grant_says_where_it_holds(ground: Ground, agent: Agent, wanted: str) -> None:
     taken = take(ground, ground.session("ann"), wanted or ground.scope)
-    assert taken.team == locking.TeamGrant(locking.SETTLED, {taken[0].id: 800})
+    assert taken.confirmation == locking.TeamGrant(locking.SETTLED, {taken[0].id: 800})
     assert agent.asked == [[taken[0].id]]
 
 
@@ -140,14 +141,14 @@ def test_who_waits_and_was_slower_goes_on_waiting(ground: Ground, agent: Agent) 
         store.locks.release(Session(bob), "f")
         agent.answer = {"answer": "granted", "settled": True}
         taken = wait.advance(store)
-        assert taken is not None and taken.team is not None and taken.team.is_everywhere
+        assert taken is not None and taken.confirmation is not None and taken.confirmation.is_everywhere
         assert holders(ground) == [ann["id"]] and store.queue.waiting() == []
 
 
 def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Agent) -> None:
     ann = ground.session("ann")
     with ground.store() as store, store.database.writing():
-        store.team.add_session("s-far", "laptop-3fa9c1", "codex origin:codex session:5f0c2f6e", ground.scope)
+        TeamRows(store).add_session("s-far", "laptop-3fa9c1", "codex origin:codex session:5f0c2f6e", ground.scope)
     with Store(ground.database) as store:
         far = store.instances.live("s-far")
         assert far is not None
@@ -168,8 +169,8 @@ def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Ag
 @pytest.fixture
 def far(ground: Ground, agent: Agent) -> str:
     """Add a session on another machine that holds `f`; return its id."""
-    with ground.store() as store, store.team.writing():
-        store.team.add_session(
+    with ground.store() as store, TeamRows(store).writing():
+        TeamRows(store).add_session(
             "s-far", "laptop-3fa9c1", "codex role:reviewer origin:codex session:5f0c2f6e", ground.scope
         )
     with ground.store() as store:

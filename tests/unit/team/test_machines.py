@@ -10,9 +10,10 @@ from support.fixtures import Ground
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
+from swarm_mcp.answers.machines import machines_of
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
-from swarm_mcp.view.overview.machines import team_now
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.view.page.access import Keys
 from swarm_mcp.view.page.app import application
 from swarm_mcp.view.top import tables
@@ -34,10 +35,10 @@ class Played:
         (ground.folder / "state" / "team" / "clones").mkdir(parents=True)
         monkeypatch.setenv("SWARM_STATE_DIR", str(ground.folder / "state"))
         monkeypatch.setattr(agent_client, "status", self._status)
-        with ground.store() as store, store.team.writing():
-            store.team.set_trees({ground.scope: REPOSITORY})
-            store.team.add_session("s1", "laptop", "codex session:5f0c2f6e", ground.scope)
-            store.team.add_session("s2", "laptop", "claude-code session:11112222", ground.scope)
+        with ground.store() as store, TeamRows(store).writing():
+            TeamRows(store).set_trees({ground.scope: REPOSITORY})
+            TeamRows(store).add_session("s1", "laptop", "codex session:5f0c2f6e", ground.scope)
+            TeamRows(store).add_session("s2", "laptop", "claude-code session:11112222", ground.scope)
         self.fresh(60)
 
     def _status(self, _seconds: float, machines: bool) -> dict | None:
@@ -47,8 +48,8 @@ class Played:
     def fresh(self, seconds: float) -> None:
         """Make the copy fresh for so many seconds; the server's last word was a quarter of an hour ago."""
         known = {"fresh_until": clock.now() + seconds, "booted": clock.boot(host_id()), "said_at": time.time() - 900}
-        with self.ground.store() as store, store.team.writing():
-            store.team.note(REPOSITORY, state="following", **known)
+        with self.ground.store() as store, TeamRows(store).writing():
+            TeamRows(store).note(REPOSITORY, state="following", **known)
 
     def agent(self, *machines: dict, error: str = "", looked: float | None = 1.0) -> None:
         """Let the agent run as the machine ``here``; `machines` is the server's list."""
@@ -64,7 +65,7 @@ class Played:
 
     def now(self):
         with Store(self.ground.database, read_only=True) as store:
-            return team_now(store, self.ground.scope)
+            return machines_of(store, self.ground.scope)
 
 
 def machine(name: str, acked: int = 100, lease: float = 5.0, left: float = 4.0, sessions: int = 1) -> dict:
@@ -124,7 +125,7 @@ def test_without_an_agent_the_machines_of_known_sessions_are_shown(played):
 
 def test_outside_of_a_team_nobody_is_asked(played, tmp_path):
     with Store(played.ground.database, read_only=True) as store:
-        assert team_now(store, str(tmp_path)) is None
+        assert machines_of(store, str(tmp_path)) is None
     assert played.questions == []
 
 
@@ -153,13 +154,13 @@ def test_top_has_a_line_for_them_which_begins_with_those_that_are_away(played, m
             return ""
 
     shown = Reader(played.ground.scope, Args()).read(Wish())
-    assert shown.team == (
+    assert shown.machines == (
         "team example.org/app fresh, its server answers in 4 ms; ci silent for 3 min, 20 changes behind, box ended"
         " 60 s ago, laptop there, 3 changes behind"
     )
     sessions = {row.cells[0]: row.cells[1:3] for row in shown.tables[0].rows}
     assert sessions["codex 5f0c2f6e on laptop"] == ("live", ""), "when it was seen there is not told here"
-    assert tables.team(None) == ""
+    assert tables.machines(None) == ""
 
 
 def test_the_page_has_a_table_of_them(played):

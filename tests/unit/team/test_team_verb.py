@@ -11,11 +11,12 @@ from support.fixtures import Ground
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import is_in_team
+from swarm_hook_core.state import shares_locks
 from swarm_mcp.doctor import team as doctor
-from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.team import agent_client, joining, memberships, standing
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamRows
 
 SERVER = "postgresql://me@db.example.org/team"
 
@@ -41,10 +42,10 @@ class Played:
             return
         with self.ground.store() as store, store.database.writing():
             joined = memberships.memberships()
-            store.team.set_trees({top: one.repository for one in joined for top in one.tops})
+            TeamRows(store).set_trees({top: one.repository for one in joined for top in one.tops})
             now = {"fresh_until": clock.now() + 60, "booted": clock.boot(host_id()), "said_at": int(time.time())}
             for one in joined:
-                store.team.note(one.repository, state="following", **now)
+                TeamRows(store).note(one.repository, state="following", **now)
 
 
 @pytest.fixture
@@ -67,15 +68,15 @@ def test_a_clone_joins_and_leaves_and_nothing_is_left(ground: Ground, played: Pl
     assert done.code == 0, done
     assert "this is example.org/org/app there, by the URL of its remote" in done.out
     assert played.asked == [(SERVER, "example.org/org/app")]
-    assert git(ground.repo, "config", "swarm.logical") == "true" and is_in_team()
+    assert git(ground.repo, "config", "swarm.logical") == "true" and shares_locks()
     assert git(ground.repo, "status", "--porcelain") == "", "nothing is written into the checkout"
     again = ground.swarm("team", "join", SERVER, "--json").json
     assert again["ok"] and not again["new"] and again["work_trees"] == [ground.scope]
     assert ground.swarm("team", "leave").code == 0
-    assert not is_in_team() and memberships.memberships() == []
+    assert not shares_locks() and memberships.memberships() == []
     assert (ground.repo / ".git" / "config").read_bytes() == config
     with ground.store() as store:
-        assert store.team.trees() == {} and store.team.repositories() == {}
+        assert TeamRows(store).trees() == {} and TeamRows(store).repositories() == {}
     assert "has joined no team" in ground.swarm("team", "leave").err
 
 
@@ -113,7 +114,7 @@ def test_nothing_is_written_down_of_a_server_that_cannot_be_reached(
     monkeypatch.setattr(joining, "_ask", unreachable)
     done = ground.swarm("team", "join", SERVER)
     assert (done.code, done.err) == (1, "swarm-mcp team: no route\n")
-    assert not is_in_team() and git(ground.repo, "config", "swarm.logical") == ""
+    assert not shares_locks() and git(ground.repo, "config", "swarm.logical") == ""
 
 
 def test_one_server_and_one_name_at_a_time(ground: Ground, played: Played) -> None:
@@ -149,8 +150,8 @@ def test_status_at_a_glance_says_how_fresh_it_is(ground: Ground, played: Played)
     assert ground.swarm("team", "join", SERVER).code == 0
     assert "team: example.org/org/app, fresh\n" in ground.swarm("status").out
     assert ground.swarm("status", "--json").json["team"]["fresh"] is True
-    with ground.store() as store, store.team.writing():
-        store.team.note("example.org/org/app", fresh_until=clock.now() - 1, said_at=int(time.time()) - 900)
+    with ground.store() as store, TeamRows(store).writing():
+        TeamRows(store).note("example.org/org/app", fresh_until=clock.now() - 1, said_at=int(time.time()) - 900)
     assert "its server was not heard of for 15 min: swarm-mcp team status" in ground.swarm("status").out
 
 

@@ -16,11 +16,13 @@ from swarm_hook_core.state import state_dir
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import NotConfirmed, Refused, TeamUnreachable
+from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.locking.task_claiming import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
 from swarm_mcp.team import agent as agent_module
 from swarm_mcp.team import agent_client
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
 
 LEAD = "identity:p mode:gateway role:planner"
@@ -51,7 +53,7 @@ def agent(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Agent:
     """The checkout has joined."""
     os.makedirs(Path(state_dir(), "team", "clones"))
     with ground.store() as store, store.database.writing():
-        store.team.set_trees({ground.scope: "example.org/app"})
+        TeamRows(store).set_trees({ground.scope: "example.org/app"})
     played = Agent()
     monkeypatch.setattr(agent_client, "confirm_documents", played.confirm_documents)
     monkeypatch.setattr(agent_client, "poke", played.poke)
@@ -71,8 +73,8 @@ def far(ground: Ground, agent: Agent) -> str:
 
 
 def come(ground: Ground, session: str, label: str) -> None:
-    with ground.store() as store, store.team.writing():
-        store.team.add_session(session, "laptop-3fa9c1", label, ground.scope)
+    with ground.store() as store, TeamRows(store).writing():
+        TeamRows(store).add_session(session, "laptop-3fa9c1", label, ground.scope)
 
 
 def ask(ground: Ground, who: dict, **given) -> str:
@@ -112,7 +114,7 @@ def test_nobody_is_asked_where_no_clone_has_joined_nor_of_another_scope(
 ) -> None:
     ann = ground.session("ann")
     with ground.store() as store, store.database.writing():
-        store.team.set_trees({ground.scope + "-beside": "example.org/app"})
+        TeamRows(store).set_trees({ground.scope + "-beside": "example.org/app"})
     one = ask(ground, ann)
     with ground.store() as store:
         claim(store, Session(ann), one)
@@ -381,7 +383,7 @@ def test_a_lease_goes_along(machines) -> None:
     there.follow()
     row = there.row("a.py")
     assert row["ttl"] == 300 and row["renewed"] is not None and row["wall_until"] is not None
-    assert len(there.store.team.live(there.store.team.of_ids([row["id"]]))) == 1
+    assert len(TeamRows(there.store).live(TeamRows(there.store).of_ids([row["id"]]))) == 1
 
 
 def test_what_the_team_has_not_granted_is_not_handed_to_another_machine(machines) -> None:

@@ -13,13 +13,13 @@ from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
 
 from swarm_mcp.agents.harness.events import message
+from swarm_mcp.answers.edits import Edit
 from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.view.overview import now
-from swarm_mcp.view.overview.edits import Edit
 from swarm_mcp.view.top import following, reading
 from swarm_mcp.view.top.app import Top
 from swarm_mcp.view.top.pages import Question

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.naming import UNNAMED, agent_name
+from swarm_mcp.answers.explained import through, until
+from swarm_mcp.answers.timeline import happening
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.locking.explaining import explanation, history
-from swarm_mcp.view.overview.explained import through, until
-from swarm_mcp.view.overview.timeline import happening
 from swarm_mcp.view.page.rendering import near
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from swarm_mcp.answers.timeline import newest
 from swarm_mcp.view.overview.lines import lines
-from swarm_mcp.view.overview.timeline import newest
 from swarm_mcp.view.page.view import Look, Page, View
 
 LATELY_SECONDS, LATELY = 86400, 20  # circles of the last day, and their largest number

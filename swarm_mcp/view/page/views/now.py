@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_mcp.view.overview.machines import team_now
+from swarm_mcp.answers.machines import machines_of
+from swarm_mcp.answers.timeline import refusals
 from swarm_mcp.view.overview.now import COUNTED, Now, now
-from swarm_mcp.view.overview.timeline import refusals
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict[str, Any]:
     shown: Now = now(look.store, scope, look.people, edited or (), **limits)
     return {
         "now": shown,
-        "team": team_now(look.store, scope),
+        "machines": machines_of(look.store, scope),
         "is_asked": edited is None and scope in look.edited,
         "held": sum(len(one.holds) for one in shown.files),
         "conflicts": len([one for one in shown.files if one.conflict]),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from swarm_mcp.answers.timeline import MOST, timeline
 from swarm_mcp.view.overview.lines import lines
 from swarm_mcp.view.overview.now import FILES, Hold, now
-from swarm_mcp.view.overview.timeline import MOST, timeline
 from swarm_mcp.view.page.picture import MARKS, picture
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 

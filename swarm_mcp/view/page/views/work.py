@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.domain.session import onlooker
-from swarm_mcp.view.overview.work import (
+from swarm_mcp.answers.work import (
     MESSAGES,
     TASKS,
     about,
@@ -14,6 +13,7 @@ from swarm_mcp.view.overview.work import (
     tasks,
     worker,
 )
+from swarm_mcp.domain.session import onlooker
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 
 TYPE_CHECKING = False

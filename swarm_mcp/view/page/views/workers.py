@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.answers.views import short
+from swarm_mcp.answers.work import WORKERS as MOST
+from swarm_mcp.answers.work import worker, workers
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.view.overview.transcript import last_entries, record_marks
-from swarm_mcp.view.overview.work import WORKERS as MOST
-from swarm_mcp.view.overview.work import worker, workers
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 
 TYPE_CHECKING = False

@@ -1,0 +1,153 @@
+"""The hook core's part in a team: how fresh this machine's knowledge of the other machines' locks is.
+
+The team agent writes down until when its knowledge is fresh: as long as the server waits for this machine before it
+lets a grant on another machine count. After that, there may be locks that are unknown here. Loaded only if a clone on
+this machine has joined a team (``state.shares_locks``).
+"""
+
+import os
+
+from swarm_hook_core import clock
+from swarm_hook_core.process import host_id
+from swarm_hook_core.state import name_of, read_private, state_dir, write_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.check import Check, Writes
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.lookup import LockReader
+
+KEPT_SECONDS = 86400  # of the marks for told sessions
+
+
+class Stale:
+    """A work tree without fresh knowledge of the locks on other machines.
+
+    top         its folder, links resolved
+    repository  the team's name of it
+    said_at     Unix seconds of the server's last answer, None for never
+    mark        tells this time without news from another one
+    """
+
+    __slots__ = ("top", "repository", "said_at", "mark")
+
+    def __init__(self, top: str, repository: "Any", said_at: object, mark: str):
+        self.top = top
+        self.repository = repository
+        self.said_at = said_at
+        self.mark = mark
+
+
+def may_miss_locks(reader: "LockReader") -> bool:
+    """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
+    return bool(stale_trees(reader.shared_trees()))
+
+
+def judge(check: "Check") -> "Verdict | None":
+    """Return the Verdict on a call that may write where locks of other machines may be unknown here, or None.
+
+    It is a notice, and with ``strict`` a denial.
+    """
+    from swarm_hook_core.hooks import Verdict
+    from swarm_hook_core.settings import strict
+
+    call = check.call
+    stale = stale_trees(check.shared_trees)
+    tree = concern(stale, check.writes) if stale else None
+    if tree is None:
+        return None
+    if strict(check.config.env_prefix, call.folder):
+        from swarm_hook_core.denial import Denial
+
+        return Verdict(Denial("", None, words(call.client_tool, tree, check.now, True), certain=False))
+    if not check.is_question and not is_news(call, tree):
+        return None
+    return Verdict(None, words(call.client_tool, tree, check.now, False))
+
+
+def stale_trees(rows: "Any") -> "list[Any]":
+    """Return the Stale work trees on this machine among `rows` of ``LockReader.shared_trees``. Nearly always empty."""
+    if not rows:
+        return []
+    here = clock.boot(host_id())
+    return [
+        Stale(top, repository, said_at, f"{booted} {until}")
+        for top, repository, until, booted, said_at in rows
+        if not isinstance(until, (int, float)) or booted != here or until < clock.now()
+    ]
+
+
+def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
+    """Return the first of these trees that a call may write in, or None."""
+    call, effects = writes.call, writes.effects
+    if writes.has_names:
+        places = writes.paths
+    elif effects is None or not (effects.size or effects.runs):
+        return None
+    else:
+        places = [os.path.join(write.folder or call.folder, write.path) for write in effects.writes]
+        places += [tree.root for tree in effects.trees] + [git.folder for git in effects.git]
+        # Writes that a command does not name count for the folder it runs in.
+        places += [guess.folder or call.folder for guess in effects.guesses] + [call.folder] * effects.runs
+    for place in dict.fromkeys(places):
+        real = os.path.realpath(place) + os.sep
+        for one in stale:
+            if real.startswith(one.top.rstrip(os.sep) + os.sep):
+                return one
+    return None
+
+
+def words(tool: str, one: "Any", now: float, is_denied: bool) -> str:
+    """Return the words for the model about a call in a Stale tree: it goes ahead, or it `is_denied`."""
+    from swarm_hook_core.untrusted_text import named
+    from swarm_hook_core.wording import duration
+
+    if isinstance(one.said_at, (int, float)):
+        since = f"for {duration(now - one.said_at)}"
+    else:
+        since = "since it has joined"
+    said = (
+        f"swarm: this machine has not heard from the server of {named(one.repository)} {since}: what sessions on other"
+        " machines have locked since then is not known here."
+    )
+    if is_denied:
+        return (
+            f"{said} This {tool} call was denied, since `strict` is on; nothing was written. Do not write it another"
+            " way: do what needs no write there, or tell the user. `swarm-mcp team status` says what is wrong."
+        )
+    return (
+        f"{said} What was known still denies, and this call goes ahead. `swarm-mcp team status` says what is wrong; a"
+        " lock that must hold on all machines is one whose answer says `team` with a `fence`."
+    )
+
+
+def is_news(call: "ToolCall", one: "Any") -> bool:
+    """Return True, once, if the session or agent of a call has not been told of this time without news."""
+    folder = os.path.join(state_dir(), "team", "told")
+    path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))
+    try:
+        if read_private(path, 1024).decode() == one.mark:
+            return False
+    except (OSError, ValueError):  # nothing was told yet
+        pass
+    try:
+        _forget_old(folder)
+        write_private(path, one.mark)
+    except OSError:
+        return True  # a sandbox: better told too often
+    return True
+
+
+def _forget_old(folder: str) -> None:
+    from time import time
+
+    try:
+        names = os.listdir(folder)
+    except OSError:  # nothing was told yet
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.getmtime(path) < time() - KEPT_SECONDS:
+            os.remove(path)

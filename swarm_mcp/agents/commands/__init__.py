@@ -1,0 +1,1 @@
+"""The verbs about workers, one module for each family, and what they show at a terminal."""

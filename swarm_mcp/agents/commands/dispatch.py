@@ -1,0 +1,226 @@
+"""``swarm-mcp dispatch``: handing a task to a live worker, or starting one for it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from swarm_hook_core.environment import is_on
+from swarm_hook_core.labels import token
+from swarm_mcp.agents.commands import run_options
+from swarm_mcp.agents.commands.all_tasks import dispatch_all
+from swarm_mcp.agents.commands.dispatch_display import DispatchDisplay, last_run
+from swarm_mcp.agents.dispatch.dispatch import carry_out
+from swarm_mcp.agents.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
+from swarm_mcp.agents.harness.query import YOLO
+from swarm_mcp.cli.arguments import (
+    ACTING,
+    EFFORTS,
+    FOLDERS,
+    MODES,
+    ROLES,
+    TASKS,
+    WORKERS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
+from swarm_mcp.cli.output import complain, flush, refused, show
+from swarm_mcp.cli.progress import Progress
+from swarm_mcp.cli.reader import Reader
+from swarm_mcp.domain.task import TYPES
+from swarm_mcp.errors import Refused
+from swarm_mcp.sessions.acting import dispatching_session, is_unattended
+from swarm_mcp.store import Store
+
+OPTIONS = (
+    Option("--message TEXT", "the prompt of the worker (default: the title)"),
+    Option("--description TEXT", "the description of the task (default: the message)"),
+    Option("--type TYPE", "implement (default), fix, test, review, research or other", source=TYPES),
+    Option(
+        "--role ROLE",
+        "the role of the worker: a live session with role:ROLE in its label, else a generalist (default: implementer)",
+        source=ROLES,
+    ),
+    Option("--file PATH", "a file that the work is about", repeatable=True),
+    Option("--priority N", "a higher one is claimed first (default: 0)"),
+    Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
+    Option("--parent-task ID", "the task above this one", source=TASKS),
+    Option(
+        "--idempotency-key KEY",
+        "dispatches with the same key are one task (default: those with the same type, title and role)",
+    ),
+    Option("--approval-required", "the task cannot be claimed before it is approved"),
+    Option("--no-spawn", "start no worker: without a live one, the task waits to be claimed"),
+    Option("--force-spawn", "start a worker even if one lives"),
+    Option(
+        "--spawner NAME",
+        "process (in the background), tmux, herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER, SWARM_SPAWNER,"
+        " process)",
+    ),
+    Option(
+        "--harness NAME",
+        "the harness to start: claude, codex, ..., as in `swarm-mcp harness list` (default:"
+        " SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER, the one of this session)",
+    ),
+    Option("--directory DIR", "where to start it (default: this session's folder)", source=FOLDERS),
+    Option("--label TEXT", "more words for the worker's label"),
+    Option("--name TEXT", "the name of its pane or window"),
+    Option("--wait S", "wait up to S seconds until it has come up (default: 30; swarm-ui: 5)"),
+    Option(
+        "--completion-wait S",
+        "wait up to S seconds for the task to end, and print how it ended (--wait-for-completion is the same)",
+        also="--wait-for-completion",
+    ),
+    Option("--no-nudge", "leave the worker's terminal alone"),
+    Option("--force", "wake the worker even while it is busy in its terminal"),
+    Option("--model NAME", "the model of a worker that process or tmux starts, as its harness names it"),
+    Option("--effort LEVEL", "how much it is to think: low, medium, high or max", source=EFFORTS),
+    Option(
+        "--mode MODE",
+        "its rights: read-only, edit (default), or yolo, without the harness's own checks"
+        " (dangerous; only for a person at a terminal, or with SWARM_ALLOW_YOLO=1). Locks hold in all"
+        " three",
+        source=MODES,
+    ),
+    Option("--timeout S", "end it after S seconds (default: 0, never)"),
+    Option("--max-cost USD", "end it once it has cost that much; refused where the harness cannot tell in time"),
+    Option(
+        "--command LINE",
+        "the command of the harness `process`; for other harnesses, a command instead of their own",
+    ),
+    *run_options.OPTIONS,
+    Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
+    Option(
+        "--worktree",
+        "give the task a work tree of the repository for itself, on a branch of its own; `swarm-mcp merge TASK` brings"
+        " its commits back",
+    ),
+    *ACTING,
+)
+# Options on the start of a worker, for any task.
+OF_WORKERS = (
+    "--spawner", "--harness", "--directory", "--label", "--model", "--effort", "--mode", "--timeout", "--command",
+    "--fresh", "--worktree", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
+)  # fmt: skip
+
+
+@verb(
+    Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
+    Usage(
+        Option("--all", "work on all open tasks of this scope, and on those that wait for them", required=True),
+        Option("--max N", "at most N workers at a time (default: SWARM_MAX_WORKERS, 4)"),
+        Option("--max-cost USD", "start no more workers once all of them together have cost that much"),
+        Option("--parent-task ID", "only the tasks under this one", source=TASKS),
+        *(option for option in OPTIONS if option.name in OF_WORKERS),
+    ),
+    Usage(
+        Option(
+            "--resume TASK",
+            "start a worker for a task that has lost its own (its id, or the beginning)",
+            required=True,
+            source=TASKS,
+        ),
+        *OPTIONS,
+    ),
+    group=WORKERS,
+)
+def dispatch(args: Arguments) -> int:
+    """dispatch: hand a task to a live worker, or start one for it
+
+    A live session with the role gets the task. Without such a session a worker is started. An option about the start
+    (harness, command, model, mode, effort or a limit) starts a worker in any case, unless the task has such a worker
+    already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others wait.
+
+    --all works on the open tasks of this scope (`swarm-mcp request-task`, with --depends-on), each as soon as the tasks
+    that it depends on are done, and waits for the end. A failed task is tried once more, and the new worker is told the
+    reason. Each worker may spend an even share of the rest of --max-cost, if its harness can be held to a limit. After
+    an interruption, type the same command again: finished tasks stay done, and running workers are waited for. Exit 1
+    unless all tasks are done.
+
+    Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, a script outside of
+    any agent, or any caller with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 if the dispatch is refused. Exit 0 once the task
+    exists, even if no worker could be started for it (status spawn_failed), and however it ends; --json has the status.
+
+    example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
+    """
+    request = _request(args)
+    with Store() as store:
+        requester = dispatching_session(store, args)
+        if request.mode == YOLO and is_unattended(store, requester) and not is_on("SWARM_ALLOW_YOLO"):
+            if not args.json:
+                raise Refused(NO_YOLO)
+            return refused(args, "dispatch", {"error": NO_YOLO})
+        reader = Reader(args, store, token(requester.label or "", "identity"))
+        if args.given("--all"):
+            return dispatch_all(args, store, requester, request, reader)
+        with Progress(args.json) as progress:
+            display = DispatchDisplay(progress, reader, partial(last_run, store, requester.scope))
+            try:
+                answer = carry_out(store, requester, request, display.show)
+            except Refused as refusal:
+                if not args.json:
+                    raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
+                return refused(args, "dispatch", refusal.answer)
+        if args.json:
+            show(answer)
+        for warning in answer.get("warnings", ()):
+            complain(f"swarm-mcp dispatch: {warning}")
+        if flush():  # messages count as delivered once the output is written
+            store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
+    return 0
+
+
+def _request(args: Arguments) -> DispatchRequest:
+    return DispatchRequest(
+        title=" ".join(args.words),
+        message=args.value("--message"),
+        description=args.value("--description"),
+        type=args.value("--type") or DEFAULT_TYPE,
+        role=args.value("--role") or DEFAULT_ROLE,
+        files=tuple(args.all("--file")),
+        priority=args.number("--priority"),
+        depends_on=tuple(part.strip() for part in args.value("--depends-on").split(",") if part.strip()),
+        idempotency_key=args.value("--idempotency-key"),
+        parent_task_id=args.value("--parent-task"),
+        approval_required=args.given("--approval-required"),
+        spawn=not args.given("--no-spawn"),
+        force_spawn=args.given("--force-spawn"),
+        spawner=args.value("--spawner"),
+        harness=args.value("--harness"),
+        cwd=args.value("--directory"),
+        label=args.value("--label"),
+        name=args.value("--name"),
+        wait_seconds=_wait(args),
+        completion_wait_seconds=_completion_wait(args),
+        nudge=not args.given("--no-nudge"),
+        force=args.given("--force"),
+        resume=args.value("--resume"),
+        model=args.value("--model"),
+        mode=args.value("--mode"),
+        effort=args.value("--effort"),
+        timeout_seconds=args.seconds("--timeout"),
+        max_cost_usd=args.seconds("--max-cost"),
+        command=args.value("--command"),
+        fresh=args.given("--fresh"),
+        worktree=args.given("--worktree"),
+        append_system_prompt=args.value("--system-prompt"),
+        skills=run_options.skills(args),
+        output_schema=run_options.schema(args),
+        env=run_options.variables(args),
+        mcp_servers=run_options.servers(args),
+    )
+
+
+def _completion_wait(args: Arguments) -> float:
+    """Seconds from either of the flag's two names; 0 for no wait."""
+    flags = ("--completion-wait", "--wait-for-completion")
+    return next((args.seconds(flag) for flag in flags if args.value(flag).strip()), 0.0)
+
+
+def _wait(args: Arguments) -> float | None:
+    """Seconds of --wait; None for the spawner's own default."""
+    if not args.value("--wait").strip():
+        return None
+    return args.seconds("--wait")

@@ -1,0 +1,203 @@
+"""Commands on workers: cancelling, pausing and resuming them, and supervising one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from swarm_mcp.agents.commands.dispatch_display import wait_for_end
+from swarm_mcp.agents.commands.live import Live
+from swarm_mcp.agents.dispatch import control, task_trees
+from swarm_mcp.agents.dispatch.assignment import read
+from swarm_mcp.agents.dispatch.nursery import tend
+from swarm_mcp.agents.dispatch.supervision import Supervisor
+from swarm_mcp.agents.dispatch.task_trees import TaskTree
+from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.main import main
+from swarm_mcp.cli.output import answer as print_answer
+from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.cli.words import clause, count
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import TERMINAL
+from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.folders import here
+from swarm_mcp.sessions.acting import acting_session
+from swarm_mcp.store import Store
+
+DISCARD_SECONDS = 30.0  # to wait for the end of a worker whose work tree is thrown away
+LARGEST = 64 << 20  # bytes of an assignment
+_ENDS = {"none": "it had no worker", "ending": "its worker is being ended", "ended": "its worker has ended"}
+
+
+@verb(
+    Usage(
+        Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
+        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0; with --discard 30)"),
+        Option("--discard", "throw away the task's work tree with unmerged changes, once the worker has ended"),
+        *ACTING,
+    ),
+    refuses=True,
+    group=WORKERS,
+)
+def cancel(args: Arguments) -> int:
+    """cancel: cancel a task, and end its worker
+
+    The worker's whole process group is asked to end, and is killed after its grace time (15 s). Tasks that depend on
+    this one are cancelled with it. The requester and the assignee of a task may cancel it; if the requester is gone,
+    any gateway may.
+
+    A work tree from `swarm-mcp dispatch --worktree` stays, with its changes, until `swarm-mcp merge`. --discard throws
+    it away, and prints the last commits of its branches. It also works after the task has ended.
+
+    example: swarm-mcp cancel 6ff1c928
+    """
+    reference = args.words[0]
+    with Store() as store:
+        actor = acting_session(store, args)
+        tree, seconds = None, 0.0
+        if args.given("--discard"):
+            tree, seconds = _tree_to_discard(reference), DISCARD_SECONDS
+        answer = _cancelled(store, actor, reference, tree)
+        worker = "none"
+        if answer["worker"]:
+            worker = "ending"
+            if wait_for_end(store, answer["run_id"], args.seconds("--wait", seconds)):
+                worker = "ended"
+        answer["worker"] = worker
+        if tree:
+            answer["discarded"] = control.discard(store, actor, tree)
+    if args.json:
+        show(answer)
+        return 0
+    if "over" not in answer:
+        say(f"{_subject(answer)} cancelled; {_ENDS[worker]}")
+    if "discarded" in answer:
+        _say_discarded(answer["discarded"])
+    return 0
+
+
+def _tree_to_discard(reference: str) -> TaskTree:
+    """The work tree of the task that is meant. Raises Refused."""
+    tree = task_trees.find(task_trees.work_tree_at(here()), reference)
+    if tree is None:
+        raise Refused(f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them")
+    return tree
+
+
+def _cancelled(store: Store, actor: Session, reference: str, tree: TaskTree | None) -> dict[str, Any]:
+    """Cancel a task and return the answer. With `tree`, a task that has ended already is no error."""
+    if tree is None:
+        return control.cancel(store, actor, reference)
+    task = store.tasks.get(tree.scope, tree.task_id)
+    if task and task.status not in TERMINAL:
+        return control.cancel(store, actor, tree.task_id)
+    live = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
+    return {"ok": True, "task_id": tree.task_id, "run_id": live and live.id, "status": task and task.status,
+            "worker": live is not None, "over": True}  # fmt: skip
+
+
+def _say_discarded(gone: dict[str, Any]) -> None:
+    line = f"thrown away: the work tree {gone['path']}"
+    if gone["files"]:
+        line += f", with {count(len(gone['files']), 'uncommitted file')} in it"
+    say(line)
+    for line in gone["branches"]:
+        name, _, commit = line.partition(": ")
+        say(f"  branch {name}: git branch {name} {commit[:12]} has its commits back, while git keeps them")
+    for line in gone["left"]:
+        complain(f"swarm-mcp cancel: {line}")
+
+
+def _subject(answer: dict[str, Any]) -> str:
+    return clause("task {}", answer["task_id"]) or f"run {answer['run_id']}"
+
+
+@verb(
+    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    refuses=True,
+    group=WORKERS,
+)
+def pause(args: Arguments) -> int:
+    """pause: stop a worker for now; it keeps its task
+
+    The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp resume` or `swarm-mcp
+    cancel`. This works for workers under a supervisor of swarm-mcp (spawners process and tmux).
+
+    example: swarm-mcp pause 6ff1c928
+    """
+    return _order(args, control.pause, "is being paused; swarm-mcp resume goes on with it")
+
+
+@verb(
+    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    refuses=True,
+    group=WORKERS,
+)
+def resume(args: Arguments) -> int:
+    """resume: let a paused worker go on
+
+    It continues its conversation where the harness can do that; else it starts anew and is told how far it was. Where
+    no worker has the task any more, `swarm-mcp dispatch --resume TASK` starts one.
+
+    example: swarm-mcp resume 6ff1c928
+    """
+    return _order(args, control.resume, "goes on")
+
+
+def _order(args: Arguments, order: Callable[..., dict[str, Any]], outcome: str) -> int:
+    """Carry out `order` on the task in `args`, and print the `outcome`."""
+    with Store() as store:
+        answer = order(store, acting_session(store, args), args.words[0])
+    return print_answer(args, answer, f"task {answer['task_id']} {outcome}")
+
+
+@verb(
+    Usage(
+        Option("--from PIPE", "where the assignment is read from (default: standard input)"),
+        Option("--watch", "print the worker's events as they happen"),
+        Option("--many", "start a supervisor for each line that is read (dispatch --all starts this)"),
+    ),
+    group=INTERNAL,
+)
+def work(args: Arguments) -> int:
+    """work: supervise one worker (dispatch starts this)
+
+    This process lives as long as the worker, and holds its session, its locks and its task. Exit 0 however the task
+    ends: the task itself has the result. Exit 1 if the worker could not be registered.
+
+    example: swarm-mcp work < assignment.json
+    """
+    if args.given("--many"):
+        tend(sys.stdin.buffer, sys.stdout.fileno(), main)
+        return 0
+    given = read(_text(args.value("--from")))
+    os.environ.update(given.env)  # before anything asks where the store and the state are
+    with ExitStack() as ending, Store() as store:
+        show_event = None
+        if args.given("--watch"):
+            live = Live.at_terminal(sys.stdout, folder=given.cwd)
+            ending.callback(live.close)
+            show_event = live.show
+        Supervisor(store, given, show_event).carry_out()
+    _forget(given.log)
+    return 0
+
+
+def _text(pipe: str) -> str:
+    try:
+        if not pipe:
+            return sys.stdin.buffer.read(LARGEST).decode()
+        with open(pipe, "rb") as file:
+            return file.read(LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SwarmError(f"the assignment cannot be read: {error}") from None
+
+
+def _forget(log: str) -> None:
+    """Remove the log of our standard error if it is empty."""
+    with suppress(OSError):  # it may be gone already
+        if log and not os.path.getsize(log):
+            os.remove(log)

@@ -1,0 +1,181 @@
+"""The events in a scope: locks taken, awaited, refused and handed over, sessions that came and went.
+
+Events are kept for about a day.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from swarm_mcp.answers.lock_events import event_shown, learn_labels
+from swarm_mcp.answers.people import People
+from swarm_mcp.domain.message import Event
+from swarm_mcp.domain.session import onlooker
+from swarm_mcp.store import Store
+from swarm_mcp.store.activity import LOCKS_AND_SESSIONS, payload_of
+
+MOST = 500  # events of one answer
+KINDS = (
+    "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
+    "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered",
+)  # fmt: skip
+# an agent's attempt at an action for persons; a lowered protection of the sessions there
+ATTEMPTED, LOWERED = "attempted", "lowered"
+TASK = "task"  # a task was created, claimed, ended ...: only where it is asked for
+_OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
+
+
+class Happening(NamedTuple):
+    """One event: its kind `what` in a word (`KINDS`), its actor (`name`), its object; `at` in Unix seconds.
+
+    `other` is the id of the other session and `other_name` its name: the holder of a refused or stolen lock, the
+    receiver of a handed-over one. `waited`: the seconds that a granted lock was waited for. `note` is the session's own
+    text.
+    """
+
+    id: int
+    scope: str
+    at: int
+    what: str
+    instance_id: str
+    name: str
+    file: str
+    other: str
+    other_name: str
+    waited: float
+    note: str
+    details: dict[str, Any]
+
+
+class Timeline(NamedTuple):
+    """Happenings between two moments, oldest first; `is_cut` where there were more before the first of them."""
+
+    since: int
+    until: int
+    happenings: list[Happening]
+    is_cut: bool
+
+
+def timeline(
+    store: Store, scope: str, people: People, since: int, until: int, limit: int = MOST, with_tasks: bool = False
+) -> Timeline:
+    """Return the newest `limit` events in `scope` in these seconds; `with_tasks` adds tasks."""
+    groups = (*LOCKS_AND_SESSIONS, *([TASK] if with_tasks else []))
+    rows = store.activity.timeline(scope, since, until, limit + 1, groups)
+    return Timeline(since, until, _told(store, rows[:limit], people)[::-1], len(rows) > limit)
+
+
+def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
+    known = store.activity.acquaintance(f"identity:{people.viewer}" if people.viewer else None)
+    found = [(row, payload_of(row)) for row in rows]
+    learn_labels(store, known, [one for one in found if not one[0].type.startswith("instance.")])
+    known.learn([row for row, _payload in found])
+    happenings = [
+        _of_task(store, row, payload, people)
+        if row.type.startswith("task.")
+        else _of_protection(row, payload, people, known.may_meet(row.actor))
+        if row.type.startswith("protection.")
+        else _happening(row, event_shown(known, row, payload), people)
+        for row, payload in found
+    ]
+    return [one for one in happenings if one.what]
+
+
+def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
+    """Return the newest refusals since then, newest first, refused actions for persons (`ATTEMPTED`) included."""
+    return newest(store, scope, people, since, limit, "denied")
+
+
+class Refused(NamedTuple):
+    """The `last` of the refusals of one file to one session because of one other, and how many `times` there were."""
+
+    last: Happening
+    times: int
+
+
+def refused_files(store: Store, scope: str, people: People, since: int, limit: int) -> list[Refused]:
+    """Return the refusals since then by session, file and obstacle, the last one first."""
+    found: dict[tuple[Any, ...], list[Happening]] = {}
+    for one in refusals(store, scope, people, since, MOST):
+        found.setdefault((one.instance_id, one.file, one.other, one.details.get("reason")), []).append(one)
+    return [Refused(some[0], len(some)) for some in list(found.values())[:limit]]
+
+
+def newest(store: Store, scope: str, people: People, since: int, limit: int, what: str) -> list[Happening]:
+    """The newest happenings of one kind since then, newest first: ``denied`` or ``deadlock``, or those ``waited`` for.
+
+    They are looked for among the newest `MOST` of all.
+    """
+    rows = store.activity.timeline(scope, since, store.now(), MOST)
+    if what == "waited":
+        rows = [row for row in rows if row.type == "context.lock_acquired" and payload_of(row).get("waited")]
+    else:
+        kinds = [
+            f"context.lock_{what}",
+            f"context.write_{what}",
+            *(["protection.attempted"] if what == "denied" else []),
+        ]
+        rows = [row for row in rows if row.type in kinds]
+    return _told(store, rows[:limit], people)
+
+
+def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happening:
+    """An event about locks, as ``lock_events.event_shown`` has it."""
+    who, details = shown["instance_id"] or "", shown["details"]
+    people.learn(who, shown["label"])
+    other = next((details[name] for name in ("holder", "to", "from", "by") if isinstance(details.get(name), str)), "")
+    if other and details.get("holder_label"):
+        people.learn(other, details["holder_label"])
+    waited = details.get("waited")
+    note = next((details[name] for name in ("why", "note", "content") if isinstance(details.get(name), str)), "")
+    return Happening(
+        shown["id"], scope, shown["at"], shown["what"], who, people.called(who) if who else "another identity",
+        shown["file"], other, people.called(other) if other else "",
+        waited if isinstance(waited, (int, float)) else 0.0, note, details,
+    )  # fmt: skip
+
+
+def _of_task(store: Store, row: Event, payload: dict[str, Any], people: People) -> Happening:
+    """Return a change of a task, its title as the note; `what` is empty if the viewer may not see that task."""
+    task = store.tasks.seen(onlooker(people.viewer, row.scope), row.subject or "")
+    change = row.type.partition(".")[2].rpartition(".")[2]
+    if change == "updated":
+        change = str(payload.get("status") or change).replace("_", " ")
+    if task:
+        details = {"task": row.subject, "change": change, "type": task.type}
+    else:
+        details = {}
+    who, title = row.actor or "", task.title if task else ""
+    if task:
+        name = people.called(who)
+    else:
+        name = ""
+    return Happening(
+        row.id, row.scope, row.created_at, TASK if task else "", who, name, "", "", "", 0.0, title, details
+    )
+
+
+def _of_protection(row: Event, payload: dict[str, Any], people: People, meets: bool) -> Happening:
+    """Return an attempt at an action for persons, or a lowered protection, in words as the note."""
+    what, who = row.type.partition(".")[2], row.actor or ""
+    if what == ATTEMPTED:
+        nobody = "an agent's shell"
+    else:
+        nobody = "a person or a program"
+    path, deed = (str(payload.get(name) or "") if meets else "" for name in ("path", "deed"))
+    if who:
+        name = people.called(who)
+    else:
+        name = nobody
+    return Happening(
+        row.id, row.scope, row.created_at, what, who, name, path, "", "", 0.0, deed, payload if meets else {}
+    )
+
+
+def _happening(row: Event, shown: dict[str, Any], people: People) -> Happening:
+    if not row.type.startswith("instance."):
+        return happening(shown, people, row.scope)
+    who = row.subject or ""
+    people.learn(who, payload_of(row).get("label"))
+    what = _OF_SESSIONS.get(row.type.partition(".")[2], "")
+    return Happening(row.id, row.scope, row.created_at, what, who, people.called(who), "", "", "", 0.0, "", {})

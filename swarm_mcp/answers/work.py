@@ -1,0 +1,157 @@
+"""Tasks and workers of a scope, and the messages between its sessions, as rows to show."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import NamedTuple
+
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.views import short
+from swarm_mcp.domain.message import Message, task_and_text
+from swarm_mcp.domain.run import ENDED, Run
+from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
+from swarm_mcp.errors import UsageError
+from swarm_mcp.store import Store
+
+TASKS, MESSAGES, WORKERS = 50, 50, 50
+MOST_READ = 1000  # messages of a scope that are looked through for those about a task, the newest first
+MOST_NAMED = 5  # tasks with the same beginning of their ids
+RUNS = 20  # of one task, the newest
+EVERYBODY = "all"
+ORDER = (*(status for status in STATUSES if status not in TERMINAL), *TERMINAL)  # open tasks stand first
+
+
+class TaskRow(NamedTuple):
+    """A task with the names of its requester and its assignee; `assignee` is empty for an unassigned task."""
+
+    task: Task
+    requester: str
+    assignee: str
+
+
+class Tasks(NamedTuple):
+    """Tasks by status, in `ORDER`; `counts` says how many there are of each in all."""
+
+    by_status: dict[str, list[TaskRow]]
+    counts: dict[str, int]
+
+
+class MessageRow(NamedTuple):
+    """A message: the names of sender and recipient, the task in its mark (or empty), its text."""
+
+    message: Message
+    sender: str
+    recipient: str
+    task_id: str
+    text: str
+
+
+class About(NamedTuple):
+    """The surroundings of a task: its newest runs first, and the messages that name it, newest first."""
+
+    runs: list[Run]
+    messages: list[Message]
+
+
+class Messages(NamedTuple):
+    """Some messages, the newest first; `older` is the cursor behind the last of them, empty where there are no more."""
+
+    rows: list[MessageRow]
+    older: str
+
+
+class Worker(NamedTuple):
+    """A run of an agent: its state in a few words, its session's name, its seconds so far."""
+
+    run: Run
+    outcome: str
+    name: str
+    took: float
+
+
+def tasks(store: Store, scope: str, people: People, limit: int = TASKS) -> Tasks:
+    """The most urgent tasks of each status."""
+    viewer = onlooker(people.viewer, scope)
+    counts = store.tasks.counts(viewer)
+    found = {}
+    for status in ORDER:
+        if not counts.get(status):
+            continue
+        rows = islice(store.tasks.walk(viewer, status), limit)
+        if shown := [task_row(row, people) for _, row in rows]:
+            found[status] = shown
+    return Tasks(found, counts)
+
+
+def task_row(task: Task, people: People) -> TaskRow:
+    """A task with the names of its people."""
+    return TaskRow(task, people.called(task.requester), people.called(task.assignee) if task.assignee else "")
+
+
+def find_task(store: Store, viewer: Session, reference: str) -> Task:
+    """Return the task with this id, or the only visible one whose id begins so. Raises UsageError."""
+    exact = store.tasks.seen(viewer, reference)
+    if exact:
+        return exact
+    rows = store.tasks.beginning(viewer, reference, MOST_NAMED + 1)
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise UsageError(f"no task of this scope has {reference[:60]!r} for its id; swarm-mcp tasks lists them")
+    names = ", ".join(short(row.id) for row in rows[:MOST_NAMED])
+    raise UsageError(f"{reference[:60]!r} is how several ids begin: {names}")
+
+
+def about(store: Store, task: Task, viewer: str, read: int = MOST_READ) -> About:
+    """The runs of a task, and the messages about it that are still kept, as identity `viewer` may see them.
+
+    For those the newest `read` messages of its scope are looked through.
+    """
+    newest = (row for _, row in islice(store.messages.walk(task.scope, viewer=viewer), read))
+    named = [message for message in newest if task.id in (message.content or "")]
+    return About(store.runs.of_task(task.scope, task.id)[:RUNS], named)
+
+
+def messages(
+    store: Store, scope: str, people: People, after: str = "", limit: int = MESSAGES, to: str = "", sender: str = ""
+) -> Messages:
+    """The newest messages of a scope, behind the cursor `after`; of one `sender`, `to` one session, where given."""
+    walk = store.messages.walk(scope, to=to, sender=sender, viewer=people.viewer, after=after)
+    found = list(islice(walk, limit + 1))
+    rows = [message_row(row, people) for _, row in found[:limit]]
+    return Messages(rows, found[limit - 1][0] if len(found) > limit else "")
+
+
+def message_row(message: Message, people: People) -> MessageRow:
+    """Return a message with the names of its sender and its recipient."""
+    if message.recipient:
+        to = people.called(message.recipient)
+    else:
+        to = EVERYBODY
+    return MessageRow(message, people.called(message.sender), to, *task_and_text(message.content or ""))
+
+
+def workers(store: Store, scope: str, people: People, limit: int = WORKERS) -> list[Worker]:
+    """The newest runs of a scope."""
+    return [worker(store, row, people) for _, row in islice(store.runs.walk(scope), limit)]
+
+
+def worker(store: Store, run: Run, people: People) -> Worker:
+    """Return a run in the form of the views."""
+    until = run.ended_at or (run.updated_at if run.state == ENDED else store.now())
+    return Worker(run, outcome(run), people.called(run.instance_id), max(0.0, until - run.started_at))
+
+
+def outcome(run: Run) -> str:
+    """The state of a run; of one that has ended, how it did."""
+    if run.state != ENDED:
+        if run.control:
+            return f"{run.state}, {run.control} asked"
+        return run.state
+    result = run.result or {}
+    if not result:
+        return ENDED
+    if result.get("is_error"):
+        return f"failed: {result.get('error_category') or 'unknown'}"
+    return "done"

@@ -1,0 +1,129 @@
+"""The contributions of the packages: verbs, tools, doctor checks, reactions.
+
+Each package lists its own in one module, `contributes`, as plain data. Modules and functions are named by text
+(``"package.module"``, ``"package.module:function"``), and loaded when they are used. This module has the only list of
+the packages. docs/dev/architecture.md explains the parts; a part that a package does not contribute to is left out:
+
+  VERBS        verb -> the module with its function, in the order of the help page
+  PLACES       verb of the package -> the verb of an earlier package that it stands behind on the help page
+  ALIASES      second name -> verb
+  OTHER_WORDS  a word of other tools that people type -> the verb for the same purpose
+  TOOLS        modules with MCP tools (their ``TOOLS``), in the order of the list
+  CHECKS       name of a doctor check -> its function; see ``doctor.own_checks``
+  REACTIONS    moment -> its function, ``"package.module:function"``; see `react`
+  TABLES       table of the store -> its columns; INDEXES: index -> its table and columns (``store.schema``)
+
+Hooks start commands that load this module, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from os.path import isdir, join
+
+from swarm_hook_core.state import state_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+    from typing import Any
+
+# The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
+PACKAGES = ("swarm_mcp", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
+# Packages with reactions -> the folder in the state folder without which they have nothing to react to.
+REACTING = {"swarm_mcp.team": ("team", "clones")}
+
+# The moments of reactions, with the arguments and the answer of their functions.
+COMMITTED = "committed"  # (): a transaction has changed rows of the store
+MESSAGE_ADDED = "message added"  # (tx, sender, recipient, content, told, file): True if it is posted to another machine
+SESSION_WANTED = "session wanted"  # (store, sender, recipient, task_id, force): wake a session on another machine
+LOCKS_GRANTED = "locks granted"  # (store, locks): a Confirmation (``locking.confirmation``), or None
+TASK_CLAIMED = "task claimed"  # (store, task, prior_status): False if another machine was faster
+PUSH_BEGINS = "push begins"  # (folder): words about locks that are unknown here, or an empty text
+MACHINES = "machines"  # (store, scope): Machines (``answers.machines``), or None
+REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repository that is equal on all machines, or None
+LOGICAL_NEEDED = "logical needed"  # (tree): True if locks of this clone have to hold in all its work trees
+
+
+def lists() -> Iterator[ModuleType]:
+    """Load and yield the `contributes` module of each package."""
+    for package in PACKAGES:
+        yield module_named(f"{package}.contributes")
+
+
+def module_of(verb: str) -> str:
+    """Return the name of the module that has `verb`, or an empty text if there is no such verb."""
+    return next((one.VERBS[verb] for one in lists() if verb in getattr(one, "VERBS", ())), "")
+
+
+def verbs() -> list[str]:
+    """Return all verbs, in the order that those of one group have on the help page."""
+    found: list[str] = []
+    for one in lists():
+        places, at = getattr(one, "PLACES", {}), len(found)
+        for verb in getattr(one, "VERBS", ()):
+            if verb in places:
+                at = found.index(places[verb]) + 1
+            found.insert(at, verb)
+            at += 1
+    return found
+
+
+def table(part: str) -> dict[str, Any]:
+    """Return a part that is a dictionary, such as ``"ALIASES"``, of all packages together."""
+    return {name: value for one in lists() for name, value in getattr(one, part, {}).items()}
+
+
+def names(part: str) -> list[str]:
+    """Return a part that is a tuple, such as ``"TOOLS"``, of all packages together."""
+    return [name for one in lists() for name in getattr(one, part, ())]
+
+
+def module_named(name: str) -> ModuleType:
+    """Load the module `name` and return it."""
+    __import__(name)
+    return sys.modules[name]
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """Load the function of a name such as ``package.module:function``."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(module_named(module), function)
+    return found
+
+
+def react(moment: str, *arguments: object) -> Any:
+    """Call the packages' functions for this `moment`. Return the first answer but None, or None.
+
+    A package without its folder is left out. That costs one look at the disk.
+    """
+    for package, folder in REACTING.items():
+        if isdir(join(state_dir(), *folder)):
+            answer = _reaction(package, moment, arguments)
+            if answer is not None:
+                return answer
+    return None
+
+
+def react_to_row(moment: str, *arguments: object) -> Any:
+    """Do as `react`, where a row of the store already says that a package is concerned."""
+    answers = (_reaction(package, moment, arguments) for package in REACTING)
+    return next((answer for answer in answers if answer is not None), None)
+
+
+def tell(moment: str) -> None:
+    """Do as `react`, after the fact: a fault of a package is recorded, and changes nothing for the caller."""
+    try:
+        react(moment)
+    except Exception as error:  # the change itself is done
+        from swarm_hook_core import faults
+
+        faults.record_hourly("store", moment, faults.describe(error))
+
+
+def _reaction(package: str, moment: str, arguments: tuple[object, ...]) -> Any:
+    name = module_named(f"{package}.contributes").REACTIONS.get(moment)
+    if name is None:
+        return None
+    return function_named(name)(*arguments)

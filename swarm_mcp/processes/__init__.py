@@ -1,0 +1,1 @@
+"""Processes that end with the process that started them."""
