@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.crowd import HUGE, LONG, ROWS, Crowd
 from support.fixtures import Ground
@@ -217,6 +217,7 @@ values = st.recursive(
 
 @settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.text(max_size=12), values, max_size=8))
+@example({"escaped twice": '"\\' * 1000})
 def test_the_size_is_that_of_the_line(value: dict):
     assert abs(wire(Answer(value)) - sent(value)) < 150 + sent(value) / 10
     assert printed(value) >= len(json.dumps(value, indent=2))
