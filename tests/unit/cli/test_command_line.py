@@ -173,7 +173,7 @@ ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page"
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
 def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
-    if verb in ("steal", "auto", "uninstall", "guard"):  # reserved for people, at a terminal
+    if verb in ("steal", "protect", "auto", "uninstall", "guard"):  # reserved for people, at a terminal
         monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     prepare(town, verb)
     line = example_of(verb)
