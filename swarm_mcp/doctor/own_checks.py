@@ -292,9 +292,9 @@ def settings(_asked: Asked) -> Finding:
     return Finding("settings", "ok", f"{config.path}: {what}", details=details)
 
 
-def automatic_locks(_asked: Asked) -> Finding:
+def protection(_asked: Asked) -> Finding:
     """Return the level of automatic locks for sessions in this folder."""
-    return _setting("auto", "`swarm-mcp auto` sets it")
+    return _setting("protect", "`swarm-mcp protect` sets it")
 
 
 def failed_checks(_asked: Asked) -> Finding:

@@ -44,7 +44,7 @@ class Run:
     """One run of a harness, given as its adapter or by name. `run_id` names the run, `record` is the path of its record
     (of the last attempt's).
 
-    `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
+    `membership` is the run's place in the swarm (``membership.Membership``), or None; `previous` the
     ``session_params`` of an earlier result, to continue its session if possible.
 
     Raises Refused for a field of the query with a meaningless type.

@@ -23,7 +23,7 @@ from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import bundle, owned_folder, runtime
+from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "own"))
     monkeypatch.setattr("swarm_mcp.agents.harness.hs.adapter.plugin_folder", plugin_source)
-    monkeypatch.setattr(owned_folder, "_compile", lambda target, names: None)  # seconds, and its own test
     return tmp_path / "own"
 
 

@@ -59,8 +59,6 @@ class Scene:
             self.me = join(store, self.work, "identity:p me", **facts)
             self.peer = join(store, self.work, "identity:p peer", runtime="codex", session_id=PEER)
 
-    # ---------------------------------------------------------------------------------- what was before
-
     def env(self, **values: str) -> None:
         """Set variables of this process."""
         for name, value in values.items():
@@ -132,8 +130,6 @@ class Scene:
             raise error("no luck")
 
         self.monkeypatch.setattr(place, fails)
-
-    # ---------------------------------------------------------------------------------- the call
 
     def hook(self, tool: str, given: Any, runtime: str = "", session_id: str = "", **more: Any) -> dict[str, Any]:
         """One call through the hook before it: exit status and answer."""

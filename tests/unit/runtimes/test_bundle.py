@@ -67,7 +67,7 @@ def server(folder: Path, runtime: str) -> dict:
 
 
 @pytest.fixture(params=[False, True], ids=["portable", "local"])
-def bundled(request, tmp_path: Path, compiled_once: None) -> Path:
+def bundled(request, tmp_path: Path) -> Path:
     """A bundle outside of everything."""
     folder = tmp_path / "a bundle"
     assert bundle.write(folder, local=request.param) is True
@@ -138,9 +138,7 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
 
 
 @pytest.mark.parametrize(
-    "left",
-    [(), (bundle.HOOK,), (bundle.HOOK, bundle.ENTRY)],
-    ids=lambda names: f"{len(names)} left",
+    "left", [(), (bundle.HOOK,), (bundle.HOOK, bundle.ENTRY)], ids=lambda names: f"{len(names)} left"
 )
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
 def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, local: bool, left: tuple[str, ...]):

@@ -293,7 +293,7 @@ class Fakes:
 
 
 @pytest.fixture
-def fakes(alone: Path, tmp_path: Path, compiled_once: None) -> Fakes:
+def fakes(alone: Path, tmp_path: Path) -> Fakes:
     return Fakes(alone, tmp_path)
 
 

