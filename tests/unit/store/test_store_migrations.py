@@ -175,7 +175,7 @@ def test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one(ground: G
     Store(new).close()
     stages = {"old": contents(old), "new": contents(new)}
     found, step = set(), 11
-    for first in range(1, 200, 4 * step):
+    for first in range(1, 400, 4 * step):
         numbers = range(first, first + 4 * step, step)
         paths = [str(ground.folder / f"{number}.db") for number in numbers]
         for path in paths:
