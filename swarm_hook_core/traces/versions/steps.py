@@ -12,7 +12,7 @@ import time
 
 from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of, place_of, seen
 from swarm_hook_core.traces.others import is_in
-from swarm_hook_core.traces.versions.stored import ended_at, journals_of, versions_of
+from swarm_hook_core.traces.versions.stored import ended_at, journals_of, writes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class History:
         place = place_of(os.path.dirname(path))
         self._journals = journals_of(place)
         self._ended = ended_at(place)
-        versions = [one for one in versions_of(place, path) if not until_ns or one.at_ns <= until_ns]
+        versions = [one for one in writes_of(place, path) if not until_ns or one.at_ns <= until_ns]
         self.acts = sorted(self._acts(versions), key=lambda act: act.at_ns)
         self.moments = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
