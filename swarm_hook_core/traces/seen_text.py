@@ -33,9 +33,11 @@ class Known:
         self.is_seen = is_seen
 
 
-def known(meetings: Meetings, path: str) -> Known:
-    """Return the Known text of the file at resolved `path` for the session of the call."""
-    data = _seen(meetings, path)
+def known(meetings: Meetings | None, path: str) -> Known:
+    """Return the Known text of the file at resolved `path` for the session of the call; without it, the last commit's."""
+    data = None
+    if meetings is not None:
+        data = _seen(meetings, path)
     if data is not None:
         return Known(_decoded(data), True)
     return Known(_committed(path) or "", False)
