@@ -141,3 +141,11 @@ def test_outside_of_a_repository_each_line_has_an_owner(tmp_path: Path) -> None:
     file.write_text("a person's\n")
     me.edits("plain.txt", "person's\n", "person's\nsession's\n")
     assert owners(file, me) == ["a person's=?", "session's=0"]
+
+
+def test_a_command_with_unknown_files_may_have_written_while_it_ran(work: Path) -> None:
+    me, peer, file = Player("codex", work), Player("codex", work), work / "notes.md"
+    peer.writes("other.md", "theirs\n")
+    (work / "tool.py").write_text("import sys\nwith open(sys.stdin.read().strip(), 'a') as file: file.write('BUILT')\n")
+    assert me.runs("ls | grep notes | python3 tool.py") == ""
+    assert owners(file, me)[-1] in ("BUILT=0|?", "BUILT=?|0"), "or a person did, meanwhile"
