@@ -274,7 +274,8 @@ def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[in
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     late_ns = end_ns
-    if is_once and end_ns != look_ns:
+    was_seen = end_ns == look_ns < float("inf")
+    if is_once and not was_seen:
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     return Act(author, end_ns, late_ns, is_once)
 
