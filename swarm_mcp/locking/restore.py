@@ -91,7 +91,7 @@ class Restoring:
         path, found = os.path.realpath(self.file), {one.seen.digest: one for one in known}
         try:
             for kept in reversed(versions_of(place_of(os.path.dirname(path)), path)):
-                if kept.exists and kept.is_whole:
+                if kept.exists:
                     seconds = kept.at_ns // 10**9
                     one = from_copy(key_of(path), kept.path, kept.content(), kept.mode | stat.S_IWUSR, seconds)
                     found.setdefault(one.seen.digest, one)

@@ -148,7 +148,7 @@ class _Fold:
         self.head = _split(committed)
         self.place = place_of(os.path.dirname(self.path))
         history = History(self.path, data, present, until_ns)
-        self.removed: list[_Element] = []
+        self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
         self._follow(history)
 
@@ -182,6 +182,7 @@ class _Fold:
         elif moments:
             first = 0
             self._step(_split(moments[0].content()), history.earlier())
+        self.before_steps = len(self.removed)
         for step in steps[first:]:
             content = _split(step.after.content())
             moved = None
@@ -247,13 +248,16 @@ class _Fold:
         return _without_ends(lines) if self.ignores_ends else lines
 
     def _remover_of(self, index: int) -> Authors:
-        """Return all that may have removed the committed line with this index."""
-        own = [one for one in self.removed if one.head == index]
-        if own:
-            return own[-1].removed_by
+        """Return all that may have removed the committed line with this index.
+
+        It may have come, been committed and gone since the first version: then it is an equal line of the steps.
+        """
         text = self._compared([self.head[index]])
-        same = [one for one in self.removed if one.head is None and self._compared([one.text]) == text]
-        return tuple(dict.fromkeys(author for one in same for author in one.removed_by)) or (PERSON,)
+        same = [one for one in self.removed[self.before_steps :] if self._compared([one.text]) == text]
+        own = [one for one in same if one.head == index]
+        later = own or [one for one in same if one.head is None]
+        found = later or [one for one in self.removed if one.head == index]
+        return tuple(dict.fromkeys(author for one in found for author in one.removed_by)) or (PERSON,)
 
 
 def _differences(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:

@@ -116,7 +116,12 @@ def _found_at(path: str) -> Version | None:
 
 
 def versions_of(place: str, path: str) -> list[Version]:
-    """Return all versions of the file at `path`, links resolved, in `place`, the oldest first; half ones, too."""
+    """Return all whole versions of the file at `path`, links resolved, in `place`, the oldest first."""
+    return [one for one in writes_of(place, path) if one.is_whole]
+
+
+def writes_of(place: str, path: str) -> list[Version]:
+    """Return the same, with those of which nothing or half was kept: their sessions were about to write the file."""
     found = []
     base = kept_dir(place)
     for session in _names_in(base):
