@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 # Programs that replace or remove files; a text without one of them, a `>` or git's verbs is harmless.
 PROGRAMS = frozenset(
-    "rm mv cp tee truncate rsync unlink shred dd install ln curl wget tar unzip patch sponge split rmdir sort trash".split()
+    "rm mv cp tee truncate rsync unlink shred dd install ln curl wget tar unzip patch sponge split sort trash".split()
 )
 # With these, an option or a word in the text says more.
 IN_PLACE = ("sed", "perl", "ruby", "gawk", "awk")
 INLINE = ("write_text", "write_bytes", "unlink", "rmtree", "os.remove", "os.rename", "os.replace", "shutil.",
-          "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint", "*** Begin Patch")  # fmt: skip
+          "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint",
+          "*** Begin Patch")  # fmt: skip
 # Subcommands of git that never lose a change of the work tree; all others are looked at, aliases included.
 HARMLESS = frozenset(
     "status diff log show add commit push fetch branch blame grep ls-files rev-parse remote tag config describe init"
