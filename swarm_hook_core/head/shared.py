@@ -15,6 +15,7 @@ from swarm_hook_core.head import UNKNOWN, Head, Note, wording
 from swarm_hook_core.head.movement import Movement, movement_of
 from swarm_hook_core.head.news import is_settled, words_of
 from swarm_hook_core.lookup import Held
+from swarm_hook_core.repository import tree_at
 from swarm_hook_core.traces import NOTICE
 
 TYPE_CHECKING = False
@@ -47,11 +48,11 @@ class Shared:
         self.now = now
         self.denies = trail.level != NOTICE
         self._moved: set[str] = set()  # work trees in which an earlier command of the call moves HEAD
-        self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> what the session is to know once it may go on
+        self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> its note, once the call may go ahead
         self._moves: dict[str, tuple[str, Head]] = {}  # top -> deed and HEAD before it
 
     def verdict(self) -> tuple[Denial | None, str]:
-        """Return ``(Denial or None, words for the model)``; note what the session was told."""
+        """Return ``(Denial or None, words for the model)``; note the facts that the session was told."""
         lines: list[str] = []
         for git_call in self.effects.git[:MOST_CALLS]:
             denial, line = self._of(git_call)
@@ -125,11 +126,11 @@ class Shared:
     def _once(self, top: str, head: Head, told: set[str], fact: str, text: str, more: str) -> tuple[Denial | None, str]:
         """Return a Denial with this `text`, unless the session was told of this `fact`, or the level is `notice`.
 
-        `more`: words for a call that goes ahead. An empty fact is what the note of the present HEAD says.
+        `more`: words for a call that goes ahead. An empty fact is that of the present HEAD.
         """
         if fact in told:
             return None, more
-        told = told | ({fact} if fact else set())
+        told = (told | {fact}) - {""}
         if not self.denies:
             self._to_note[top] = head, told
             return None, more or text
@@ -139,7 +140,7 @@ class Shared:
     def _stale_index(self, git_call: GitCall, top: str) -> tuple[str, str] | None:
         """Return ``(path, fact)`` of the private index of a commit, if HEAD has moved since it was written."""
         named = git_call.environment.get("GIT_INDEX_FILE") or os.environ.get("GIT_INDEX_FILE")
-        tree = heads.tree_at(top, is_real=True)
+        tree = tree_at(top, is_real=True)
         if not named or tree is None or "\0" in named or top in self._moved:
             return None
         if any(one.words[:1] in (["read-tree"], ["reset"]) for one in self.effects.git):
@@ -159,7 +160,7 @@ class Shared:
         from swarm_hook_core.shell.options import split
         from swarm_hook_core.traces.stash_entries import puts_aside, verb_of
 
-        tree = heads.tree_at(top, is_real=True)
+        tree = tree_at(top, is_real=True)
         before = self.effects.git[: self.effects.git.index(git_call)]
         made = [one for one in before if one.words[0] == "stash" and verb_of(one.words) in ("push", "save")]
         if tree is None or not made or split(git_call.words[2:]).operands:
@@ -172,7 +173,7 @@ class Shared:
     def _lock_removed(self) -> Denial | None:
         """Return the Denial of a call that removes git's index lock while a git command may hold it."""
         for top in self.others:
-            tree = heads.tree_at(top, is_real=True)
+            tree = tree_at(top, is_real=True)
             if tree is None:
                 continue
             path = os.path.join(tree.own, "index.lock")
@@ -186,7 +187,9 @@ class Shared:
                 continue
             head = heads.read(top) or Head("", "")
             note = heads.noted(self.runtime, self.call.session_id, top)
-            told = note.told if note is not None else set()
+            told = set()
+            if note is not None:
+                told = note.told
             text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
             denial, _words = self._once(top, head, told, f"lock:{made_ns}", text, "")
             if denial is not None:
