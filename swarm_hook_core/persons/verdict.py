@@ -40,7 +40,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     authors = Authors(meetings)
     known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
-    known = [(loss, author) for loss, author in known if not _is_kept_by(trail, effects, loss)]
+    known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
     denied = [one for one in theirs if one[0].is_certain and not _was_read(meetings, one[0])]
     denies = trail.level not in (OFF, NOTICE)
@@ -60,13 +60,14 @@ def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
     return config.asks is not None and config.asks(call)
 
 
-def _is_kept_by(trail: Trail, effects: Effects | None, loss: Loss) -> bool:
+def _is_kept_by(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool:
     """Return True if the call's new content of the file keeps all uncommitted lines."""
     if loss.how != REPLACE or loss.words:
         return False
     from swarm_hook_core.traces import new_text
 
-    return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path)
+    trail = meetings.trail
+    return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path, meetings)
 
 
 def _was_read(meetings: Meetings, loss: Loss) -> bool:

@@ -34,7 +34,7 @@ class Known:
 
 
 def known(meetings: Meetings | None, path: str) -> Known:
-    """Return the Known text of the file at resolved `path`: the session's, or without `meetings` the last commit's."""
+    """Return the Known text of the file at resolved `path` for the session of the call, else the last commit's."""
     data = None
     if meetings is not None:
         data = _seen(meetings, path)
@@ -93,7 +93,7 @@ def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes |
 
     `name`: that of its journal; `mark`: the kind of version, as in its file name.
     """
-    from swarm_hook_core.versions.stored import version_at
+    from swarm_hook_core.traces.versions.stored import version_at
 
     first = version_path(place, name, path)
     version = version_at(f"{first}{mark}{at_ns}")

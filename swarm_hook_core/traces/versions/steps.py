@@ -12,14 +12,14 @@ import time
 
 from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of, place_of, seen
 from swarm_hook_core.traces.others import is_in
-from swarm_hook_core.versions.stored import ended_at, journals_of, versions_of
+from swarm_hook_core.traces.versions.stored import ended_at, journals_of, versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from swarm_hook_core.traces.journal import Entry
-    from swarm_hook_core.versions.stored import Version
+    from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 
