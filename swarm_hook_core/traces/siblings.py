@@ -1,4 +1,4 @@
-"""The main thread and the agents of one session: each one's entries are a peer's for the others.
+"""The main thread and the agents of one session: for each, the entries of the others are a peer's.
 
     <place>/<runtime>.<session>.agents    agents that run in the place: entries ``begins`` and ``ends``
 
@@ -81,8 +81,10 @@ class Siblings:
             return "the main thread of this session"
         from swarm_hook_core.naming import agent_name
 
-        whose = "" if self._began_ns else "your "
-        return f"{whose}{agent_name(agent.decode('ascii', 'replace'))} of this session"
+        start = ""
+        if not self._began_ns:
+            start = "your "
+        return f"{start}{agent_name(agent.decode('ascii', 'replace'))} of this session"
 
 
 def around(trail: Trail, place: str) -> Siblings | None:
@@ -96,7 +98,9 @@ def around(trail: Trail, place: str) -> Siblings | None:
     path = os.path.join(place, trail.own_name + AGENTS)
     if not agent:
         running = _running(_read(path))
-        return Siblings(MAIN, 0, running) if running else None
+        if running:
+            return Siblings(MAIN, 0, running)
+        return None
     running, own = begin(trail, place), _word_of(trail)
     return Siblings(own, running[own], running)
 
