@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from swarm_hook_core.hooks import ToolCall
+
 
 class Frozen:
     """A record with fields that cannot change after they are set."""
@@ -38,6 +40,15 @@ def plain_denial(event: str, reason: str) -> "dict[str, Any]":
     }  # fmt: skip
 
 
+def plain_question(event: str, text: str) -> "dict[str, Any]":
+    """Return the object with which Claude Code asks its user about a call."""
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": event, "permissionDecision": "ask", "permissionDecisionReason": text,
+        }
+    }  # fmt: skip
+
+
 def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
     """Return the object that tells the model `text` and, at a session's start, shows the user a line."""
     if for_user:
@@ -61,6 +72,7 @@ class Dialect(Frozen):
     amend           ``payload -> payload`` in the core's words, for all that the fields above cannot say; a payload
                     without a session's id is ignored
     denial          ``(event, reason) -> object`` that denies a call
+    question        ``(event, text) -> object`` that has the client ask its user (``RuntimeConfig.asks``)
     words           ``(event, text, for_user) -> object`` that tells the model something
     denial_status   exit status of a hook that denies
     reason_length   most characters of a reason that reach the model; 0 for no limit
@@ -68,7 +80,7 @@ class Dialect(Frozen):
     """
 
     __slots__ = (
-        "fields", "tools", "events", "mcp_tool", "input_is_text", "command", "amend", "denial", "words",
+        "fields", "tools", "events", "mcp_tool", "input_is_text", "command", "amend", "denial", "question", "words",
         "denial_status", "reason_length", "unheard",
     )  # fmt: skip
     fields: "dict[str, str]"
@@ -79,6 +91,7 @@ class Dialect(Frozen):
     command: str
     amend: "Callable[[dict[str, Any]], dict[str, Any]] | None"
     denial: "Callable[[str, str], dict[str, Any]]"
+    question: "Callable[[str, str], dict[str, Any]]"
     words: "Callable[[str, str, str], dict[str, Any]]"
     denial_status: int
     reason_length: int
@@ -88,11 +101,12 @@ class Dialect(Frozen):
         self, fields: "Any" = (), tools: "Any" = (), events: "Any" = (), input_is_text: bool = False,
         denial: "Any" = plain_denial, words: "Any" = plain_words, denial_status: int = 0, mcp_tool: "Any" = None,
         amend: "Any" = None, reason_length: int = 0, unheard: "Any" = None, command: str = "command",
+        question: "Any" = plain_question,
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
             input_is_text=input_is_text, command=command, amend=amend, denial=denial, words=words,
-            denial_status=denial_status, reason_length=reason_length, unheard=unheard,
+            denial_status=denial_status, reason_length=reason_length, unheard=unheard, question=question,
         )  # fmt: skip
 
     def read(self, payload: "dict[str, Any]") -> "dict[str, Any]":
@@ -181,12 +195,14 @@ class RuntimeConfig(Frozen):
     dialect           the client's spelling of payloads and answers, if it differs
     kernel            the way of a shell command into a namespace in which the kernel holds locked files
                       (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty for no way
+    asks              ``call -> bool``: True if the client asks its user where a hook wants that; None for never
     kernel_versions   for ``statement``: the client's releases in which that was seen to leave its rules in force
     """
 
     __slots__ = (
         "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "replaces",
         "extract_changes", "transcript", "harmless_tools", "client_marks", "dialect", "kernel", "kernel_versions",
+        "asks",
     )  # fmt: skip
     runtime_name: str
     env_prefix: str
@@ -201,19 +217,21 @@ class RuntimeConfig(Frozen):
     dialect: Dialect
     kernel: str
     kernel_versions: "tuple[str, ...]"
+    asks: "Callable[[ToolCall], bool] | None"
 
     def __init__(
         self, runtime_name: str, env_prefix: str, scratch_dir_name: str, write_tools: "Iterable[str]",
         extract_paths: "Any" = None, client_marks: "Iterable[str]" = (), dialect: Dialect = PLAIN,
         replaces: "Iterable[str]" = (), extract_changes: "Any" = None, transcript: str = "",
         harmless_tools: "Iterable[str]" = (), kernel: str = "", kernel_versions: "Iterable[str]" = (),
+        asks: "Any" = None,
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
             write_tools=frozenset(write_tools), extract_paths=extract_paths or _paths_of(extract_changes),
             replaces=frozenset(replaces), extract_changes=extract_changes, transcript=transcript,
             harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect, kernel=kernel,
-            kernel_versions=tuple(kernel_versions),
+            kernel_versions=tuple(kernel_versions), asks=asks,
         )  # fmt: skip
 
 

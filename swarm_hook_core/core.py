@@ -160,6 +160,9 @@ class HookCore:
     def _deny(self, denial: "Denial", call: ToolCall) -> int:
         if not denial.brief:
             self.shorten(denial, call)
+        if denial.question and self.config.asks is not None and self.config.asks(call):
+            answer(self.config.dialect.question("PreToolUse", denial.question))
+            return 0
         answer(self.config.dialect.denial("PreToolUse", denial.brief or denial.reason))
         if denial.rest and call.session_id:
             from swarm_hook_core import unheard

@@ -41,10 +41,12 @@ class Denial:
     brief    the reason for a client that has no room for more, and `rest`, further words for its model; both empty
              for other clients (``brief_reason``)
     short    the reason in fewer words, for a denial that is repeated; may be empty
+    question the question to the person, if the person may let the call pass at the client (``persons``); may be empty
     deed     the attempt, if only a person may do that (``protected``); then there is neither `held` nor `loss`
     """
 
-    __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")
+    __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed",
+                 "question")  # fmt: skip
 
     def __init__(self, path: str, held: "Held | None", reason: str, certain: bool = True, loss: "Loss | None" = None):
         self.path = path
@@ -54,7 +56,7 @@ class Denial:
         self.certain = certain
         self.times = 0
         self.is_news = True
-        self.brief = self.rest = self.short = self.deed = ""
+        self.brief = self.rest = self.short = self.deed = self.question = ""
 
     @property
     def file(self) -> str:

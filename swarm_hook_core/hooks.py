@@ -54,14 +54,16 @@ class ToolCall(SessionEvent):
     goes_on      True if the call goes on in the background although its end is told
     is_cut       True if the client has cut the input short: the given part is true, and there is more
     transcript   path of the client's log of its model's input; may be empty
+    mode         the client's word for its handling of permissions (``default``, ``bypassPermissions``); may be empty
     """
 
-    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript")
+    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript",
+                 "mode")  # fmt: skip
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
         agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False, client_tool: str = "",
-        response: object = None, transcript: str = "",
+        response: object = None, transcript: str = "", mode: str = "",
     ):  # fmt: skip
         SessionEvent.__init__(self, session_id, cwd, name, agent)
         self.tool = tool
@@ -72,6 +74,7 @@ class ToolCall(SessionEvent):
         self.is_cut = is_cut
         self.response = response
         self.transcript = transcript
+        self.mode = mode
 
     @property
     def folder(self) -> str:
@@ -131,11 +134,11 @@ def session_event(payload: "dict[str, Any]") -> SessionEvent:
 
 def tool_call(payload: "dict[str, Any]") -> ToolCall:
     """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
-    tool, client_tool, session_id, cwd, name, agent, call_id, transcript = [
+    tool, client_tool, session_id, cwd, name, agent, call_id, transcript, mode = [
         _text(payload.get(key))
         for key in (
             "tool_name", "client_tool", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id",
-            "transcript_path",
+            "transcript_path", "permission_mode",
         )
     ]  # fmt: skip
     # Clients tell the end of a command in the background as soon as it has been started.
@@ -144,7 +147,8 @@ def tool_call(payload: "dict[str, Any]") -> ToolCall:
     goes_on = goes_on or (isinstance(given, dict) and given.get("is_background") is True)
     is_cut = payload.get("input_is_cut") is True  # so a dialect says it
     said = response or payload.get("error")
-    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool, said, transcript)
+    whole = (session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool, said, transcript, mode)
+    return ToolCall(tool, given, *whole)
 
 
 def _text(value: object) -> str:

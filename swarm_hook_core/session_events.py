@@ -29,7 +29,7 @@ def begins(core: "HookCore", event: "SessionEvent") -> None:
     except NotRegistered as error:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
-    told = [words, core.words_now(event), *_words_of(news)]
+    told = [words, core.words_now(event), *_words_of(news), _head_of(core, event)]
     core.tell("SessionStart", event, "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
     if core.config.kernel:
@@ -84,7 +84,7 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
         core.registrar.told()
         return  # at a turn's end words are of no use: a client that is told something then goes on working
     news = news_of_others(core, event)
-    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news)])))
+    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news), _head_of(core, event)])))
     _was_told(core, news)
 
 
@@ -128,11 +128,27 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
+        _agent_begins(core, event)
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
         _calls_are_over(core, event)
         lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
         _drop_unheard(core, event)
+
+
+def _agent_begins(core: "HookCore", event: "SessionEvent") -> None:
+    """Note that a subagent runs: from now on it and the rest of its session are peers (``traces.siblings``)."""
+    try:
+        from swarm_hook_core.traces import trail_of
+
+        cwd = event.cwd or os.getcwd()
+        trail = trail_of(core.config, ToolCall("", None, event.session_id, cwd, event.name, event.agent))
+        if trail is not None and event.agent:
+            from swarm_hook_core.traces import siblings
+
+            siblings.begin(trail, trail.place_of(cwd))
+    except Exception as error:  # its first call notes it
+        core.record_fault("traces", error)
 
 
 def ends(core: "HookCore", event: "SessionEvent") -> None:
@@ -168,6 +184,22 @@ def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
     except Exception as error:
         core.record_fault("traces", error)
         return None
+
+
+def _head_of(core: "HookCore", event: "SessionEvent") -> str:
+    """Return the words about a HEAD that was moved since the session last knew it; have the present one noted."""
+    try:
+        from swarm_hook_core.traces import trail_of
+
+        folder = event.cwd or os.getcwd()
+        if trail_of(core.config, ToolCall("", None, event.session_id, folder, event.name)) is None:
+            return ""
+        from swarm_hook_core.head import news
+
+        return news.at_turn(core.config.runtime_name, event.session_id, folder, core.driver)
+    except Exception as error:
+        core.record_fault("head", error)
+        return ""
 
 
 def _mail(core: "HookCore", event: "SessionEvent") -> str:

@@ -1,14 +1,18 @@
 """A person's settings for hooks: ``config.json`` in this user's configuration folder, and variables that override it.
 
-    {"auto": "keep", "fail": "open", "uvx": "on", "strict": true, "kernel": true,
-     "checkouts": {"/srv/project": {"auto": "turn", "fail": "closed"}},
+    {"protect": "keep", "fail": "open", "uvx": "on", "fence": "on", "strict": true, "kernel": true,
+     "checkouts": {"/srv/project": {"protect": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
+
+``protect_for`` beside ``protect`` holds for a while: ``{"value": "off", "until": Unix seconds}``. ``auto`` is the old
+name of ``protect``, here and in variables.
 
 Mistakes in the file, and unknown words in a variable, are left out, and recorded once as a fault.
 """
 
 import os
+import time
 
 from swarm_hook_core.environment import ON, first_set
 from swarm_hook_core.state import config_path, read_private, state_dir
@@ -21,8 +25,15 @@ LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
 # The settings that are one of some words. `traces` has the same levels, and asks here.
-WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED), "uvx": ("on", "off")}
-DEFAULTS = {"auto": "keep", "fail": OPEN, "uvx": "on", "strict": False, "kernel": False}
+WORDS = {
+    "protect": ("off", "notice", "keep", "turn"),
+    "fail": (OPEN, CLOSED),
+    "uvx": ("on", "off"),
+    "fence": ("on", "off"),
+}
+DEFAULTS = {"protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "strict": False, "kernel": False}
+OLD_NAMES = {"auto": "protect"}
+FOR_A_WHILE = "_for"  # at the end of a name: with a limited time
 SWITCHES = ("strict", "kernel")  # those that are on or off
 
 
@@ -51,11 +62,13 @@ class Setting:
 
     source  the name of the variable; ``checkout``, ``user`` (both in the file) or ``default``
     folder  the folder that the file names, for a ``checkout``
+    until   Unix seconds when another value is in force again; 0 for a value without an end
     """
 
-    __slots__ = ("value", "source", "folder")
+    __slots__ = ("value", "source", "folder", "until")
 
-    def __init__(self, value: "Any", source: "Any", folder: str = ""):
+    def __init__(self, value: "Any", source: "Any", folder: str = "", until: int = 0):
+        self.until = until
         self.value = value
         self.source = source
         self.folder = folder
@@ -79,9 +92,9 @@ class Writer:
         self.unless = unless or {}
 
 
-def auto(prefix: str, folder: str) -> Setting:
+def protect(prefix: str, folder: str) -> Setting:
     """Return the level of protection for uncommitted changes in `folder` (``traces``)."""
-    return _word("auto", prefix, folder)
+    return _word("protect", prefix, folder)
 
 
 def fail(prefix: str, folder: str) -> Setting:
@@ -92,6 +105,11 @@ def fail(prefix: str, folder: str) -> Setting:
 def uvx(prefix: str, folder: str) -> Setting:
     """Return the setting by which uv may fetch the coordinator for a plugin without one (``own_release``)."""
     return _word("uvx", prefix, folder)
+
+
+def fence(prefix: str, folder: str) -> Setting:
+    """Return the setting by which a session in the linked work tree `folder` stays in it (``fence``)."""
+    return _word("fence", prefix, folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:
@@ -125,7 +143,9 @@ def _word(name: str, prefix: str, folder: str) -> Setting:
 
 def variables(name: str, prefix: str) -> "list[Any]":
     """Return the variables for setting `name`; the first one that is set wins, also over the file."""
-    return [f"SWARM_{prefix}_{name.upper()}"] * bool(prefix) + [f"SWARM_{name.upper()}"]
+    names = [name, *(old for old, new in OLD_NAMES.items() if new == name)]
+    own = [f"SWARM_{prefix}_{one.upper()}" for one in names] if prefix else []
+    return own + [f"SWARM_{one.upper()}" for one in names]
 
 
 def in_file(name: str, folder: str) -> Setting:
@@ -135,6 +155,9 @@ def in_file(name: str, folder: str) -> Setting:
         checkout = _checkout_over(config.checkouts, folder)
     else:
         checkout = ""
+    for_a_while = config.checkouts[checkout].get(name + FOR_A_WHILE) if checkout else None
+    if for_a_while is not None and time.time() < for_a_while["until"]:
+        return Setting(for_a_while["value"], "checkout", checkout, for_a_while["until"])
     if checkout and name in config.checkouts[checkout]:
         return Setting(config.checkouts[checkout][name], "checkout", checkout)
     if name in config.user:
@@ -230,9 +253,18 @@ def _take(found: Config, settings: "dict[str, Any]") -> None:
 
 def _choices(given: "dict[str, Any]", where: str, others: "tuple[Any, ...]", faults: "list[Any]") -> "dict[str, Any]":
     """Return the valid choices among DEFAULTS in `given`. `others`: further keys that are allowed."""
-    taken = {}
+    taken: dict[str, Any] = {}
     for name, value in given.items():
-        if name in WORDS:
+        if name in OLD_NAMES:
+            if OLD_NAMES[name] in given:
+                continue  # the new name counts
+            name = OLD_NAMES[name]
+        if name.removesuffix(FOR_A_WHILE) in WORDS and name.endswith(FOR_A_WHILE):
+            if _is_for_a_while(name.removesuffix(FOR_A_WHILE), value):
+                taken[name] = value
+            else:
+                faults.append(f"{where}{name} has no known value and time")
+        elif name in WORDS:
             if value in WORDS[name]:
                 taken[name] = value
             else:
@@ -245,6 +277,13 @@ def _choices(given: "dict[str, Any]", where: str, others: "tuple[Any, ...]", fau
         elif name not in others:
             faults.append(f"{where}{name[:60]!r} is no setting ({', '.join((*DEFAULTS, *others))})")
     return taken
+
+
+def _is_for_a_while(name: str, given: object) -> bool:
+    """Return True if `given` is ``{"value": a word of setting `name`, "until": a time}``."""
+    if not isinstance(given, dict):
+        return False
+    return given.get("value") in WORDS[name] and type(given.get("until")) in (int, float)
 
 
 def _writer(entry: "Any") -> Writer:

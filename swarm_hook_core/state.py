@@ -77,6 +77,11 @@ def awaited_dir() -> str:
     return os.path.join(state_dir(), "awaited")
 
 
+def ended_mark() -> str:
+    """Return the file whose mtime is the end of this client's last call, as its hook after a call has left it."""
+    return os.path.join(state_dir(), "ended", str(os.getppid()))
+
+
 def is_awaited() -> bool:
     """Return True if a session waits for the end of a call. Costs one look at the disk."""
     return os.path.isdir(awaited_dir())

@@ -39,7 +39,7 @@ VERBS = {
     "resolve-workspace-handle": "swarm_mcp.cli.commands.ui",
     "ui": "swarm_mcp.cli.commands.ui",
     "cleanup": "swarm_mcp.cli.commands.doctor",
-    "auto": "swarm_mcp.cli.commands.auto",
+    "protect": "swarm_mcp.cli.commands.protect",
     "guard": "swarm_mcp.cli.commands.guard",
     "init": "swarm_mcp.cli.commands.files",
     "serve": "swarm_mcp.cli.commands.serve",
@@ -54,7 +54,7 @@ VERBS = {
     "fetched": "swarm_mcp.cli.commands.files",
     "completion": "swarm_mcp.cli.commands.completion",
 }
-ALIASES = {"list-instances": "instances", "ls": "locks"}
+ALIASES = {"list-instances": "instances", "ls": "locks", "auto": "protect"}
 OTHER_WORDS = {
     "release": "unlock", "free": "unlock", "drop": "unlock", "unhold": "unlock", "acquire": "lock", "take": "lock",
     "reserve": "lock", "who": "status", "state": "status", "info": "status", "sessions": "instances",
@@ -63,7 +63,7 @@ OTHER_WORDS = {
     "hand-over": "transfer", "ask": "request-lock", "undo": "restore", "revert": "restore", "recover": "restore",
     "message": "send", "msg": "send", "mail": "messages", "inbox": "messages", "wait": "watch", "follow": "watch",
     "check": "doctor", "test": "doctor", "verify": "doctor", "setup": "install", "add": "install",
-    "enable": "install", "upgrade": "install", "update": "install", "remove": "uninstall", "level": "auto",
+    "enable": "install", "upgrade": "install", "update": "install", "remove": "uninstall", "level": "protect",
     "clean": "cleanup", "gc": "cleanup", "prune": "cleanup", "hooks": "guard", "mcp": "serve", "server": "serve",
 }  # fmt: skip
 TOOLS = (
@@ -87,7 +87,7 @@ CHECKS = {
     "sqlite": "swarm_mcp.doctor.own_checks:journal",
     "state": "swarm_mcp.doctor.own_checks:state",
     "settings": "swarm_mcp.doctor.own_checks:settings",
-    "auto": "swarm_mcp.doctor.own_checks:automatic_locks",
+    "protect": "swarm_mcp.doctor.own_checks:protection",
     "fail": "swarm_mcp.doctor.own_checks:failed_checks",
     "guard": "swarm_mcp.doctor.own_checks:guard",
     "kernel": "swarm_mcp.doctor.own_checks:kernel_hold",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.lookup import LockReader, Peers, Session
+    from swarm_hook_core.lookup import Held, LockReader, Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
@@ -32,6 +32,16 @@ if TYPE_CHECKING:
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
+# Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
+_OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
+_OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
+PERSONS_CHANGES = "what a person has changed"
+# Parts of a shell command that may destroy a file; ``persons.glance`` looks closer at a text with one of them.
+DESTROYERS = (
+    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl",
+    "wget", "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil",
+    "'w", '"w', "os.re", "-delete", "-exec", "-fprint",
+)  # fmt: skip
 
 
 class Writes:
@@ -134,6 +144,7 @@ class Check:
         self._has_trail: bool | None = None  # None until it was asked for
         self._is_beside_others: bool | None = None
         self._peers: Peers | None = None
+        self._neighbours: dict[str, list[Held]] | None = None  # None until it was asked for
 
     @property
     def trail(self) -> "Trail | None":
@@ -164,9 +175,35 @@ class Check:
                 self._is_beside_others = False
         return self._is_beside_others
 
+    def _may_destroy(self) -> bool:
+        """Return True if the call may destroy a person's uncommitted work, by a first look at its text."""
+        call = self.call
+        if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
+            return call.tool not in OPAQUE_TOOLS  # few clients, and tools of servers, which are read in any case
+        text = call.input.get("command")
+        if not isinstance(text, str):
+            return True
+        if not any(mark in text for mark in DESTROYERS):
+            return False
+        from swarm_hook_core.persons.glance import may_destroy
+
+        return may_destroy(text, call.folder)
+
+    def unnoted_trail(self) -> "Trail | None":
+        """Return a Trail for a checkout that wants no traces: a person's work is kept there, and nothing is denied."""
+        if not self.call.session_id or not local_store():
+            return None
+        from swarm_hook_core.traces import OFF, Trail
+
+        return Trail(self.config, self.call, OFF)
+
     def _has_company(self) -> bool:
         trail = self.trail
+        if self._may_destroy() and local_store():
+            return True
         if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
+            return True
+        if trail is not None and self._shares_head():
             return True
         from swarm_hook_core.state import has_claims
 
@@ -176,6 +213,33 @@ class Check:
 
         call = self.call
         return bool(all_of_others(self.config.runtime_name, call.session_id, call.agent, time.time_ns()))
+
+    def _shares_head(self) -> bool:
+        """Return True if the call may use or move HEAD, and other sessions work in the same work tree."""
+        command = self.call.input.get("command") if isinstance(self.call.input, dict) else None
+        if not isinstance(command, str) or "git" not in command or not any(word in command for word in _OF_HEAD):
+            return False
+        from swarm_hook_core import head
+
+        top = head.top_of(self.call.folder)
+        if self.neighbours and (top in self.neighbours or any(word in command for word in _OF_OTHER_TREES)):
+            return True
+        if top is not None and not self.is_question:  # it may move HEAD, and is not read
+            head.forget_note(self.config.runtime_name, self.call.session_id, top)
+        return False
+
+    @property
+    def neighbours(self) -> "dict[str, list[Held]]":
+        """The other live sessions by the root of each (``head.neighbours``)."""
+        if self._neighbours is None:
+            from swarm_hook_core import head
+            from swarm_hook_core.lookup.sqlite import StoreReader
+
+            file, self._neighbours = local_store(), {}
+            if file:
+                reader = self._reader or StoreReader(file, self.core.driver)
+                self._neighbours = head.neighbours(reader, self.config.runtime_name, self.call.session_id, time.time())
+        return self._neighbours
 
     @property
     def effects(self) -> "Effects | None":
@@ -258,6 +322,11 @@ class Check:
             return True
         if session is None:
             return False
+        if self.is_in_linked_tree(session):
+            from swarm_hook_core import fence
+
+            if fence.may_cross(self, session.root):
+                return True
         if store.has_news(session.instance_id):
             return True
         newest = store.newest_mail(session.instance_id)
@@ -274,6 +343,17 @@ class Check:
         from swarm_hook_core.team import may_miss_locks
 
         return may_miss_locks(store)
+
+    def is_in_linked_tree(self, session: "Session | None" = None) -> bool:
+        """Return True if the session began where ``.git`` is a file: in a linked work tree, or a submodule.
+
+        `session`: by default the one that was found.
+        """
+        root = (session or self.session).root
+        try:
+            return bool(root) and os.stat(root + "/.git").st_mode & 0o170000 == 0o100000
+        except (OSError, ValueError):
+            return False  # no work tree
 
     def look_again(self) -> None:
         """Look for the session and the locks once more, since another session has come meanwhile."""

@@ -13,7 +13,8 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 import os
 import time
 
-from swarm_hook_core.check import OTHERS_CHANGES, Check
+from swarm_hook_core.change import EDIT
+from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.hooks import Verdict, joined
 from swarm_hook_core.state import absolute_setting, has_claims, is_watching, shares_locks
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.lookup import Held, Peers, Session
+    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
 
 
@@ -198,10 +200,38 @@ def team(check: Check) -> "Verdict | None":
     return judge(check)
 
 
-def uncommitted_work(check: Check) -> "Verdict | None":
-    """Protect changes of other sessions that are not committed, and note those of this call.
+def fence(check: Check) -> "Verdict | None":
+    """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
+    if not check.is_in_linked_tree():
+        return None
+    from swarm_hook_core import fence as rule
 
-    By level (``traces``), a call that would lose such a change is denied, or warned.
+    return rule.judge(check)
+
+
+def persons_work(check: Check) -> "Verdict | None":
+    """Protect a person's uncommitted work from a call that would lose it, also if the session is alone."""
+    writes, effects = check.writes, check.effects
+    if writes.has_names:
+        if not any(how != EDIT and os.path.lexists(os.path.join(*place)) for *place, how in check.writes.changes):
+            return None
+    elif effects is None or not (effects.git or effects.trees or any(one.how != EDIT for one in effects.writes)):
+        return None
+    from swarm_hook_core.persons.verdict import judge as of_person
+
+    trail = check.trail
+    if trail is None and not check.is_question:
+        trail = check.unnoted_trail()
+    if trail is None:
+        return None
+    return of_person(trail, effects, check.reader, check.now)
+
+
+def uncommitted_work(check: Check) -> "Verdict | None":
+    """Protect changes of other sessions that are not committed, and their HEAD; note the changes of this call.
+
+    By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
+    warned.
     """
     trail = check.trail
     if trail is None:
@@ -209,11 +239,12 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     if not check.writes.has_names and check.effects is None and _is_left_unread(check, trail):
         return None
     effects = check.writes.effects
-    if trail.note_alone(effects) and _is_left_alone(check, trail):
+    neighbours = _neighbours(check, effects)
+    if not neighbours and trail.note_alone(effects) and _is_left_alone(check, trail):
         return None
     from swarm_hook_core.traces.verdict import judge as by_level
 
-    denial, words = by_level(check.session, trail, effects, check.reader, check.now)
+    denial, words = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
     _leave(check, trail)
     verdict = Verdict(denial, words)
     verdict.owners = trail.owners
@@ -230,6 +261,8 @@ RULES = (
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
+    Rule(fence, part="traces"),
+    Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
 )
 
@@ -377,6 +410,13 @@ def _is_left_alone(check: Check, trail: "Trail") -> bool:
     except Exception as error:  # a folder that cannot be listed
         check.core.record_fault("traces", error)
         return True
+
+
+def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held]]":
+    """Return the sessions that share a HEAD with this one (``head``), if the call has git commands or removes files."""
+    if effects is None or not (effects.git or any(write.path.endswith(".lock") for write in effects.writes)):
+        return {}
+    return check.neighbours
 
 
 def _leave(check: Check, trail: "Trail") -> None:

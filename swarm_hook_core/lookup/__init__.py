@@ -32,13 +32,14 @@ class Held:
     fence         growing number of the grant
     lease         as ``clock.left`` takes it, or None
     evidence      columns by name from which ``liveness`` concludes that the holder has gone; may be None
+    kin           words for the holder if it is the main thread, or an agent, of the session that asks; mostly empty
     elsewhere     the locked file of another work tree that `file` is the same as, empty for an ordinary lock
     path_key, repository        its key in the store, by file and by repository; may be None
     """
 
     __slots__ = (
         "file", "names", "instance_id", "label", "agent", "note", "mode", "since", "expected_end", "pattern", "base",
-        "fence", "lease", "evidence", "elsewhere", "path_key", "repository",
+        "fence", "lease", "evidence", "elsewhere", "path_key", "repository", "kin",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +79,7 @@ class Held:
             self.lease = lease
         self.evidence = evidence
         self.elsewhere = ""
+        self.kin = ""
         self.path_key = path_key
         self.repository = repository
 
@@ -122,6 +124,13 @@ class LockReader:
     def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
         """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them, or None."""
         return None
+
+    def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
+        """Return rows with ``id``, ``label``, ``root`` and evidence (``liveness``) of the sessions seen after `since`.
+
+        Without the session of this client's id, and those that only an MCP server has registered.
+        """
+        return []
 
     def purpose_of(self, instance_id: str) -> str:
         """Return the work of a session: the title of its task, else the note of its newest lock; may be empty."""

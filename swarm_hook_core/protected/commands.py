@@ -29,10 +29,12 @@ def matter_of(words: "list[str]", folder: "str | None", by: str) -> "Matter | No
 def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | None":
     verb, *rest = words or [""]
     way = f"they type `{by}`"
-    if verb == "auto" and folder is not None:
+    if verb in ("protect", "auto") and folder is not None:
         level = next((word for word in rest if word in LEVELS), "")
         if level and LEVELS.index(level) < LEVELS.index(_level(folder, "--user" in rest)):
             return Matter(by, "it lowers the level of protection", way)
+        if "--fence=off" in rest:  # with a blank, `off` was taken for a level above
+            return Matter(by, "it lets sessions leave their work trees", way)
     if verb == "uninstall" and "--dry-run" not in rest:
         return Matter(by, "it takes swarm out of the clients", way)
     if verb == "guard" and rest[:1] == ["uninstall"]:
@@ -51,7 +53,7 @@ def _level(folder: str, of_user: bool) -> str:
 
     if of_user:
         folder = ""
-    return str(settings.in_file("auto", folder).value)
+    return str(settings.in_file("protect", folder).value)
 
 
 def _of_git(words: "list[str]", folder: "str | None") -> "Matter | None":

@@ -66,7 +66,7 @@ def matter_of(path: str, how: str = EDIT, given: object = None) -> "Matter | Non
 def of_swarm(real: str) -> "Matter | None":
     """Return the Matter of a file of swarm's own, by its path without links, or None."""
     if real == os.path.realpath(config_path()):
-        way = "they type `swarm-mcp auto LEVEL`, or edit the file"
+        way = "they type `swarm-mcp protect LEVEL`, or edit the file"
         return Matter(real, "swarm's settings", way)
     store = os.path.realpath(store_path())
     if real in [store + ending for ending in STORE_ENDINGS]:
@@ -79,7 +79,7 @@ def of_swarm(real: str) -> "Matter | None":
     if os.path.basename(data) == "swarm-mcp" and (real == data or real.startswith(data + "/")):
         return Matter(real, "the installed plugin of swarm", INSTALL_WAY)
     if real == os.path.realpath(config_dir()):
-        return Matter(real, "the folder of swarm's settings", "they type `swarm-mcp auto LEVEL`")
+        return Matter(real, "the folder of swarm's settings", "they type `swarm-mcp protect LEVEL`")
     return None
 
 

@@ -22,6 +22,7 @@ another session has a journal in the same place:
     elsewhere   other repositories with journals, and commands that may reach them
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
+      siblings    the main thread and the agents of one session, as peers of each other
       unread      shell commands that ran unparsed
       machines    unpushed writes by sessions on other machines
       seen        the session's own knowledge of a file
@@ -46,12 +47,15 @@ import sys
 import time
 
 from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.state import (
     PLAIN,
     NotOrdinary,
     clear_place,
     config_path,
+    ended_mark,
     local_store,
+    make_private,
     name_of,
     open_in_private,
     state_dir,
@@ -80,8 +84,13 @@ MOST = 400  # files of one call with an entry each
 DEEP = 30  # parent folders of a file; the top of a deeper one is searched from the root down
 FEW = 3  # files of one call; up to here no cache of resolved folders is loaded
 MOST_CLAIMS = 100  # files of one call that get a claim
+AGENTS = ".agents"  # behind a journal's name: the file of the session's agents in that place (``siblings``)
+OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
+LONGEST_NAME = 160  # bytes of the name of a version
+LATER, LOOK, AFTER, WHOLE, CUT = "%w", "%i", "%a", "%c", "%t"  # marks in the names of versions; a path has no such text
 NO_FILE = "-"  # the state of a missing file, in an entry
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
+_WITHOUT_VERSIONS = ("/node_modules/", "/.venv/", "/__pycache__/", "/.git/")  # caches and git's own files
 _WORD = PLAIN | frozenset("_.:/@")
 _IGNORES_CASE = sys.platform in ("darwin", "win32")  # file systems of these are mostly case-insensitive
 
@@ -126,7 +135,12 @@ class Trail:
         return self._places[folder]
 
     def is_alone(self, paths: Iterable[str] = ()) -> bool:
-        """Return True if no other session has a journal for these files' folders or for the call's own."""
+        """Return True if no other session has a journal for these files' folders or for the call's own.
+
+        An agent is never alone: its session works beside it.
+        """
+        if self.call.agent not in ("", SOME_AGENT):
+            return False
         folders = dict.fromkeys([self.call.folder, *map(os.path.dirname, paths)])
         return not any(others_in(place, self.own_name) for place in {self.place_of(folder) for folder in folders})
 
@@ -228,10 +242,51 @@ class Trail:
 
         return [(key_of(target[1]), target[1]) for target in self.targets_of(effects)[:MOST_CLAIMS]]
 
-    def wrote(self, paths: Iterable[str]) -> None:
-        """Collect a write of each of the resolved `paths`."""
+    def wrote(self, paths: Iterable[str], is_beside_others: bool = False) -> None:
+        """Collect a write of each of the resolved `paths`; keep the versions that are due (``versions``)."""
         for path in paths:
-            self.note("wrote", path)
+            at_ns = time.time_ns()
+            self._keep_before(path, at_ns, is_beside_others or bool(self.call.agent))
+            self.note("wrote", path, at_ns=at_ns)
+
+    def look(self, path: str, text: str, at_end: bool) -> None:
+        """Collect the state `text` that the session's own write has left; keep the content as a version.
+
+        `at_end`: right at the end of the call, not at a later one.
+        """
+        at_ns = time.time_ns()
+        self._keep(path, f"{self._version_path(path)}{AFTER if at_end else LOOK}{at_ns}", at_ns)
+        self.note("is", path, text, at_ns)
+
+    def _version_path(self, path: str) -> str:
+        return version_path(self.place_of(os.path.dirname(path)), self.own_name, path)
+
+    def _keep_before(self, path: str, at_ns: int, keeps_each: bool) -> None:
+        """Keep the content of the file at `path`, before the session's first write of it or if `keeps_each`."""
+        target = self._version_path(path)
+        try:
+            first = os.lstat(target)
+        except OSError:
+            pass  # the session's first write of the file
+        else:
+            os.utime(target, ns=(at_ns, first.st_mtime_ns))
+            if not keeps_each and _is_own(path, first.st_atime_ns):
+                return
+            target += f"{LATER}{at_ns}"
+        self._keep(path, target, at_ns)
+
+    def _keep(self, path: str, target: str, at_ns: int) -> None:
+        """Keep the content of the file at `path` as the version `target`."""
+        if self.is_asked or any(part in path for part in _WITHOUT_VERSIONS):
+            return
+        from swarm_hook_core.traces import versions
+
+        try:
+            versions.keep(path, target, at_ns)
+        except OSError as error:  # a full disk: the write itself is noted
+            from swarm_hook_core import faults
+
+            faults.record_hourly(self.config.runtime_name, "versions", faults.describe(error))
 
     def looked_at(self, folder: str, path: str) -> list[str]:
         """Return the resolved path of the file `path` in `folder`, and that of the link to it, if any."""
@@ -301,6 +356,8 @@ class Trail:
         from swarm_hook_core.change import REMOVE
         from swarm_hook_core.targets import shell_text
 
+        if effects.runs or effects.guesses:
+            self.note_at(self.call.folder, "runs")
         if any(tree.how != REMOVE for tree in effects.trees):
             self.note_at(self.call.folder, "ran", shell_text(self.call.tool, self.call.input))
         for git_call in effects.git:
@@ -310,11 +367,24 @@ class Trail:
                 self.wrote(self._resolved("/", path) for path in moved_to(git_call))
 
     def leave(self) -> None:
-        """Append the collected entries to the journals. Raises OSError."""
+        """Append the collected entries to the journals, and the end of the session's last call. Raises OSError."""
+        if self._lines:
+            self._note_end()
         for place, lines in self._lines.items():
             self._append(place, lines)
         self._left += self._lines
         self._lines = {}
+
+    def _note_end(self) -> None:
+        """Collect the end of the call before this one, if the hook after it has left a mark."""
+        mark = ended_mark()
+        try:
+            at_ns = os.stat(mark).st_mtime_ns
+            os.unlink(mark)
+        except OSError:
+            return  # no hook after that call, or another call has noted it
+        lines = self._lines.setdefault(self.place_of(self.call.folder), [])
+        lines.insert(0, line("over", self.call.folder, self.call, "", at_ns))
 
     def drop(self) -> None:
         """Discard entries that could not be appended."""
@@ -344,6 +414,7 @@ class Trail:
             if not size:
                 own = first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))
                 lines = [own, *lines]
+                make_private(os.path.dirname(ended_mark()))
             write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
             if size > LIMIT_BYTES:
                 from swarm_hook_core.traces import journal
@@ -356,22 +427,22 @@ class Trail:
 def level(prefix: str, folder: str) -> str:
     """Return the level in force in `folder`, for the runtime with `prefix` in its variables. Never raises.
 
-    ``settings.auto`` lists the sources. Without any setting this costs one look at the disk.
+    ``settings.protect`` lists the sources. Without any setting this costs one look at the disk.
     """
-    for name in (f"SWARM_{prefix}_AUTO", "SWARM_AUTO"):
+    for name in (f"SWARM_{prefix}_PROTECT", f"SWARM_{prefix}_AUTO", "SWARM_PROTECT", "SWARM_AUTO"):
         word = os.environ.get(name, "").strip().lower()
         if word in LEVELS:
             return word
         if word:
-            break  # an invalid level: ``settings.auto`` reports it
+            break  # an invalid level: ``settings.protect`` reports it
     else:
         try:
             os.stat(config_path())
         except (OSError, ValueError):
             return DEFAULT  # no settings file
-    from swarm_hook_core.settings import auto
+    from swarm_hook_core.settings import protect
 
-    return str(auto(prefix, folder).value)
+    return str(protect(prefix, folder).value)
 
 
 def trail_of(config: RuntimeConfig, call: ToolCall) -> Trail | None:
@@ -457,19 +528,55 @@ def _named(found: os.stat_result) -> str:
     return os.path.join(traces_dir(), f"{found.st_dev:x}.{found.st_ino:x}")
 
 
+def _is_own(path: str, last_ns: int) -> bool:
+    """Return True if the file at `path` has not changed since the session's last write, noted at `last_ns`."""
+    try:
+        return os.lstat(path).st_ctime_ns < last_ns + OWN_NS
+    except OSError:
+        return True  # missing: there is nothing to keep
+
+
+def kept_dir(place: str) -> str:
+    """Return the folder of the versions of files in `place` (``versions``). It need not exist."""
+    return os.path.join(state_dir(), "kept", os.path.basename(place))
+
+
+def version_path(place: str, own_name: str, path: str) -> str:
+    """Return the path of the first version that the session with this journal has kept of the file at `path`."""
+    name = path.replace("%", "%25").replace("/", "%2F")
+    if os.name == "nt":
+        name = name.replace("\\", "%5C").replace(":", "%3A")
+    if len(name) > LONGEST_NAME or _IGNORES_CASE or not name.isascii():
+        name = _short_name(name, path)
+    return os.path.join(kept_dir(place), own_name, name)
+
+
+def _short_name(name: str, path: str) -> str:
+    """Return `name` if it fits, else its beginning; marked with checksums of `path`."""
+    from binascii import crc32
+
+    raw = path.encode("utf-8", "surrogateescape")
+    sums = f"{crc32(raw):08x}{crc32(raw[::-1]):08x}"
+    data = os.fsencode(name)
+    if len(data) <= LONGEST_NAME:
+        return f"{name}{WHOLE}{sums}"
+    return f"{data[:LONGEST_NAME].decode('ascii', 'replace').replace(chr(0xFFFD), '_')}{CUT}{sums}"
+
+
 def journal_name(runtime: str, session_id: str) -> str:
     """Return the file name of a session's journal, the same in each place."""
     return f"{name_of(runtime)}.{name_of(session_id)}"
 
 
 def others_in(place: str, own_name: str) -> list[str]:
-    """Return the paths of all other sessions' journals in `place`."""
+    """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
     try:
         names = os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
         return []  # no session has a journal there
-    own = (own_name, own_name + ".1")
-    return list({os.path.join(place, name.removesuffix(".1")) for name in names if name not in own})
+    own, agents = (own_name, own_name + ".1"), own_name + AGENTS
+    found = [name for name in names if name not in own and (name == agents or not name.endswith(AGENTS))]
+    return list({os.path.join(place, name.removesuffix(".1")) for name in found})
 
 
 def line(kind: str, key: str, call: ToolCall, text: str = "", at_ns: int = 0) -> bytes:

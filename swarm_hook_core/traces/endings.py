@@ -69,6 +69,10 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
         return  # no session has a journal yet
     for place in places:
         path = os.path.join(traces_dir(), place, name)
+        if event.agent and event.name == "SubagentStop":
+            from swarm_hook_core.traces import siblings
+
+            siblings.end(os.path.dirname(path), name, event.agent)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
         except (FileNotFoundError, NotADirectoryError):
@@ -93,7 +97,7 @@ def _has_open_calls(data: bytes, agent: str, at_ns: int) -> bool:
             continue
         if words[1] == b"over" or int(words[0]) < at_ns - OVERDUE_SECONDS * 10**9:
             return False
-        if words[1] in (b"wrote", b"ran", b"will"):
+        if words[1] in (b"wrote", b"ran", b"runs", b"will"):
             return True
     return False
 

@@ -51,7 +51,7 @@ def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any]
     from swarm_hook_core.shell.spans import are_whole, joined_lines
 
     state = state_of(path)
-    lines, size = _measured(path)
+    lines, size = measured(path)
     if lines is None or size is None:
         return
     if are_whole(spans, lines, size):
@@ -78,7 +78,7 @@ def _earlier_parts(own: bytes, path: str, state: str) -> list[tuple[int, int]]:
     return found
 
 
-def _measured(path: str) -> tuple[int, int] | tuple[None, None]:
+def measured(path: str) -> tuple[int, int] | tuple[None, None]:
     """Return ``(lines, bytes)`` of a plain file, ``(None, None)`` for a large file or any other."""
     from swarm_hook_core.watching.snapshot import read
 

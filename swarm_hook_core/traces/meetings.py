@@ -76,7 +76,7 @@ class Meetings:
         fresh = self._newest_on(path, resolved, only_unseen=True, once=once)
         if fresh is None or fresh.is_pending:
             return fresh
-        if self._uncommitted([fresh]) and not self._was_shown(path, resolved):
+        if self._uncommitted([fresh]) and not self.was_shown(path, resolved):
             return fresh
         return None
 
@@ -226,7 +226,7 @@ class Meetings:
                 if trace is not None:
                     changed.append(trace)
         left = self._uncommitted(changed)
-        return coming + [trace for trace in left if not self._was_shown(trace.path, trace.path)]
+        return coming + [trace for trace in left if not self.was_shown(trace.path, trace.path)]
 
     def pending_below(self, root: str) -> list[Trace]:
         """Return the Traces of pending writes at and below `root`, in one repository."""
@@ -281,6 +281,8 @@ class Meetings:
         own = self.journals.own(root)
         newest: dict[str, Writes] = {}
         for theirs in self.journals.of_others(self.trail.place_of(root)):
+            if theirs.kin:
+                continue  # agents report to the session themselves
             for path, entry in theirs.lately_below(root, most):
                 newest.setdefault(path, []).append((entry, theirs))
         found: list[Trace] = []
@@ -352,7 +354,7 @@ class Meetings:
             return self._git.without_committed_since(self._git.left_of(traces))
         return []
 
-    def _was_shown(self, path: str, resolved: str) -> bool:
+    def was_shown(self, path: str, resolved: str) -> bool:
         """Return True if the client's transcript shows that the model has seen the file as it is now."""
         config, call = self.trail.config, self.trail.call
         if not call.transcript or not config.transcript:

@@ -1,7 +1,7 @@
-"""The text that a call will put in place of a file, and if it keeps the uncommitted changes of the present one.
+"""The text that a call will put in place of a file, and if it keeps the changes that others have made in it.
 
-The session may have read the file with a client's tool that has no hook. If the new text contains the other's lines,
-the session has seen them.
+The text decides, not the number of attempts: one that has their changes in it loses nothing, whether its session has
+looked at the file or not. One that drops them is denied each time, until the session has looked.
 """
 
 from __future__ import annotations
@@ -15,24 +15,37 @@ if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces.meetings import Meetings
 
-SECONDS = 0.5  # for git's answer
-LONGEST = 1024 * 1024  # bytes
 # parameters that hold the text, in tools that write whole files
 _KEYS = ("content", "contents", "file_text", "new_content", "text")
 _ADD = "*** Add File: "
 
 
-def keeps(config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str) -> bool:
-    """Return True if the new content contains all uncommitted changes of the file.
+def keeps(
+    config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str,
+    meetings: Meetings | None = None,
+) -> bool:  # fmt: skip
+    """Return True if the new content is known and keeps all that others have changed since the session saw the file.
 
-    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None.
+    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None. Without
+    `meetings`, all that is not committed counts as others' changes.
     """
     if effects is None:
-        text = _of_tool(config, call, path)
+        new = _of_tool(config, call, path)
     else:
-        text = _of_script(effects, path)
-    return text is not None and _has_all_changes(text, resolved)
+        new = _of_script(effects, path)
+    if new is None:
+        return False
+    from swarm_hook_core.traces import changed_lines, seen_text
+
+    present = seen_text.present(resolved)
+    if present is None:
+        return False
+    known = seen_text.known(meetings, resolved)
+    if known.text == present:
+        return known.is_seen  # else something beside the text has changed, such as the file's mode
+    return changed_lines.are_kept(known.text, present, new)
 
 
 def _of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
@@ -71,46 +84,3 @@ def _of_script(effects: Effects, path: str) -> str | None:
     stream = effects.copied.get(whole) or effects.texts.get(whole)
     text: str | None = stream.text if stream is not None else None
     return text if text is not None and "\0" not in text else None
-
-
-def _has_all_changes(text: str, path: str) -> bool:
-    """Return True if `text` has all lines added to the file since the last commit, and none of those removed."""
-    from swarm_hook_core.watching.snapshot import read
-
-    try:
-        present = _counted(read(path, LONGEST)[1].decode("utf-8", "surrogateescape"))
-    except (OSError, ValueError):
-        return False  # gone, too large, or not a plain file
-    new, committed = _counted(text), _committed(path)
-    if committed is None:
-        return all(new.get(line, 0) >= count for line, count in present.items())
-    before = _counted(committed)
-    added = [line for line, count in present.items() if count > before.get(line, 0)]
-    taken_out = [line for line, count in before.items() if count > present.get(line, 0)]
-    if not added and not taken_out:
-        return False  # something else has changed: the lines' order, or the file's mode
-    return all(new.get(line, 0) >= present[line] for line in added) and all(
-        new.get(line, 0) <= present.get(line, 0) for line in taken_out
-    )
-
-
-def _committed(path: str) -> str | None:
-    """Return the file's text in the last commit, or None."""
-    from swarm_hook_core.repository import tree_over
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
-
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return None
-    try:
-        return Repository(tree.top, SECONDS).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
-    except (NoAnswer, Refused):
-        return None  # no answer, or not in the last commit
-
-
-def _counted(text: str) -> dict[str, int]:
-    """Return ``{line: number of times}``."""
-    found: dict[str, int] = {}
-    for line in text.splitlines():
-        found[line] = found.get(line, 0) + 1
-    return found

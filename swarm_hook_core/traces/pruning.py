@@ -1,11 +1,14 @@
-"""Removal of journals: of sessions that have ended, and old ones."""
+"""Removal of journals: of sessions that have ended, and old ones.
+
+A session's versions outlive it, and its journal with them, in another folder (``versions``).
+"""
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import NotOrdinary, clear_place
-from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
+from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
+from swarm_hook_core.traces import AGENTS, journal, journal_name, others_in, traces_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +18,10 @@ UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an un
 
 
 def forget(runtime: str, session_id: str) -> None:
-    """Remove all journals of a session that has ended. Never raises."""
+    """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
+    from swarm_hook_core import head
+
+    head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
     for place in _places():
         _remove(os.path.join(place, name))
@@ -25,8 +31,12 @@ def forget(runtime: str, session_id: str) -> None:
 def prune(is_known: Callable[[str, str], bool], now: float) -> int:
     """Remove journals without a new entry for a day, and those of unknown sessions; return their number.
 
-    `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError.
+    `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError. Notes
+    about HEAD without a change for a day go, too.
     """
+    from swarm_hook_core import head
+
+    head.prune(now)
     gone = 0
     for place in _places():
         for path in others_in(place, ""):
@@ -36,8 +46,30 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
             ):
                 _remove(path)
                 gone += 1
+        for path in _left_agents(place):
+            if now - _changed_at(path) > UNKNOWN_SECONDS:
+                _remove(path)
         _close(place)
+    _forget_ends(now)
     return gone
+
+
+def _left_agents(place: str) -> list[str]:
+    """Return the files of agents in `place` without a journal beside them."""
+    try:
+        names = set(os.listdir(place))
+    except OSError:
+        return []  # removed just now
+    return [os.path.join(place, name) for name in names if name.endswith(AGENTS) and name[: -len(AGENTS)] not in names]
+
+
+def _forget_ends(now: float) -> None:
+    """Remove marks of calls' ends that no session has noted within a day."""
+    folder = os.path.dirname(ended_mark())
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if _changed_at(path) < now - journal.DAY_SECONDS:
+            _remove(path)
 
 
 def _places() -> list[str]:
@@ -65,7 +97,9 @@ def _changed_at(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    for file in (path, path + ".1"):
+    from swarm_hook_core.traces.versions.stored import store_ended
+
+    for file in (path + AGENTS,) if store_ended(path) else (path, path + ".1", path + AGENTS):
         try:
             clear_place(file)
             os.remove(file)

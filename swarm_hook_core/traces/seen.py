@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # for a call whose client gives no ids
 APART_NS = 10**9  # calls of one agent closer than this may run side by side
-_CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds of entries that a call makes as it begins
+CALLS = (b"will", b"wrote", b"ran", b"runs", b"clears")  # kinds of entries that a call makes as it begins
 OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
 
 
@@ -36,10 +36,9 @@ def has_seen(
     `keys`: keys of the file's path. `ended_ns()`: the end of that write's call, 0 if unknown.
     """
     state = state_of(path)
-    known = [found for key in keys if (found := _last_known(own, key, state))]
-    if not known:
+    last = last_known(own, keys, state)
+    if last is None:
         return False
-    last = max(known, key=lambda found: found.at_ns)
     if last.kind == "wrote":
         if entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last):
             return False
@@ -101,7 +100,7 @@ def ended_ns(data: bytes, entry: Entry) -> int:
         if at_ns <= entry.at_ns:
             continue  # noted at the same moment
         is_left = kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about
-        if is_left or (words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later))):
+        if is_left or (words[2] == agent and (kind == b"over" or (kind in CALLS and at_ns > later))):
             found = at_ns
     return found
 
@@ -144,7 +143,7 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
         if is_over or entry.text != state_of(entry.key):
             from swarm_hook_core.watching.snapshot import full
 
-            trail.note("is", entry.key, str(full(entry.key)))
+            trail.look(entry.key, str(full(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 
@@ -155,7 +154,7 @@ def has_open_command(own: bytes, agent: str) -> bool:
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
         if len(words) == 4 and words[2] == name and words[0].isdigit():
-            return words[1] == b"ran" and int(words[0]) <= last_ns
+            return words[1] in (b"ran", b"runs") and int(words[0]) <= last_ns
     return False
 
 
@@ -188,10 +187,16 @@ def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bo
     return not difference(parse(left.text), path)[0]
 
 
-def _last_known(own: bytes, key: str, state: str) -> Entry | None:
-    """Return the newest entry of KNOWN, skipping writes that were never made: they change no knowledge."""
-    entries = journal.newest_first(own, key, KNOWN)
-    return next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None)
+def last_known(own: bytes, keys: Collection[str], state: str) -> Entry | None:
+    """Return the session's newest look or write of the file with these `keys`, which is in this `state`; None for none.
+
+    Writes that were never made are skipped: they change no knowledge.
+    """
+    known = []
+    for key in keys:
+        entries = journal.newest_first(own, key, KNOWN)
+        known.append(next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None))
+    return max(filter(None, known), key=lambda entry: entry.at_ns, default=None)
 
 
 def _newest(own: bytes, keys: Collection[str], kinds: Collection[str]) -> Entry | None:

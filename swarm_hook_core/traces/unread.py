@@ -114,7 +114,7 @@ class UnreadCommands:
             return []
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
-            self._lines = [raw for raw in reversed(lines) if not _looks_only(raw)]
+            self._lines = [raw for raw in reversed(lines) if not looks_only(raw)]
             self._wide = [raw for raw in self._lines if any(mark in raw for mark in _STAND_FOR_MANY)]
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
         named = [raw for raw in self._lines if any(name in raw for name in names)]
@@ -156,7 +156,7 @@ class UnreadCommands:
         for entry in journal.newest_of(self._data, "ran"):
             if entry.at_ns < at_ns:
                 return
-            if not _looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
+            if not looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
                 yield entry
 
     def _of(self, raw: bytes) -> Written:
@@ -181,7 +181,7 @@ def _is_in(tree: Tree, keys: Collection[str]) -> bool:
     return any(key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for key in keys)
 
 
-def _looks_only(raw: bytes) -> bool:
+def looks_only(raw: bytes) -> bool:
     """Return True if the command plainly only looks: most commands that name a file do."""
     text = raw.rpartition(b"\0")[2]
     first, _, rest = text.partition(b" ")

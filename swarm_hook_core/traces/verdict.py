@@ -15,10 +15,11 @@ from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader, Session
+    from swarm_hook_core.lookup import Held, LockReader, Session
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.wording import Changes
 
     Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
 
@@ -26,13 +27,17 @@ MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on othe
 
 
 def judge(
-    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
-) -> tuple[Denial | None, str]:
+    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
+    neighbours: dict[str, list[Held]] | None = None,
+) -> tuple[Denial | None, str]:  # fmt: skip
     """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to its `trail`.
 
-    `effects`: effects of a shell or MCP call, or None.
+    `effects`: effects of a shell or MCP call, or None; `neighbours`: the sessions that share a HEAD with this one
+    (``head``), if the call concerns it.
     """
-    return _Check(session, trail, effects, reader, now).verdict()
+    check = _Check(session, trail, effects, reader, now)
+    check.neighbours = neighbours or {}
+    return check.verdict()
 
 
 class _Check:
@@ -46,11 +51,14 @@ class _Check:
         self.targets = trail.targets_of(effects)
         self.effects = effects
         self.now = now
+        self.reader = reader
+        self.neighbours: dict[str, list[Held]] = {}
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
         self.cleared = _cleared_by(effects)  # folders that the call clears
         self.denies = trail.level != NOTICE
         self.waits = self.denies and not trail.is_asked
         self.own_at_ns = 0  # time of the call's own entries
+        self.shown: list[str] = []  # files with all their changes in the denial
 
     @property
     def identity(self) -> str:
@@ -134,7 +142,7 @@ class _Check:
             return False
         from swarm_hook_core.traces import new_text
 
-        return new_text.keeps(self.config, self.call, self.effects, path, resolved)
+        return new_text.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
 
     def _swept(self) -> list[Met]:
         """Return others' pending writes that git commands of the call would discard."""
@@ -145,12 +153,40 @@ class _Check:
         return clearing.endangered(self.effects, self.meetings)
 
     def _git_commands(self) -> tuple[Denial | None, str]:
-        """Return ``(Denial or None, words)`` about changes that git commands of the call would take along."""
-        if self.effects is None or not self.effects.git:
-            return None, ""
-        from swarm_hook_core.traces import sweeps
+        """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
+        denial, words = None, ""
+        if self.effects is not None and self.effects.git:
+            from swarm_hook_core.traces import sweeps
 
-        return sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
+            denial, words = sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
+        if denial is not None:
+            return denial, ""
+        denial, more = self._head()
+        return denial, "\n".join(filter(None, (words, more)))
+
+    def _head(self) -> tuple[Denial | None, str]:
+        """Return ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved."""
+        if self.effects is not None and self.neighbours:
+            from swarm_hook_core.head.shared import Shared
+
+            shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
+            return shared.verdict()
+        if self.trail.is_asked or not self._is_head_moved():
+            return None, ""
+        from swarm_hook_core import head
+        from swarm_hook_core.head import news
+
+        top, runtime, session_id = head.top_of(self.call.folder), self.config.runtime_name, self.call.session_id
+        if top is None or not head.is_news(runtime, session_id, top):
+            return None, ""
+        return None, news.beside(runtime, session_id, self.session, top, self.reader, self.now)
+
+    def _is_head_moved(self) -> bool:
+        """Return True if a session has moved HEAD lately in this repository. An edit pays for no more than this."""
+        from swarm_hook_core.state import state_dir
+
+        name = os.path.basename(self.trail.place_of(self.call.folder))
+        return os.path.exists(os.path.join(state_dir(), "heads", name, "moved"))
 
     # ------------------------------------------------------------------------------------------- entries
 
@@ -188,6 +224,8 @@ class _Check:
         """
         for trace, _how, _by in lost:
             self.trail.note("met", trace.path, self.call.id or seen.NO_ID)
+            if trace.path in self.shown:
+                self.trail.note("told", trace.path)
             if trace.is_pending and not trace.is_checked and trace.journal and not self.trail.is_asked:
                 self._await(trace.journal)
         self._take_back()
@@ -223,7 +261,7 @@ class _Check:
             if trace is None:
                 continue
             kept = keep_content(resolved, self.now)
-            if self.meetings.is_theirs(trace) and not self._keeps(path, resolved, how):
+            if not trace.held.kin and self.meetings.is_theirs(trace) and not self._keeps(path, resolved, how):
                 self.trail.owners.append((trace, how, by, kept, 0))
 
     def _note_passed(self, met: list[Met]) -> list[str]:
@@ -231,7 +269,7 @@ class _Check:
         for trace, _how, _by in met:
             self.trail.note("met", trace.path, self.call.id or seen.NO_ID)
         written = list(dict.fromkeys(target[1] for target in self.targets))
-        self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]))
+        self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]), is_beside_others=True)
         self.trail.note_unnamed(self.effects)
         if self.effects is not None and self.effects.reads:
             from swarm_hook_core.traces import looks
@@ -253,19 +291,41 @@ class _Check:
         trace, how, by = lost[0]
         others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
         times = self.meetings.times_denied(trace.path, self.call.id) + 1
-        words = wording.would_lose(self.call, trace, how, by, list(others.values()), self.identity, self.now, times)
+        changes = self._changes([one for one, _how, _by in lost])
+        words = wording.would_lose(
+            self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes
+        )
         why = "moment" if trace.is_pending else "uncommitted"
         deed = "remove" if how == REMOVE else "overwrite"
         denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
         denial.times = times
         denial.short = wording.would_lose_shortly(self.call, trace, how, self.identity)
+        room = self.config.dialect.reason_length
+        if not 0 < room < len(words):  # else the client cuts the words
+            self.shown = [path for path, _lines, is_whole, _is_seen in changes if is_whole]
         return denial
+
+    def _changes(self, lost: list[Trace]) -> list[Changes]:
+        """Return the changes that the call would destroy, for its denial: as many as there is room for."""
+        from swarm_hook_core.traces import changed_lines, seen_text, wording
+
+        found: list[Changes] = []
+        room = changed_lines.MOST_LINES
+        for trace in lost[: wording.NAMED]:
+            present = seen_text.present(trace.path)
+            if trace.is_pending or present is None:
+                continue
+            known = seen_text.known(self.meetings, trace.path)
+            lines, is_whole = changed_lines.shown(known.text, present, room)
+            room -= len(lines)
+            found.append((trace.path, lines, is_whole, known.is_seen))
+        return found
 
     def _report_storm(self, denial: Denial, first: Met) -> None:
         """Have the file's owner, and later a person, told of a session that is denied again and again."""
         from swarm_hook_core.storms import MANY, PERSON
 
-        if denial.times in (MANY, PERSON):
+        if denial.times in (MANY, PERSON) and not first[0].held.kin:
             self.trail.owners.append((*first, "", denial.times))
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:

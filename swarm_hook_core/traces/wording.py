@@ -8,8 +8,13 @@ from swarm_hook_core.wording import duration, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.traces.others import Trace
+
+    # path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
+    Changes = tuple[str, list[str], bool, bool]
 
 NAMED = 5  # files named in one line
 
@@ -40,11 +45,13 @@ def _writing(trace: Trace, identity: str) -> str:
 
 
 def would_lose(
-    call: ToolCall, trace: Trace, how: str, by: str, others: list[Trace], identity: str, now: float, times: int
-) -> str:
+    call: ToolCall, trace: Trace, how: str, by: str, others: list[Trace], identity: str, now: float, times: int,
+    changes: Sequence[Changes] = (),
+) -> str:  # fmt: skip
     """Return the denial of a call that would replace or remove a file with a change that its session has not seen.
 
-    `others`: Traces of further such files; `times`: number of recent denials of the session for this file.
+    `others`: Traces of further such files; `times`: number of recent denials of the session for this file; `changes`:
+    the lost changes that are shown.
     """
     from swarm_hook_core.storms import MANY
     from swarm_hook_core.untrusted_text import command, named
@@ -62,8 +69,23 @@ def would_lose(
     same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
     return (
         f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
-        f" after you last saw it, and not committed: their work would be lost.{same} {_way(trace, paths, call)}"
+        f" after you last saw it, and not committed: their work would be lost.{same}"
+        f"{_shown(changes)}{_way(trace, paths, call, changes)}"
     )
+
+
+def _shown(changes: Sequence[Changes]) -> str:
+    """Return the changes as quoted lines: another session's words, each behind a mark."""
+    from swarm_hook_core.untrusted_text import named
+
+    parts = []
+    for path, lines, is_whole, is_seen in changes:
+        if lines:
+            since = "you last saw it" if is_seen else "the last commit"
+            first = "" if is_whole else "the first "
+            parts.append(f"Changed in {named(path)} since {since} ({first}{len(lines)} lines of diff, quoted):")
+            parts += lines
+    return "\n".join(["", *parts, ""]) if parts else " "
 
 
 def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], identity: str, times: int) -> str:
@@ -79,7 +101,10 @@ def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], iden
     look = _look(paths, call)
     if times >= PERSON:
         return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
-    return f"{fact} Trying again changes nothing: {first}{look} first, or edit only your lines."
+    return (
+        f"{fact} Trying again changes nothing: {first}write a text that keeps that change, or {look} first, or edit"
+        " only your lines."
+    )
 
 
 def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) -> str:
@@ -97,14 +122,22 @@ def _verb(how: str) -> str:
     return "remove" if how == REMOVE else "overwrite"
 
 
-def _way(trace: Trace, paths: list[str], call: ToolCall) -> str:
-    """Return the advice: a command that counts as a look. A client's own reading tool mostly has no hook."""
+def _way(trace: Trace, paths: list[str], call: ToolCall, changes: Sequence[Changes] = ()) -> str:
+    """Return the advice: a text that keeps the `changes` shown, or a command that counts as a look.
+
+    A client's own reading tool mostly has no hook.
+    """
     if trace.is_pending:
         return (
             f"Wait until it is made, {_look(paths, call)}, then write a text that keeps it. Until then this is denied"
             " each time, for two minutes at most if its end is not reported. Or edit only your lines."
         )
     it = "them" if len(paths) > 1 else "it"
+    if {path for path, _lines, is_whole, _is_seen in changes if is_whole} == set(paths):
+        return (
+            f"Write a text that keeps {it}: that passes. To drop {it} on purpose, first {_look(paths, call)}. Or edit"
+            " only your lines, or leave it to them."
+        )
     return (
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
         " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it"

@@ -1,7 +1,8 @@
-"""Earlier contents of locked files, kept for `swarm-mcp restore`.
+"""Earlier contents of files, kept for `swarm-mcp restore`.
 
-They are in one flat private folder. A version's name says all about it, so one listing gives a file's versions, their
-age and total size:
+Those from before a session's own write are in folders of their own (``versions``). All others, of locked files and of
+changes that a call destroys knowingly, are in one flat private folder. A version's name says all about it, so that one
+listing gives a file's versions, their age and total size:
 
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 
@@ -50,6 +51,14 @@ class Version:
         self.file, mtime, size, inode, mode, content, kept_at = name.split("-")
         self.seen = Snapshot(int(mode, 8), int(size), int(mtime, 16), 0, int(inode), content)
         self.kept_at = int(kept_at)
+
+
+def from_copy(key: str, path: str, data: bytes, mode: int, kept_at: int) -> Version:
+    """Return the Version of a copy at `path`, in another folder, of the file with this key. `kept_at`: Unix seconds."""
+    name = f"{digest_of(os.fsencode(key))}-0-{len(data)}-0-{mode:o}-{digest_of(data)}-{kept_at}"
+    version = Version(name, "")
+    version.path = path
+    return version
 
 
 class NotKept(Exception):

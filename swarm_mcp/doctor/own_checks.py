@@ -121,6 +121,9 @@ def database(_asked: Asked) -> Finding:
     try:
         with Store(read_only=True) as store:
             store.check_reading()
+            wrong = _inside(store, path, details)
+        if wrong:
+            return wrong
         # Nothing is written: taking the write lock and giving it back proves that it can be had.
         if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
             with Store() as store:
@@ -131,6 +134,22 @@ def database(_asked: Asked) -> Finding:
         mend = f"move {path} away; a new store is made by itself"
         return Finding("database", "fail", str(error), mend, details)
     return Finding("database", "warn", f"{path} can be read but not written from here", details=details)
+
+
+def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
+    """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
+    try:
+        from swarm_mcp.doctor.store_file import inside
+    except Exception:  # a library is broken: the check of the libraries says so
+        return None
+    found = inside(store)
+    if not found.words:
+        return None
+    state = "warn"
+    if found.damage:
+        state = "fail"
+    mend = f"move {path} away; a new store is made by itself"
+    return Finding("database", state, f"{path}: {found.words}", mend, {**details, **found._asdict()})
 
 
 def scope(asked: Asked) -> Finding:
@@ -273,9 +292,9 @@ def settings(_asked: Asked) -> Finding:
     return Finding("settings", "ok", f"{config.path}: {what}", details=details)
 
 
-def automatic_locks(_asked: Asked) -> Finding:
+def protection(_asked: Asked) -> Finding:
     """Return the level of automatic locks for sessions in this folder."""
-    return _setting("auto", "`swarm-mcp auto` sets it")
+    return _setting("protect", "`swarm-mcp protect` sets it")
 
 
 def failed_checks(_asked: Asked) -> Finding:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 NAME = "protection"  # of the record in the state folder
 LARGEST = 256 * 1024  # bytes of the record
 MOST_CHECKOUTS, MOST_SCOPES = 200, 100
-WEAKER = {"auto": settings.WORDS["auto"], "fail": ("open", "closed"), "strict": (False, True), "kernel": (False, True)}
+WEAKER = {
+    "protect": settings.WORDS["protect"], "fail": ("open", "closed"), "fence": ("off", "on"), "strict": (False, True),
+    "kernel": (False, True),
+}  # fmt: skip
 
 
 def tell_lowered(what: str, words: str, only_here: bool) -> None:

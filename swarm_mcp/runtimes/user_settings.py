@@ -33,7 +33,7 @@ def checkout_here() -> str:
 
 
 def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
-    """Return the setting ``auto`` or ``fail`` in `folder`, and the exceptions by runtime that variables make."""
+    """Return the setting ``protect`` or ``fail`` in `folder`, and the exceptions by runtime that variables make."""
     ask = getattr(settings, name)
     general = ask("", folder)
     own = {runtime: ask(hook_config(runtime).env_prefix, folder) for runtime in NAMES}
@@ -53,14 +53,14 @@ def described(found: Setting) -> dict[str, Any]:
 
 
 def unknown_words(name: str) -> list[str]:
-    """Return the variables of the setting `name` with an unknown value, such as ``SWARM_AUTO=on``."""
+    """Return the variables of the setting `name` with an unknown value, such as ``SWARM_PROTECT=on``."""
     prefixes = [hook_config(runtime).env_prefix for runtime in NAMES]
     variables = dict.fromkeys(one for prefix in prefixes for one in settings.variables(name, prefix))
     given = [(one, first_set(one)) for one in variables]
     return [f"{one}={word}" for one, word in given if word and word.lower() not in settings.WORDS[name]]
 
 
-def change(name: str, value: str | bool, checkout: str = "") -> bool:
+def change(name: str, value: str | bool | dict[str, Any], checkout: str = "") -> bool:
     """Set `name` to `value` for this checkout, or for the user if `checkout` is empty; an empty or false value removes
     it.
 
@@ -80,17 +80,26 @@ def change(name: str, value: str | bool, checkout: str = "") -> bool:
     return True
 
 
-def _put(whole: dict[str, Any], name: str, value: str | bool, checkout: str) -> bool:
+def change_for_a_while(name: str, value: str, until: int, checkout: str) -> bool:
+    """Set `name` to `value` for this checkout until `until` (Unix seconds); otherwise as `change`."""
+    return change(name + settings.FOR_A_WHILE, {"value": value, "until": until}, checkout)
+
+
+def _put(whole: dict[str, Any], name: str, value: str | bool | dict[str, Any], checkout: str) -> bool:
     """Change `whole`, the file's object. Returns True if it differs now."""
     given = whole
     if checkout:
         given = whole.get(CHECKOUTS, {}).get(checkout, {})
-    if given.get(name) == (value or None):
+    others = [old for old, new in settings.OLD_NAMES.items() if new == name] + [name + settings.FOR_A_WHILE]
+    stale = [one for one in others if one in given]
+    if given.get(name) == (value or None) and not stale:
         return False
+    for one in stale:
+        del given[one]
     if value:
         given[name] = value
     else:
-        del given[name]
+        given.pop(name, None)
     if checkout and given:
         whole.setdefault(CHECKOUTS, {})[checkout] = given
     elif checkout:

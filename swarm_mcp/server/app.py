@@ -26,6 +26,7 @@ SHORTEST_UPKEEP_SECONDS = 2.0
 LEAVE_SECONDS = 3.0  # to wait for a busy store at the end; a session that stays in it lasts as long as the client
 # After the client's last line: time without a delivered answer until the server ends, and looks meanwhile.
 LINGER_SECONDS, LINGER_LOOKS = 1.6, 32
+WORKING_SECONDS = 0.001  # of processor time between two looks: an answer is being made
 FINISH_SECONDS = 0.3  # to note delivered answers in the store
 MOST_GREETINGS = 16  # messages answered before the event loop. Only the event loop reads while a client does not read
 STUCK_SECONDS = 8.0  # until the server ends although it could not leave the store
@@ -91,20 +92,20 @@ class Shutdown:
         _thread.start_new_thread(self.now, ())
 
     def linger(self, outgoing: Outgoing) -> None:
-        """End once no answer has reached the client for a while. A server without open requests ends by itself before
-        that.
+        """End once no answer has been made, and none has reached the client, for a while. A server without open
+        requests ends by itself before that.
         """
         _thread.start_new_thread(self._linger, (outgoing,))
 
     def _linger(self, outgoing: Outgoing) -> None:
-        wrote_at, looks = outgoing.wrote_at, 0
+        wrote_at, used, looks = outgoing.wrote_at, time.process_time(), 0
         while looks < LINGER_LOOKS:  # and not by the clock: on a busy machine an answer and a look both take longer
             time.sleep(LINGER_SECONDS / LINGER_LOOKS)
-            if outgoing.wrote_at == wrote_at:
+            if outgoing.wrote_at == wrote_at and time.process_time() - used < WORKING_SECONDS:
                 looks = looks + 1
             else:
                 looks = 0
-            wrote_at = outgoing.wrote_at
+            wrote_at, used = outgoing.wrote_at, time.process_time()
         self.now()
 
 

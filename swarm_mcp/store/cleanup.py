@@ -391,7 +391,8 @@ def _has_more(gone: list[dict[str, int]]) -> bool:
 
 
 def _drop_old_contents() -> None:
-    """Remove kept contents of locked files past their age: hooks do so only when they keep another."""
+    """Remove kept contents past their age: hooks do so only when they keep another."""
+    from swarm_hook_core.traces.versions import pruning
     from swarm_hook_core.watching.kept import Kept, forget_broken
 
     try:
@@ -400,6 +401,7 @@ def _drop_old_contents() -> None:
         kept.prune()
         kept.forget_names()
         forget_broken(now)
+        pruning.prune(now)
     except OSError:
         return  # there are no kept contents, or this user may not see them
 

@@ -1,14 +1,12 @@
-"""The cost of the coordinator: calls over stdio, locks per second, commands, start, memory, and growth.
+"""The cost of the coordinator: calls over stdio, commands, start, memory, and growth.
 
-Goals (``--check`` exits 1 where one is missed): ``lock_file`` at most 1 ms above an empty tool call, both
-medians of one run; at least 1 000 locks a second with 8 processes and no error with any number; ``locks
---json`` and ``register`` at most twice a bare ``python3 -c pass``; an idle server below 70 MiB resident; with
-100 000 locks, tasks and messages at most 1.5 times the time at none.
+Goals (``--check`` exits 1 where one is missed): ``lock_file`` at most 1 ms above an empty tool call, both medians of one
+run; ``locks --json`` and ``register`` at most twice a bare ``python3 -c pass``; an idle server below 70 MiB resident;
+with 100 000 locks, tasks and messages at most 1.5 times the time at none.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -16,13 +14,12 @@ from statistics import median
 
 from swarm_mcp.store import Store
 
-from . import crowds, stores
+from . import stores
 from .plugin import Plugin, WrongAnswer
 from .processes import run
 from .stdio import Client
 
 ABOVE_EMPTY_MS = 1.0
-LOCKS_PER_SECOND, CROWD, CROWD_SECONDS = 1000, (1, 8, 32), 5.0
 COMMAND_RATIO = 2.0
 IDLE_MIB = 70
 GROWTH = 1.5
@@ -50,7 +47,6 @@ class Coordinator:
         self._calls(runs)
         self._commands(max(10, runs // 3))
         self._start(max(5, runs // 6))
-        self._crowds()
 
     # ------------------------------------------------------------- over stdio
 
@@ -141,7 +137,7 @@ class Coordinator:
             self._growth(what, *(median(took[f"{what}, {name}"]) for name in self.stores))
         print(flush=True)
 
-    # -------------------------------------------------------- start and crowd
+    # -------------------------------------------------------- start
 
     def _start(self, runs: int) -> None:
         first, second = [], []
@@ -164,23 +160,6 @@ class Coordinator:
             print(f"idle server, {when}: {resident / 2**20:.1f} MiB resident, {proportional / 2**20:.1f} proportional")
             self._judge(f"idle server, {when}: MiB resident", resident / 2**20, IDLE_MIB)
         print(flush=True)
-
-    def _crowds(self) -> None:
-        print("locks of new files, processes at once:  per second   p50 ms   p99 ms   max ms  errors")
-        for processes in CROWD:
-            path = str(self.root / f"crowd-{processes}.db")
-            Store(path).close()
-            rate = crowds.rate(path, self.checkout, processes, CROWD_SECONDS, {**self.env, "SWARM_DB_PATH": path})
-            figures = "".join(f"{1000 * rate.at(part):9.2f}" for part in (0.5, 0.99, 1))
-            print(f"{processes:37} {rate.per_second:11.0f} {figures} {len(rate.errors):7}", flush=True)
-            if rate.errors:
-                self.missed.append(f"{processes} processes: {len(rate.errors)} errors, {rate.errors[0]}")
-            if processes == 8 and rate.per_second < LOCKS_PER_SECOND:
-                self.missed.append(f"8 processes: {rate.per_second:.0f} locks a second, goal {LOCKS_PER_SECOND}")
-            for ending in ("", "-wal", "-shm"):
-                if os.path.exists(path + ending):
-                    os.unlink(path + ending)
-        print()
 
     def _judge(self, what: str, value: float, limit: float) -> None:
         if value > limit:

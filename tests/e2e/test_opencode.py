@@ -16,6 +16,7 @@ from .marketplace import Marketplace
 from .models import play
 from .more import ground_for, other_client
 from .more.opencode import OpenCode
+from .test_persons_work import play_a_person_s_work
 
 pytestmark = pytest.mark.xdist_group("more-opencode")
 CHANGE = ("notes.md", "line one", "line two")
@@ -94,3 +95,8 @@ def test_code_that_calls_tools_of_servers(opencode: OpenCode) -> None:
     opencode.run("work", {"name": "execute", "input": {"code": code}}, env={"OPENCODE_EXPERIMENTAL_CODE_MODE": "1"})
     assert "swarm lock blocked mcp__files__write_file" in opencode.last_result("work")
     assert_text(opencode, "notes.md", "line one\n")
+
+
+@pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
+def test_a_person_s_work_stays(opencode: OpenCode) -> None:
+    play_a_person_s_work(opencode)

@@ -156,9 +156,6 @@ def bury(pid: int, source: int) -> list[list]:
     return [json.loads(line) for line in lines]
 
 
-# -- killed before each statement in turn -----------------------------------------------------------
-
-
 def each_statement(path: str, empty: str, folder: str, part: int, parts: int) -> dict:
     """Kill a process before its every `parts`-th statement, starting with `part`: ``{kills, wrong}``.
 
@@ -193,9 +190,6 @@ def _run(path: str, empty: str, folder: str, last: int, watched: bool = False) -
             say("did", state(path) if watched else {})
 
     return bury(*fork(path, life))
-
-
-# -- killed at any moment ---------------------------------------------------------------------------
 
 
 def at_any_moment(path: str, folder: str, kills: int, seed: int) -> dict:

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from support.fixtures import Ground
 
 ROWS = 150
 LONG = 'a "quoted" \\ word, [ä☃]\n' * 20  # a text that JSON makes longer
 HUGE = "x" * 300_000
+
+
+class Crowd:
+    """A ground in `folder` with such a scope, filled once, and its session `me`. `restore` undoes a test's changes."""
+
+    def __init__(self, folder: Path):
+        self.ground = Ground(folder.resolve())
+        self.me = self.ground.session("me", "me")
+        fill(self.ground, self.me["id"])
+        self.ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._store = Path(self.ground.database)
+        self._filled = self._store.read_bytes()
+
+    def restore(self) -> None:
+        """Put the store back as it was filled."""
+        for file in self._store.parent.iterdir():
+            file.unlink()
+        self._store.write_bytes(self._filled)
 
 
 def fill(ground: Ground, me: str) -> None:

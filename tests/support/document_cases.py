@@ -39,9 +39,6 @@ def value(machine, key: str) -> str | None:
     return row.value if row else None
 
 
-# ------------------------------------------------------------------------ messages
-
-
 def test_a_message_reaches_a_session_of_the_other_machine_once(machines):
     laptop, sandbox = machines
     one, other = laptop.session("one"), sandbox.session("other")
@@ -141,9 +138,6 @@ def test_identities_are_apart_across_machines_too(machines):
     with pytest.raises(Refused):
         laptop.store.messages.send(one, other["id"], "psst")
     assert laptop.store.messages.broadcast(one, "all of us") == []
-
-
-# --------------------------------------------------------------------------- tasks
 
 
 def test_a_task_is_the_same_on_both_machines_with_files_of_each_ones_clone(machines):
@@ -314,9 +308,6 @@ def test_one_idempotency_key_is_one_tasks_in_the_team(machines):
         assert task(machine, second).idempotency_key is None
     (told,) = sandbox.mail(other)
     assert second in told and first in told
-
-
-# -------------------------------------------------------------------------- values
 
 
 def test_values_are_those_of_all_machines(machines):

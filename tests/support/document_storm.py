@@ -39,8 +39,6 @@ class Storm:
         self.done: set[str] = set()
         self.quieten()
 
-    # ------------------------------------------------------------------- steps
-
     def step(self) -> None:
         names = ["send"] * 4 + ["broadcast", "append", "append", "append", "set", "request", "request"]
         names += ["claim"] * 4 + ["progress", "finish", "follow", "follow", "follow", "cut", "heal", "die", "die"]
@@ -157,8 +155,6 @@ class Storm:
         taken = machine.store.messages.take(session, limit=1000)
         self.heard[session["id"]] += [message.content for message in taken]
         machine.store.messages.acknowledge([message.id for message in taken])
-
-    # --------------------------------------------------------------------- end
 
     def quieten(self) -> None:
         for machine in self.machines:

@@ -78,8 +78,6 @@ class FakeServer:
         self.greeted: dict[str, float] = {}
         self.epochs: dict[str, str] = {}
 
-    # ------------------------------------------------------------------- calls
-
     def hello(self, repository, acked=0, mark=0, epoch="", circle="", mirror_lease=protocol.MIRROR_LEASE):
         with self._call("hello"):
             if epoch not in ("", self.team.epoch):
@@ -356,8 +354,6 @@ class FakeServer:
 
     def close(self):
         return None
-
-    # ------------------------------------------------------------------ innards
 
     def _call(self, name):
         return _Call(self, name)

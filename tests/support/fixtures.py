@@ -82,8 +82,6 @@ class Ground:
         self.scope = str(self.repo)
         self.copies = True  # True if `store` may copy an empty store instead of making one
 
-    # ------------------------------------------------------------- the command
-
     def swarm(self, *argv: str, cwd: Path | None = None) -> Done:
         """Run the command inside this process, since that is fast, from `cwd` (default: the checkout)."""
         before, out, err = os.getcwd(), io.StringIO(), io.StringIO()
@@ -99,8 +97,6 @@ class Ground:
         """The command as a process of its own."""
         done = subprocess.run([*program, *argv], cwd=cwd or self.repo, capture_output=True, timeout=300, **options)
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "backslashreplace"))
-
-    # --------------------------------------------------------------- the store
 
     def store(self, read_only: bool = False) -> Store:
         """The open store."""
@@ -129,8 +125,6 @@ class Ground:
         row = {"scope": place, "directory": place, "root": place, "file_root": place, "pid": 1, "label": "stranger"}
         self.add("instances", **{"id": instance_id, **row, **columns})
         return instance_id
-
-    # ---------------------------------------------------------------- sessions
 
     def session(self, name: str, label: str = "", runtime: str = "claude-code", **given) -> dict:
         """A session as hooks register it, with a day's lease; its row."""

@@ -62,8 +62,6 @@ class Other:
     def scope(self, instance: str) -> str:
         return self.one("SELECT scope FROM instances WHERE id = ?", instance)["scope"]
 
-    # ---------------------------------------------------------------- sessions
-
     def register(self, scope: str, label: str | None = None) -> str:
         instance = str(uuid.uuid4())
         self.change(
@@ -119,8 +117,6 @@ class Other:
         self.change("DELETE FROM events WHERE created_at < unixepoch() - 86400")
         return [row["id"] for row in gone]
 
-    # ------------------------------------------------------------------- locks
-
     def lock(self, instance: str, file: str, note: str = "") -> str:
         """Return an empty text if it has the lock now, else the holder."""
         scope, lock = self.scope(instance), str(uuid.uuid4())
@@ -154,8 +150,6 @@ class Other:
         if gone:
             self.event(scope, "context.lock_released", instance, file, released=gone)
 
-    # ------------------------------------------------------------ mail, values
-
     def send(self, sender: str, recipient: str, content: str) -> None:
         scope = self.scope(sender)
         self.change(
@@ -185,8 +179,6 @@ class Other:
             " changed_at = max(excluded.changed_at, kv_scope_updates.changed_at + 1)", scope, int(time.time() * 1000),
         )  # fmt: skip
         self.event(scope, "kv.set", instance, key, value=value, length=len(value))
-
-    # ------------------------------------------------------------------- tasks
 
     def request(self, requester: str, title: str, **columns) -> str:
         task, scope = str(uuid.uuid4()), self.scope(requester)
@@ -221,8 +213,6 @@ class Other:
         """Return a whole row, its lists parsed in its own way: invalid JSON makes it fail."""
         row = self.one("SELECT * FROM tasks WHERE id = ?", task)
         return {**row, **{name: json.loads(row[name]) if row[name] else None for name in ("files", "depends_on")}}
-
-    # -------------------------------------------------------------- looking on
 
     def moment(self, instance: str) -> tuple:
         """Return the counters that tell its waiters of news."""

@@ -420,9 +420,7 @@ RUBY = [
     "File.open('n.txt', 'w') do |f|\n  f.puts <<~EOS\n    it's File.delete('b.txt')\n  EOS\nend\nFile.delete('a.txt')",
 ]
 
-RUBY_COMPUTED = [
-    "def edit(path, text)\n  File.write(path, text)\nend\nedit('one.txt', 'a')\nedit('two.txt', 'b')",
-]
+RUBY_COMPUTED = ["def edit(path, text)\n  File.write(path, text)\nend\nedit('one.txt', 'a')\nedit('two.txt', 'b')"]
 
 RUBY_READS = [
     "puts File.read('a.txt')",

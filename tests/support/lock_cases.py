@@ -46,9 +46,6 @@ def denied(ground, row, *paths: str) -> set[str]:
     return {path for path, call in calls.items() if denied_by_lock(Writes(CLAUDE, call), session, peers, now)}
 
 
-# -- exclusion --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", ["exclusive", SHARED])
 def test_exclusion_two_requests_that_overlap_are_never_both_granted(world, mode: str):
     """File against folder against pattern, in both orders; shared against exclusive."""
@@ -75,9 +72,6 @@ def test_exclusion_nobody_else_writes_what_is_held(world, mode: str):
         world.release(one, name)
 
 
-# -- liveness ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("end", ["released", "lapsed", "left", "killed"])
 def test_liveness_whatever_ends_a_lock_ends_the_wait_for_it(world, at, end: str):
     two = world.session("2")
@@ -99,9 +93,6 @@ def test_liveness_whatever_ends_a_lock_ends_the_wait_for_it(world, at, end: str)
             world.even()
         assert advance()
         assert world.holders() == [[two["id"]]] * len(world.grounds)
-
-
-# -- fairness ---------------------------------------------------------------------------------------
 
 
 def test_fairness_first_come_first_served_and_nobody_overtakes(world):
@@ -130,9 +121,6 @@ def test_fairness_readers_do_not_starve_a_writer(world):
     assert advance()
 
 
-# -- no early expiry --------------------------------------------------------------------------------
-
-
 def test_no_early_expiry_a_lease_holds_to_its_end_and_no_longer(world, at):
     one, two = world.session("1"), world.session("2")
     world.take(one, "a", ttl=60)
@@ -145,9 +133,6 @@ def test_no_early_expiry_a_lease_holds_to_its_end_and_no_longer(world, at):
     world.even()
     assert not denied(world.ground(two), two, "a/x.py")
     world.take(two, "a")
-
-
-# -- fence ------------------------------------------------------------------------------------------
 
 
 def test_fence_every_grant_has_a_higher_number_than_all_before(world, at):
@@ -163,9 +148,6 @@ def test_fence_every_grant_has_a_higher_number_than_all_before(world, at):
     world.leave(one)
     numbers += map(world.number, world.take(two, "a", "b", "c.txt"))
     assert numbers == sorted(set(numbers))
-
-
-# -- all or none --
 
 
 def test_all_or_none_a_process_that_dies_at_any_statement_has_all_or_nothing(world):
@@ -190,9 +172,6 @@ def test_all_or_none_a_process_that_dies_at_any_statement_has_all_or_nothing(wor
             break
         world.give_all_back()
     assert survived and last > 10 and counts == {0, 3}
-
-
-# -- no deadlock ------------------------------------------------------------------------------------
 
 
 def test_no_deadlock_two_who_both_want_what_both_read(world):

@@ -13,16 +13,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
-from support.worlds import World
+from support.worlds import OneMachine
 from swarm_hook_core import clock, paths
 from swarm_hook_core.check import Writes
 from swarm_hook_core.check.rules import denied_by_lock
@@ -66,7 +60,7 @@ class Machine(RuleBasedStateMachine):
     An impossible rule returns instead of having a precondition: Hypothesis's draws depend on nothing else.
     """
 
-    make_world: Callable[[], World]
+    make_world: Callable[[], OneMachine]
     clock: Model
     counted: Counter = Counter()
 
@@ -90,8 +84,6 @@ class Machine(RuleBasedStateMachine):
         for reader in self.readers:
             reader.connection.close()
         self.world.close()
-
-    # ------------------------------------------------------------------ doing
 
     def on(self, home: int) -> Store:
         """Make the next request one of that machine; return its store."""
@@ -152,8 +144,6 @@ class Machine(RuleBasedStateMachine):
             assert len(done) == len(expected)
             for number, grant in zip(self.world.numbers(done), expected):
                 self.check_number(grant, number)
-
-    # --------------------------------------------------------------- sessions
 
     @initialize()
     def begin(self):
@@ -217,8 +207,6 @@ class Machine(RuleBasedStateMachine):
     def pass_time(self, seconds: int):
         self.model.pass_time(float(seconds))
         self.even()
-
-    # ------------------------------------------------------------------ locks
 
     @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS)
     def acquire(self, holder: Holder, names, mode: str, ttl: float | None):
@@ -287,8 +275,6 @@ class Machine(RuleBasedStateMachine):
 
         self.do("transferred", deed, lambda: self.model.transfer(grant, to))
 
-    # ------------------------------------------------------------------ turns
-
     @rule(holder=HOLDERS, name=st.sampled_from(FILES))
     def write(self, holder: Holder, name: str):
         """A hook at level `turn` looks at a write, and claims the file where it lets that pass."""
@@ -327,8 +313,6 @@ class Machine(RuleBasedStateMachine):
 
     def wall(self) -> float:
         return self.began + self.model.now
-
-    # ---------------------------------------------------------------- waiting
 
     @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS, seconds=PATIENCE)
     def wait(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None):
@@ -432,8 +416,6 @@ class Machine(RuleBasedStateMachine):
         """A session that has been silent for long is back, and says so before anything else."""
         if self.model.has_gone(name) and not self.model.is_lost(name):
             self.sign_of_life(name)
-
-    # ------------------------------------------------------------ what must hold
 
     def there(self) -> dict[str, float]:
         """The sessions that the stores know, each on its own machine, and when it last showed life."""
@@ -570,7 +552,7 @@ class Wall:
         return int(cls.time() * 1e9)
 
 
-def run(make_world: Callable[[], World], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(make_world: Callable[[], OneMachine], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Play so many `examples`, each in a world of its own."""
     Machine.make_world = staticmethod(make_world)
     Machine.counted.clear()

@@ -119,8 +119,6 @@ class Model:
     homes: dict[str, int] = field(default_factory=dict)
     here: int = 0
 
-    # -------------------------------------------------------------------- ask
-
     def waiting(self) -> list[Wait]:
         """Return the present waiters, first come, first."""
         return [wait for wait in self.queue if not self.has_gone(wait.holder[0])]
@@ -197,8 +195,6 @@ class Model:
                 for other in self.waiting():
                     pending += self.awaited(other) if other.holder == holder else []
         return wait.holder in reached
-
-    # ----------------------------------------------------------------- change
 
     def pass_time(self, seconds: float) -> None:
         """Leases lapse and waits end."""

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from swarm_mcp.agents.loop import session as session_files
 from swarm_mcp.cli.main import main
 
+from .fixtures import wait_for
 from .loopback_http import LoopbackServer, QuietHandler
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
@@ -23,12 +24,14 @@ MAIN = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
 
 
 class Say(NamedTuple):
-    """One answer: text, then calls ``(tool, arguments)``. `pause` seconds before the end of its stream."""
+    """One answer: text, then calls ``(tool, arguments)``. `pause` before the end of its stream: seconds, or a
+    condition to wait for.
+    """
 
     text: str = ""
     calls: tuple[tuple[str, dict], ...] = ()
     thinking: str = ""
-    pause: float = 0.0
+    pause: float | Callable[[], object] = 0.0
     stop: str = ""
 
 
@@ -168,6 +171,9 @@ class _Handler(QuietHandler):
         self.send_header("connection", "close")
         self.end_headers()
         for event in (_anthropic_events if anthropic else _openai_events)(said, body):
+            if callable(event):
+                wait_for(event)
+                continue
             if isinstance(event, float):
                 time.sleep(event)
                 continue

@@ -29,7 +29,7 @@ from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
 
 
-class World:
+class OneMachine:
     """Sessions that share one machine's store.
 
     grounds  of each machine its own, with a checkout
@@ -62,8 +62,6 @@ class World:
         for store in self.stores:
             store.close()
 
-    # ------------------------------------------------------------------ sessions
-
     def session(self, name: str, **given: Any) -> Session:
         """Begin a session: each on the next machine."""
         home = len(self.homes) % len(self.grounds)
@@ -84,13 +82,11 @@ class World:
         self.store(row).instances.remove(row.id)
         self.even()
 
-    # --------------------------------------------------------------------- locks
-
     def take(self, row: Session, *names: str, **given: Any) -> list[Lock]:
         """Take locks as the verb does; the rows as they are once every machine knows them."""
         taken = lock_acquisition.take(self.store(row), row, request(row, list(names), **given))
         self.even()
-        rows = {lock.id: lock for lock in self.store(row).team.of_ids([lock.id for lock in taken])}
+        rows = {lock.id: lock for lock in TeamRows(self.store(row)).of_ids([lock.id for lock in taken])}
         return [rows[lock.id] for lock in taken]
 
     def release(self, row: Session, name: str) -> None:
@@ -122,7 +118,7 @@ class World:
         self.even()
 
 
-class TwoMachines(World):
+class TwoMachines(OneMachine):
     """Sessions on two machines of a team, in one process: verbs ask the team agent's part of their own machine."""
 
     def __init__(self, folder: Path, server: Any, repository: str, patch: pytest.MonkeyPatch):

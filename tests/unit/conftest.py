@@ -7,12 +7,19 @@ import os
 import py_compile
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import checkouts
+from support.checkouts import ALONE, AMPLE
 from support.fixtures import Ground
-from support.sessions import RUNTIMES
+from support.sessions import RUNTIMES, mistakes
+from support.world import World
+
+from swarm_hook_core import budget
+from swarm_hook_core.shell import walk
+from swarm_hook_core.traces import committed, sweeps
 
 # Two marks say, beside a test, that it is not run each time:
 #
@@ -57,7 +64,7 @@ def usual_signals():
 _compiled: dict[bytes, bytes] = {}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bundles get the bytecode of an earlier bundle, to save time."""
     compile_file = py_compile.compile
@@ -93,6 +100,34 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, checkouts.C
 def checkout(templates: dict[str, checkouts.Checkout], tmp_path: Path):
     """A copy of one of them, by its name."""
     return lambda name: checkouts.copied(templates[name], tmp_path / "copy")
+
+
+@pytest.fixture
+def no_faults() -> Iterator[None]:
+    """After the test, the hooks have recorded no faults, except for those of a busy machine."""
+    yield
+    assert mistakes() == []
+
+
+@pytest.fixture
+def checks_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check reads its command to the end and waits for git's answers, and git reads no settings of this machine.
+
+    This process is no hook: it may collect the garbage of a thousand tests in the midst of a check.
+    """
+    monkeypatch.setattr(budget, "SECONDS", AMPLE)
+    monkeypatch.setattr(walk, "SECONDS", AMPLE)
+    monkeypatch.setattr(walk, "SECONDS_TO_PARSE", AMPLE)
+    monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
+    monkeypatch.setattr(committed, "SECONDS", AMPLE)
+    for name, value in ALONE.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def world(tmp_path: Path, checks_have_time: None, no_faults: None) -> World:
+    """A checkout with three committed files, for sessions and persons at work; see ``support.world``."""
+    return World(tmp_path, "notes.md", "other.md", "sub/deep.md")
 
 
 @pytest.fixture(params=RUNTIMES)

@@ -23,6 +23,7 @@ from support.sessions import (
     write,
     write_payload,
 )
+from support.traced import checkout, git
 
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -153,6 +154,28 @@ def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path)
     assert not any(name.startswith("swarm_mcp") for name in loaded)
 
 
+@pytest.mark.parametrize("command", ["", "ls -l", "echo x > f", "echo x > ../f"])
+@pytest.mark.parametrize("tree", ["no", "main", "linked"])
+def test_the_fence_is_loaded_in_linked_work_trees_alone(tree: str, command: str, tmp_path: Path) -> None:
+    ready_store()
+    folder = tmp_path.resolve() / "work"
+    folder.mkdir()
+    if tree != "no":
+        checkout(folder)
+    if tree == "linked":
+        git(folder, "worktree", "add", "-q", str(tmp_path / "linked"))
+        folder = tmp_path.resolve() / "linked"
+    me = new_session()
+    assert start("codex", me, folder).context
+    payload = write_payload("codex", me, folder, str(folder / "f"))
+    if command:
+        payload.update(tool_name="Bash", tool_input={"command": command})
+    out, loaded = modules_after("codex", payload)
+    assert out == "" and not COSTLY & loaded
+    assert ("swarm_hook_core.fence" in loaded) is (tree == "linked")
+    assert ("swarm_hook_core.shell" in loaded) is (tree == "linked" and ".." in command)
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("pattern", ["", "*.sql", "[f]"])
 def test_what_reads_patterns_is_loaded_where_one_is_locked_that_could_be_met(
@@ -236,7 +259,7 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
     payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
-    most = {"session_start": 49, "turn": 45, "session_end": 42}
+    most = {"session_start": 52, "turn": 48, "session_end": 44}
     for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
         told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)

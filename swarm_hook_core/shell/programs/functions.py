@@ -45,6 +45,14 @@ def dd(call: Call, reading: Reading) -> None:
         call.write(word, edit_or_replace(keeps))
 
 
+def keep_input(call: Call, reading: Reading) -> None:
+    """tee puts its input into each of its files."""
+    for word in reading.options.operands:
+        path = absolute(call.folder, word)
+        if path is not None and call.stdin is not None:
+            call.walk.files.contents[path] = call.stdin
+
+
 def pieces(call: Call, reading: Reading) -> None:
     """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
     options, cuts = reading.options, call.name.lstrip("g") == "csplit"

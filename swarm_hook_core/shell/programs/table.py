@@ -165,7 +165,7 @@ gio: nothing
   set: -t,--type= mark {1}
 
 # ---- text that is passed on, and can go to a file
-tee gtee: passes replace {}
+tee gtee: passes replace {} do keep_input
   -a --append: passes write {}
 dd: of= conv= do dd
 sort gsort: -kStT,--key,--field-separator,--buffer-size,--temporary-directory,--parallel,--batch-size=

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
-AUTO = Option("--auto", "also check for changes of other sessions without a lock (see `swarm-mcp auto`)")
+AUTO = Option("--auto", "also check for changes of other sessions without a lock (see `swarm-mcp protect`)")
 
 
 @verb(

@@ -129,7 +129,7 @@ def attempted(args: Arguments) -> int:
 
     People see it in `swarm-mcp log`, `top` and `page`. A session that is not registered is no error.
 
-    example: swarm-mcp attempted "swarm-mcp auto off" --runtime codex --session-id 0199-5c --tool Bash
+    example: swarm-mcp attempted "swarm-mcp protect off" --runtime codex --session-id 0199-5c --tool Bash
     """
     line = NO_SESSION
     with Store(busy_seconds=args.patience) as store:

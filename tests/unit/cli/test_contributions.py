@@ -67,7 +67,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(contributions, "PACKAGES", (*contributions.PACKAGES, "scratch"))
-    monkeypatch.setattr(contributions, "REACTING", {"scratch": (str(tmp_path),)})
+    monkeypatch.setattr(contributions, "REACTING", ("scratch",))
+    monkeypatch.setattr(contributions, "shares_locks", lambda: True)
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "scratch"]:
         del sys.modules[name]

@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from support.fixtures import FOLDERS, SWARM, Ground, time_limit, wait_for
+from support.fixtures import FOLDERS, SWARM, Ground, wait_for
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import host_id, start_time
@@ -95,7 +94,7 @@ def test_killed_it_frees_the_locks_and_ends_the_command(ground: Ground):
     child = int((ground.repo / "pid").read_text())
     held.kill()
     ended(held)
-    assert ground.swarm("lock", "f", "--wait", "5", "--as", ground.session("peer")["id"]).code == 0
+    assert ground.swarm("lock", "f", "--wait", "60", "--as", ground.session("peer")["id"]).code == 0
     wait_for(lambda: start_time(child) in ("", "-"))
     assert "TERM" in said(ground)
 
@@ -139,21 +138,19 @@ def test_a_lost_lock_ends_the_command(ground: Ground, script: str):
     thief = ground.session("thief")
     with ground.store() as store:
         store.transfers.steal(thief, "g", "it hangs", force=True)
-    taken = time.monotonic()
     code, err = ended(held)
     assert code == 76 and f"hold: {ground.scope}/g is no longer held" in err and "TERM" in said(ground)
-    assert time.monotonic() - taken < time_limit(5)
     assert [lock["instance_id"] for lock in locks(ground)] == [thief["id"]], "the other one is given back"
 
 
 def test_stopped_past_its_lease_it_has_lost(ground: Ground):
-    held = hold(ground, "f", "--ttl", "1", "--grace", "0.3", "--", "sh", "-c", PATIENT)
+    held = hold(ground, "f", "--ttl", "3", "--grace", "0.3", "--", "sh", "-c", PATIENT)
     begun(ground)
-    time.sleep(1.3)
-    assert held.poll() is None and ground.swarm("locks", "--json").json, "renewed as long as it runs"
+    (taken,) = ground.sql("SELECT renewed FROM context")
+    wait_for(lambda: ground.sql("SELECT renewed FROM context")[0]["renewed"] > taken["renewed"], 60)
     os.kill(held.pid, signal.SIGSTOP)
     peer = ground.session("peer")
-    assert ground.swarm("lock", "f", "--wait", "5", "--as", peer["id"]).code == 0
+    assert ground.swarm("lock", "f", "--wait", "60", "--as", peer["id"]).code == 0
     os.kill(held.pid, signal.SIGCONT)
     assert ended(held)[0] == 76
     assert [row["instance_id"] for row in locks(ground)] == [peer["id"]], "what another has by now is not released"
@@ -209,5 +206,5 @@ def test_in_a_session_it_is_one_of_its_agents(ground: Ground):
         store.activity.sweep()
         (mail,) = store.messages.take(peer)
     assert "is free: the command for which me" in mail["content"]
-    assert ground.swarm("hold", "src", "--as", me["id"], "--wait", "5", "--", "true").code == 0
+    assert ground.swarm("hold", "src", "--as", me["id"], "--wait", "60", "--", "true").code == 0
     assert [row["file"] for row in locks(ground)] == [f"{ground.scope}/src/mine.py"]

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from support.crowd import HUGE, LONG, ROWS, fill
+from support.crowd import HUGE, LONG, ROWS, Crowd
 from support.fixtures import Ground
 
 from swarm_mcp.answers.size import ANSWER_BYTES
@@ -36,12 +36,17 @@ PAGED = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Crowd:
+    return Crowd(tmp_path_factory.mktemp("crowd"))
+
+
 @pytest.fixture
-def crowd(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
-    me = ground.session("me", "me")
-    fill(ground, me["id"])
-    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", me["id"])
-    return ground
+def crowd(filled: Crowd, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    monkeypatch.setenv("SWARM_DB_PATH", filled.ground.database)
+    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", filled.me["id"])
+    filled.restore()
+    return filled.ground
 
 
 @pytest.mark.parametrize("verb", sorted(set(VERBS) - NO_LISTING))

@@ -9,10 +9,9 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.harness_fixtures import is_alive
 from support.listings import rows_of
 from support.requirement import requirement
@@ -236,10 +235,9 @@ def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
         [*SWARM, "logs", _runs(ground)[0]["id"], "--follow"], cwd=ground.repo, stdout=subprocess.PIPE, text=True
     )
     assert timeless(reader.stdout.readline()) == "begun\n" and reader.poll() is None
-    began = time.monotonic()
     gate.touch()
     rest, _ = reader.communicate(timeout=60)
-    assert reader.returncode == 0 and "over" in rest and time.monotonic() - began < time_limit(10)
+    assert reader.returncode == 0 and "over" in rest
     assert run.communicate(timeout=60)[0] == "begun\nover\n"
 
 

@@ -9,18 +9,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import (
-    Ran,
-    after,
-    begun,
-    captured,
-    hooks_by_tool,
-    join,
-    mistakes,
-    new_session,
-    run,
-    start,
-)
+from support.sessions import Ran, after, begun, captured, hooks_by_tool, join, mistakes, new_session, run, start
 
 from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -65,13 +54,6 @@ def me(runtime: str, repo: Path) -> str:
     session = new_session()
     assert start(runtime, session, repo).context
     return session
-
-
-def test_what_a_session_holds_never_stops_its_own_agents(runtime: str, repo: Path, me: str) -> None:
-    lock(runtime, me, repo / "sa.md")
-    for agent in ("", "a1", "a2"):
-        assert written(runtime, me, repo, agent).out == ""
-    assert mistakes() == []
 
 
 @pytest.mark.parametrize("files", [("sa.md",), ("*.md",), ("",)])
@@ -120,16 +102,6 @@ def test_many_locks_of_one_s_own_hide_no_sibling_s(runtime: str, repo: Path, me:
     assert [held.agent for held in peers.under([str(repo)], 5)] == ["a2"]
 
 
-def test_another_session_is_kept_out_by_both_kinds(runtime: str, repo: Path, me: str) -> None:
-    lock(runtime, me, repo / "sa.md", agent="a1")
-    other = new_session()
-    assert start(runtime, other, repo).context
-    assert "held by agent a1 of " in written(runtime, other, repo, "a1").reason
-
-
-# ------------------------------------------------------------------------------------- asked of the MCP server
-
-
 def test_a_server_is_told_which_agent_asks_where_the_client_can_say_so(runtime: str, repo: Path, me: str) -> None:
     """Codex drops a hook that names a field missing in the payload, so its own agents are not kept apart there."""
     asked = hooks_by_tool(runtime)[0]["input"]
@@ -143,9 +115,6 @@ def test_a_server_is_told_which_agent_asks_where_the_client_can_say_so(runtime: 
         check.follow_up()
     with Store() as store:
         assert store.database.rows("SELECT * FROM swarm_denials") == []
-
-
-# ------------------------------------------------------------------------------------------ what nobody saw
 
 
 def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -85,14 +84,3 @@ def test_a_claim_of_a_session_that_is_not_there_is_void(how: str, tmp_path: Path
         assert mine.on([KEY]) == []
         mine.claim([(KEY, KEY)])
         assert len(mine.own) == 1 and [one.session_id for one in claims.standing()] == [me]
-
-
-def test_a_claim_is_void_ten_minutes_after_its_last_write(tmp_path: Path) -> None:
-    with Store() as store:
-        (me, _), (peer, _) = joined(store, tmp_path), joined(store, tmp_path)
-        theirs = claimed(store, peer)
-        theirs.now_ns -= 601 * 10**9
-        theirs.claim([(KEY, KEY)])
-        assert claimed(store, me).on([KEY]) == []
-        os.utime(theirs.own[0].path)
-        assert len(claimed(store, me).on([KEY])) == 1

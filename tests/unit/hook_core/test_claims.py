@@ -41,9 +41,6 @@ def age(key: str, seconds: float) -> None:
     os.utime(path, ns=(at, at))
 
 
-# ----------------------------------------------------------------------------------------------- one at a time
-
-
 def test_the_first_to_write_has_the_file() -> None:
     assert not has_claims() and seen_by(PEER) == []
     first = claim()
@@ -100,9 +97,6 @@ def test_what_the_next_turn_has_written_does_not_end_with_the_one_before() -> No
     assert claims.end(*MINE, "", over + 1)
 
 
-# ------------------------------------------------------------------------------------------------ void ones
-
-
 def test_a_claim_is_void_ten_minutes_after_the_last_write() -> None:
     claim()
     age(KEY, 601)
@@ -147,9 +141,6 @@ def test_a_file_whose_name_is_not_utf_8_can_be_claimed() -> None:
     key = os.fsdecode(b"/r/\xff")
     claim(key=key)
     assert seen_by(PEER, key) == [key]
-
-
-# ------------------------------------------------------------------------------------------- faults and races
 
 
 def test_a_full_disk_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,31 +79,10 @@ def patch(*hunks: str) -> dict[str, str]:
     return {"command": "*** Begin Patch\n" + "".join(hunks) + "*** End Patch\n"}
 
 
-def test_a_free_file_may_be_written() -> None:
-    assert decide_write("/repo/f") is None
-    assert decide_write("/repo/f", lock("/repo/g")) is None
-
-
-def test_a_peer_s_lock_denies() -> None:
-    denial = decide_write("/repo/f", lock("/repo/f"))
-    assert denial and denial.path == "/repo/f" and denial.held.instance_id == "peer"
-
-
 @requirement("P-09", "P-14")
 def test_one_s_own_lock_lets_pass() -> None:
     assert decide_write("/repo/f", lock("/repo/f", by="me")) is None
     assert decide_write("/repo/f", lock("/repo/f", by="me"), lock("/repo/f", by="peer")), "another scope's lock, say"
-
-
-def test_a_path_is_taken_from_the_payload_s_folder() -> None:
-    assert decide_write("f", lock("/repo/sub/f"), cwd="/repo/sub")
-    assert decide_write("f", lock("/repo/f"), cwd="/repo/sub") is None
-    assert decide_write("../f", lock("/repo/f"), cwd="/repo/sub")
-
-
-def test_nothing_is_decided_about_tools_that_do_not_write() -> None:
-    for tool, tool_input in (("Read", {"file_path": "/repo/f"}), ("Bash", {"command": "echo > f"}), ("", None)):
-        assert decided(CLAUDE, tool, tool_input) is None, "no reason to look for locks"
 
 
 @pytest.mark.parametrize(
@@ -130,24 +108,11 @@ def test_every_file_of_a_patch_counts(locked: str) -> None:
     assert decided(CODEX, "apply_patch", call, lock("/repo/e")) is None
 
 
-def test_the_first_locked_file_of_a_patch_is_named() -> None:
-    call = patch("*** Add File: a\n+x\n", "*** Add File: b\n+x\n", "*** Add File: c\n+x\n")
-    denial = decided(CODEX, "apply_patch", call, lock("/repo/c"), lock("/repo/b"))
-    assert denial and denial.path == "/repo/b"
-
-
 @pytest.mark.parametrize("odd", [chr(0xDCFF), chr(0xD800), "a\0b", "x" * 5000])
 def test_a_name_that_no_file_can_have_does_not_shield_the_next(odd: str) -> None:
     call = patch(f"*** Add File: {odd}\n+x\n", "*** Add File: b\n+x\n")
     denial = decided(CODEX, "apply_patch", call, lock("/repo/b"))
     assert denial and denial.path == "/repo/b"
-
-
-@pytest.mark.parametrize("config", [CLAUDE, CODEX])
-def test_a_shell_call_that_is_a_patch_is_one(config: RuntimeConfig) -> None:
-    command = "cd sub && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\nEOF\n"
-    assert decided(config, "Bash", {"command": command}, lock("/repo/sub/n"))
-    assert decided(config, "Bash", {"command": command}, lock("/repo/n")) is None
 
 
 def test_a_worktree_s_lock_is_found_where_its_files_really_are() -> None:
@@ -157,16 +122,6 @@ def test_a_worktree_s_lock_is_found_where_its_files_really_are() -> None:
     assert decide_write("/wt/..f", lock("/main/..f"), session=me, cwd="/wt")
     assert decide_write("/wt/f", lock("/wt/f"), session=me, cwd="/wt"), "its own place counts as well"
     assert decide_write("/elsewhere/f", lock("/main/f"), session=me, cwd="/wt") is None
-
-
-def test_links_are_followed(tmp_path: Path) -> None:
-    (tmp_path / "real").write_text("")
-    (tmp_path / "ln").symlink_to("real")
-    assert decide_write(str(tmp_path / "ln"), lock(str(tmp_path / "real")), cwd=str(tmp_path))
-    assert decide_write(str(tmp_path / "real"), lock(str(tmp_path / "ln")), cwd=str(tmp_path))
-
-
-# -- the reason ------------------------------------------------------------------------------------
 
 
 def test_the_reason_tells_a_model_what_it_needs() -> None:

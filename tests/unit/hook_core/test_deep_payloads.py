@@ -169,8 +169,6 @@ def test_a_number_of_many_digits_is_no_reason_to_stop_reading(digits: int) -> No
     assert json.loads(dumps(value))["a"] in (10**399 - 1, None)
 
 
-# -- reading alone -------------------------------------------------------------------------------------
-
 OPENINGS = [
     ("[", "]"),
     ('{"a":', "}"),

@@ -59,8 +59,6 @@ class Scene:
             self.me = join(store, self.work, "identity:p me", **facts)
             self.peer = join(store, self.work, "identity:p peer", runtime="codex", session_id=PEER)
 
-    # ---------------------------------------------------------------------------------- what was before
-
     def env(self, **values: str) -> None:
         """Set variables of this process."""
         for name, value in values.items():
@@ -116,7 +114,7 @@ class Scene:
     def team(self, fresh_seconds: float) -> None:
         """Have the checkout joined to a team that is known to be fresh for so long."""
         os.makedirs(Path(state_dir(), "team", "clones"))
-        with Store() as store, store.database.writing():
+        with Store(tells=False) as store, store.database.writing():
             top = (str(self.work),)
             store.database.change("INSERT INTO swarm_team_trees (top, repository) VALUES (?, 'example.org/a')", top)
             store.database.change(
@@ -132,8 +130,6 @@ class Scene:
             raise error("no luck")
 
         self.monkeypatch.setattr(place, fails)
-
-    # ---------------------------------------------------------------------------------- the call
 
     def hook(self, tool: str, given: Any, runtime: str = "", session_id: str = "", **more: Any) -> dict[str, Any]:
         """One call through the hook before it: exit status and answer."""

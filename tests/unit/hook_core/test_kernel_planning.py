@@ -93,9 +93,6 @@ def test_a_client_whose_commands_nobody_gets_into(work: Path, held: Path, monkey
     assert caller.core.config.kernel == "" and not caller.denied() and not has_plans(caller.session_id)
 
 
-# ------------------------------------------------------------------------------ whether a person wants it
-
-
 def test_nothing_of_it_happens_unless_a_person_wants_it(
     caller: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,9 +129,6 @@ def test_nothing_of_it_happens_unless_a_person_wants_it(
     (line,) = mistakes()
     assert "kernel is neither true nor false" in line["fault"]
     Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl").unlink()
-
-
-# ------------------------------------------------------------------------------ Claude Code: a line before each command
 
 
 def test_a_session_s_shells_are_told_once_where_to_look(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,9 +171,6 @@ def test_at_a_turn_old_plans_go(caller: Caller, capsys: pytest.CaptureFixture[st
     os.utime(os.path.join(plans.folder_of(caller.session_id), "old"), (1000, 1000))
     session_events.takes_turn(caller.core, SessionEvent(caller.session_id, str(caller.folder), "UserPromptSubmit"))
     assert caller.plan("old") is None and caller.plan("new")
-
-
-# ------------------------------------------------------------------------------ Codex: a statement in front
 
 
 @pytest.fixture
@@ -278,9 +269,6 @@ def test_a_client_s_version_is_asked_once(work: Path, tmp_path: Path, monkeypatc
         sleeper.kill()
         sleeper.wait()
     assert statement.client_version(config) == "", "it has gone"
-
-
-# ------------------------------------------------------------------------------ whether the kernel does it
 
 
 def test_what_was_found_counts_for_this_start_of_the_machine_and_this_user(monkeypatch: pytest.MonkeyPatch) -> None:

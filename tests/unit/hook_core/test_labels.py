@@ -22,10 +22,7 @@ PLAIN = "claude-code platform:cli origin:claude-code session:abcdef12"
             {"identity": "work", "mode": "gateway", "role": "planner"},
             "identity:work claude-code platform:cli mode:gateway role:planner origin:claude-code session:abcdef12",
         ),
-        (
-            {"role": "implementer"},
-            "claude-code platform:cli role:implementer origin:claude-code session:abcdef12",
-        ),
+        ({"role": "implementer"}, "claude-code platform:cli role:implementer origin:claude-code session:abcdef12"),
         ({"mode": "worker", "role": ""}, PLAIN),
         ({"platform": "telegram"}, "claude-code platform:telegram origin:claude-code session:abcdef12"),
         ({"override": "role:x topic:y", "identity": "work"}, "identity:work role:x topic:y session:abcdef12"),

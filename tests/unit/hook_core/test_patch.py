@@ -40,9 +40,6 @@ def envelope(*hunks: str) -> str:
 PATCH = envelope(ADD)
 
 
-# -- the grammar ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("hunks", "paths"),
     [
@@ -178,9 +175,6 @@ def test_a_text_without_an_envelope_or_with_one_that_names_no_file_is_unreadable
         patch_paths(text)
 
 
-# -- where a patch is in a tool input ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "tool_input",
     [
@@ -228,8 +222,6 @@ def test_input_nested_without_end_is_let_go() -> None:
     assert patch_texts(tool_input) == []
     assert patch_texts('{"command":' * 100_000 + '"*** Begin Patch"') != ["*** Begin Patch"]
 
-
-# -- patches that a shell command applies -----------------------------------------------------------
 
 HERE = "<<'EOF'\n" + PATCH + "EOF\n"
 
@@ -463,8 +455,6 @@ def test_an_unreadable_patch_of_codex_s_own_is_an_error(ground: Path) -> None:
         applied("apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\n", ground)
 
 
-# -- any text at all --------------------------------------------------------------------------------
-
 BLANKS = st.text(" \t\u00a0\u2003\u3000\x85\x0b\x0c", max_size=3)
 NAMES = (
     st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\n\r\t\0"), min_size=1, max_size=12)
@@ -479,54 +469,21 @@ CONTENT = st.one_of(
 )
 SOUP = st.sampled_from(
     [
-        "*** Begin Patch",
-        "*** End Patch",
-        "*** Add File: ",
-        "*** Update File: a",
-        "*** Move to: b",
-        "*** Move File: a -> b",
-        "*** ",
-    ]
-    + [
-        "\n",
+        *"\n \t+-\0\ud800x'\")`\\#;|<&{(~",
         "\r\n",
-        " ",
-        "\t",
-        "+",
-        "-",
         "@@",
-        "\0",
-        "\ud800",
-        "x",
-        "apply_patch ",
-        "<<EOF\n",
-        "\nEOF\n",
-        "cd a && ",
-        "'",
-        '"',
-    ]
-    + [
         "$(",
-        ")",
-        "`",
-        "bash -c ",
-        "\\",
-        "#",
-        ";",
-        "|",
-        "<",
-        "&",
-        "{",
-        "(",
         "$'",
         "<<-X",
         "cd ",
         "||",
-        "~",
         "$HOME",
         "((",
         "<<<",
+        "bash -c ",
     ]
+    + ["apply_patch ", "<<EOF\n", "\nEOF\n", "cd a && ", "*** ", "*** Begin Patch", "*** End Patch", "*** Add File: "]
+    + ["*** Update File: a", "*** Move to: b", "*** Move File: a -> b"]
 )
 TEXTS = st.one_of(st.text(), st.lists(SOUP, max_size=40).map("".join))
 
@@ -619,8 +576,6 @@ def test_any_patch_is_found_in_any_quoting(parts: list[tuple[str, list[str], boo
     assert [write.path for write in effects_of(command, "/nowhere", {}).writes] == expected
 
 
-# -- time -------------------------------------------------------------------------------------------
-
 MANY = 300_000
 SLOWEST = 10.0  # seconds; linear reading takes a tenth of it on a busy machine, any other takes hours
 
@@ -649,18 +604,6 @@ def test_a_hostile_command_takes_no_longer_than_its_size_allows(piece: str) -> N
     for argument in (piece * MANY, '"' + piece * MANY + '"'):
         codex_patch(f"cd {argument} && apply_patch " + HERE)
     assert time.perf_counter() - started < time_limit(SLOWEST)
-
-
-def test_a_large_patch_is_read_in_passing() -> None:
-    body = "".join(f" context {n}\n-removed {n}\n+added {n}\n" for n in range(120_000))
-    text = envelope(UPDATE, "@@\n", body, ADD)
-    assert len(text) > 4_000_000
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        assert patch_paths(text) == ["f", "n"]
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.1
 
 
 def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

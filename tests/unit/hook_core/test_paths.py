@@ -164,9 +164,6 @@ def test_no_text_is_too_strange(spelled: str, cwd: str) -> None:
         assert os.path.isabs(key.removeprefix(paths.NO_CASE))
 
 
-# -- letter case and Unicode forms -----------------------------------------------------------------
-
-
 def blind_mount(folder: Path) -> bool:
     """Make `folder` a file system that ignores letter case, if this machine can."""
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "casefold", "none", folder], capture_output=True, check=False)
@@ -319,9 +316,6 @@ def test_a_key_with_case_is_not_found_without_it(tmp_path: Path) -> None:
     assert key_of(str(tmp_path / "makefile")) not in keys_for("Makefile", str(tmp_path)) or ignores_case(str(tmp_path))
 
 
-# -- worktrees that stand for another folder -------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("path", "moved"),
     [
@@ -403,9 +397,6 @@ def test_one_look_at_the_disk_tells_that_a_path_is_another_file(tree: Path, monk
     within = paths.finder(keys_for(str(tree / "real/f"), "/"))
     monkeypatch.setattr(paths, "key_of", lambda path: pytest.fail(path))
     assert within(f"{tree}/real/deep/f") is None and within("/not/there/f") is None
-
-
-# -- many paths of one check: each path and each folder is looked at once ----------------------------------------------
 
 
 @pytest.fixture(scope="module")

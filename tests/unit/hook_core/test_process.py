@@ -121,9 +121,7 @@ def test_a_restart_ends_everything(sleeper: subprocess.Popen[bytes]) -> None:
     assert not gone(f"other/an-earlier-boot/{namespace}", sleeper.pid, start_time(sleeper.pid), HERE)
 
 
-def test_a_process_that_may_not_be_signalled_is_looked_at(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
+def test_a_process_that_may_not_be_signalled_is_looked_at(sleeper: subprocess.Popen[bytes]) -> None:
     def refuse(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -184,8 +182,6 @@ def test_one_clock_leases_go_by_the_boot_clock_which_counts_sleep() -> None:
     name = "CLOCK_BOOTTIME" if hasattr(time, "CLOCK_BOOTTIME") else "CLOCK_MONOTONIC"
     assert abs(clock.now() - time.clock_gettime(getattr(time, name))) < 1
 
-
-# -- the owner of a hook --
 
 ASK = "from swarm_hook_core.process import client_process; print(*client_process())"
 

@@ -12,7 +12,7 @@ import pytest
 from support.sessions import ROOT, fault_lines
 
 from swarm_hook_core import settings
-from swarm_hook_core.settings import auto, fail, read, strict
+from swarm_hook_core.settings import fail, protect, read, strict
 from swarm_hook_core.state import config_path
 from swarm_hook_core.traces import DEFAULT, KEEP, LEVELS, NOTICE, OFF, TURN, level
 
@@ -42,26 +42,26 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_levels_are_the_same_words_in_both_places() -> None:
-    assert settings.WORDS["auto"] == LEVELS == (OFF, NOTICE, KEEP, TURN) and settings.DEFAULTS["auto"] == DEFAULT
+    assert settings.WORDS["protect"] == LEVELS == (OFF, NOTICE, KEEP, TURN) and settings.DEFAULTS["protect"] == DEFAULT
 
 
 def test_the_nearest_word_counts(config: Write, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A runtime's own variable, the general one, the checkout's, the user's, and the default."""
-    monkeypatch.setenv("SWARM_CC_AUTO", " Off ")
-    monkeypatch.setenv("SWARM_AUTO", "notice")
-    config({"auto": "off", "checkouts": {str(checkout): {"auto": "turn"}}})
+    monkeypatch.setenv("SWARM_CC_PROTECT", " Off ")
+    monkeypatch.setenv("SWARM_PROTECT", "notice")
+    config({"protect": "off", "checkouts": {str(checkout): {"protect": "turn"}}})
     assert (level("CC", str(checkout)), level("CODEX", str(checkout))) == (OFF, NOTICE)
-    assert auto("CC", str(checkout)).source == "SWARM_CC_AUTO"
-    monkeypatch.setenv("SWARM_CC_AUTO", "")
-    assert auto("CC", str(checkout)).source == "SWARM_AUTO"
-    monkeypatch.delenv("SWARM_AUTO")
-    found = auto("CC", str(checkout))
+    assert protect("CC", str(checkout)).source == "SWARM_CC_PROTECT"
+    monkeypatch.setenv("SWARM_CC_PROTECT", "")
+    assert protect("CC", str(checkout)).source == "SWARM_PROTECT"
+    monkeypatch.delenv("SWARM_PROTECT")
+    found = protect("CC", str(checkout))
     assert (found.value, found.source, found.folder) == (TURN, "checkout", str(checkout)) and level(
         "CC", str(checkout)
     ) == TURN
-    assert auto("CC", str(checkout.parent)).source == "user" and level("CC", str(checkout.parent)) == OFF
+    assert protect("CC", str(checkout.parent)).source == "user" and level("CC", str(checkout.parent)) == OFF
     config({"checkouts": {str(checkout): {"fail": "closed"}}})
-    assert auto("CC", str(checkout)).source == "default" and level("CC", str(checkout)) == KEEP
+    assert protect("CC", str(checkout)).source == "default" and level("CC", str(checkout)) == KEEP
     assert fail("CC", str(checkout)).value == "closed" and fail("CC", str(checkout.parent)).value == "open"
     assert fault_lines() == []
 
@@ -69,7 +69,7 @@ def test_the_nearest_word_counts(config: Write, checkout: Path, monkeypatch: pyt
 def test_a_checkout_is_named_by_its_real_root(config: Write, checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(checkout)
     (checkout / "inner" / ".git").mkdir(parents=True)
-    config({"checkouts": {f"{checkout}/": {"auto": "turn", "strict": True}, str(tmp_path): {"auto": "off"}}})
+    config({"checkouts": {f"{checkout}/": {"protect": "turn", "strict": True}, str(tmp_path): {"protect": "off"}}})
     for folder in (checkout, checkout / "src", tmp_path / "link" / "src", checkout / "not" / "there"):
         assert level("CC", str(folder)) == TURN and strict("CC", str(folder))
     assert level("CC", str(checkout / "inner")) == KEEP, "another repository"
@@ -77,7 +77,7 @@ def test_a_checkout_is_named_by_its_real_root(config: Write, checkout: Path, tmp
     assert level("CC", "") == KEEP and level("CC", "/tmp/\0") == KEEP and not strict("CC")
 
 
-@pytest.mark.parametrize("name", ["SWARM_AUTO", "SWARM_CC_AUTO"])
+@pytest.mark.parametrize("name", ["SWARM_PROTECT", "SWARM_CC_PROTECT"])
 def test_an_unknown_word_counts_as_not_given_and_is_recorded_once(
     name: str, config: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,15 +86,15 @@ def test_an_unknown_word_counts_as_not_given_and_is_recorded_once(
         assert level("CC", "/") == KEEP
     (line,) = fault_lines()
     assert name in line["fault"] and "'keeep'" in line["fault"] and "notice" in line["fault"]
-    config({"auto": "turn"})
+    config({"protect": "turn"})
     assert level("CC", "/") == TURN and len(fault_lines()) == 1
     monkeypatch.setenv(name, "on")
     assert level("CC", "/") == TURN and len(fault_lines()) == 2, "another one is news"
 
 
 def test_an_unknown_word_for_one_runtime_leaves_the_general_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWARM_CC_AUTO", "?")
-    monkeypatch.setenv("SWARM_AUTO", "turn")
+    monkeypatch.setenv("SWARM_CC_PROTECT", "?")
+    monkeypatch.setenv("SWARM_PROTECT", "turn")
     monkeypatch.setenv("SWARM_FAIL", "Closed")
     assert level("CC", "/") == TURN and fail("CC", "/").value == "closed"
 
@@ -102,13 +102,13 @@ def test_an_unknown_word_for_one_runtime_leaves_the_general_one(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('{"auto": "always"}', "auto is none of off, notice, keep, turn"), ('{"auto": ["off"]}', "auto is none of"),
+        ('{"protect": "always"}', "protect is none of off, notice, keep, turn"), ('{"protect": ["off"]}', "protect is none of"),
         ('{"fail": true}', "fail is none of open, closed"), ('{"checkouts": []}', "checkouts is no object"),
         ('{"checkouts": {"src": {}}}', "checkout 'src': not the whole path"),
         ('{"checkouts": {"/a": "turn"}}', "checkout '/a': not an object"),
-        ('{"checkouts": {"/a": {"auto": 1}}}', "checkout '/a': auto is none of"),
+        ('{"checkouts": {"/a": {"protect": 1}}}', "checkout '/a': protect is none of"),
         ('{"checkouts": {"/a": {"strict": 1}}}', "checkout '/a': strict is neither"),
-        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (auto, fail, uvx, strict, kernel)"),
+        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (protect, fail, uvx, fence, strict, kernel)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_and_left_out(text: str, fault: str, config: Write) -> None:
@@ -119,8 +119,10 @@ def test_what_is_wrong_is_named_and_left_out(text: str, fault: str, config: Writ
 
 
 def test_the_good_part_of_it_counts(config: Write) -> None:
-    found = read(str(config({"auto": "off", "fail": "shut", "checkouts": {"/a": {"auto": "turn", "x": 1}, "b": {}}})))
-    assert (found.user, found.checkouts) == ({"auto": "off"}, {"/a": {"auto": "turn"}}) and len(found.faults) == 3
+    found = read(
+        str(config({"protect": "off", "fail": "shut", "checkouts": {"/a": {"protect": "turn", "x": 1}, "b": {}}}))
+    )
+    assert (found.user, found.checkouts) == ({"protect": "off"}, {"/a": {"protect": "turn"}}) and len(found.faults) == 3
 
 
 LOADED = """
@@ -132,7 +134,7 @@ print(level("CC", "/"), *sorted(name for name in sys.modules if name.startswith(
 
 
 @pytest.mark.parametrize(
-    ("env", "expected"), [({}, "keep"), ({"SWARM_AUTO": "turn"}, "turn"), ({"SWARM_CC_AUTO": "off"}, "off")]
+    ("env", "expected"), [({}, "keep"), ({"SWARM_PROTECT": "turn"}, "turn"), ({"SWARM_CC_PROTECT": "off"}, "off")]
 )
 def test_without_a_file_next_to_nothing_is_loaded(env: dict[str, str], expected: str, tmp_path: Path) -> None:
     words = [sys.executable, "-I", "-S", "-c", LOADED, str(ROOT)]

@@ -18,7 +18,7 @@ from support.transcripts import Blocks
 
 from swarm_hook_core import budget, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.traces import journal, meetings, others, unread
+from swarm_hook_core.traces import claims, journal, meetings, others, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -743,6 +743,16 @@ def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, sec
     assert said.startswith("denied: ") and "until its turn ends" in said
     assert peer.edits("notes.md", "PEER", "AGAIN") == "", "its own turn goes on"
     assert me.edits("other.md", "gamma", "delta") == "", "and so does the other's, elsewhere"
+
+
+@pytest.mark.parametrize(("text", "loses"), [("1 mine\n", True), ("1 theirs\n", False), ("1 theirs\n1 mine\n", False)])
+def test_after_a_turn_s_end_a_stale_text_loses_what_it_lacks(text: str, loses: bool, work: Path, turn) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.writes("count", "0\n")
+    assert me.runs("cat count") == ""
+    peer.writes("count", "1 theirs\n")
+    claims.end("codex", peer.session_id)
+    assert me.writes("count", text).startswith("denied: ") is loses
 
 
 def test_who_is_denied_has_claimed_nothing(work: Path, turn) -> None:

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.checkouts import ALONE, AMPLE
 from support.sessions import mistakes, ready_store
-from support.traced import Player, _some_time_passes, checkout
+from support.traced import Player, checkout
+from support.world import some_time_passes
 
 from swarm_hook_core import budget
 from swarm_hook_core.hooks import SessionEvent
@@ -125,7 +126,7 @@ class InFlight(RuleBasedStateMachine):
             lost = self.lines - set(text.splitlines())
             assert not lost, f"{sorted(lost)} is overwritten unseen"
             self.file.write_text(text)
-            _some_time_passes()
+            some_time_passes()
             self.lines |= {line for line in text.splitlines() if line.startswith("line ")}
             return
         self.passed += 2

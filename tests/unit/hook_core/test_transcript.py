@@ -18,10 +18,7 @@ from swarm_hook_core.traces.transcript import Transcript
 
 TEXT = "alpha\nbeta\ngamma\n"
 CHANGED = "alpha\nPEER\ngamma\n"
-CLIENTS = {
-    "claude-code": ("blocks", Blocks, "Write", "Edit"),
-    "qwen": ("parts", Parts, "write_file", "edit"),
-}
+CLIENTS = {"claude-code": ("blocks", Blocks, "Write", "Edit"), "qwen": ("parts", Parts, "write_file", "edit")}
 
 
 @pytest.fixture(params=CLIENTS)
@@ -200,9 +197,6 @@ def test_what_claude_code_attaches_and_writes_counts(tmp_path: Path, file: Path)
         written.path.parent.mkdir(exist_ok=True)
         written.path.write_text(json.dumps(holder) + "\n")
         assert shown(written, file), holder
-
-
-# -------------------------------------------------------------------------------------- what comes of it in a check
 
 
 @pytest.fixture

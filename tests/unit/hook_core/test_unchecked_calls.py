@@ -71,9 +71,6 @@ def me(tmp_path: Path) -> str:
     return session
 
 
-# -- a call that could not be checked -------------------------------------------------------------------
-
-
 def test_a_plugin_s_record_that_is_a_pipe_keeps_nobody_waiting(me: str, tmp_path: Path) -> None:
     root = tmp_path / "a plugin"
     bundle.write(root, local=True)
@@ -120,14 +117,6 @@ def test_a_write_whose_path_cannot_be_read_passes_and_the_model_is_told(
     assert len(fault_lines()) == 1
 
 
-def test_asking_needs_no_file(me: str, tmp_path: Path) -> None:
-    nowhere = {"SWARM_STATE_DIR": "/dev/null/nowhere"}
-    assert run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), nowhere).reason
-
-
-# -- without any lock --
-
-
 @pytest.mark.parametrize("store", ["none", "empty", "a stranger's", "without locks"])
 def test_a_call_costs_nothing_where_nobody_can_hold_a_lock(store: str, tmp_path: Path) -> None:
     path = Path(store_path())
@@ -147,9 +136,6 @@ def test_a_call_costs_nothing_where_nobody_can_hold_a_lock(store: str, tmp_path:
     assert (ran.code, ran.out, ran.err) == (0, "", "") and mistakes() == []
     assert not (tmp_path / "started").exists() and not Path(os.environ["SWARM_STATE_DIR"]).exists()
     assert path.exists() is (store != "none")
-
-
-# -- questions to the disk and to git --
 
 
 def judged(me: str, folder: Path, *, tree: Tree | None = None, git: GitCall | None = None):
@@ -207,9 +193,6 @@ def test_threads_read_commands_at_the_same_time() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(ROOT)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
-
-
-# -- hooks that were killed ------------------------------------------------------------------------------
 
 
 def test_what_killed_hooks_have_left_goes_with_the_next_session(me: str, tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from support.sessions import (
     run,
     start,
     wired_command,
-    write,
     write_payload,
 )
 
@@ -73,9 +72,6 @@ def events() -> list[dict[str, Any]]:
         return store.database.rows("SELECT * FROM events WHERE type = 'context.lock_breached'")
 
 
-# -- hooks, as clients run them ------------------------------------------------------------------------
-
-
 def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, repo: Path, state: Path) -> None:
     me = new_session()
     assert start(runtime, me, repo).context
@@ -100,18 +96,6 @@ def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, re
         "kept": row["kept"], "altered_at": row["altered_at"], "alteration": row["id"],
     }  # fmt: skip
     assert not (state / "watched").exists() and mistakes() == []
-
-
-def test_a_command_that_leaves_locked_files_alone_costs_no_word(runtime: str, repo: Path, state: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / "f")
-    payload = begun(runtime, me, repo)
-    assert (state / "watched" / me).is_dir()
-    os.utime(repo / "f")
-    (repo / "g").write_text("mine\n")
-    assert after(runtime, payload) == ""
-    assert alterations() == [] and not (state / "watched").exists()
 
 
 def test_a_link_that_takes_the_file_s_place_does_not_hide_what_is_kept(repo: Path, state: Path) -> None:
@@ -195,21 +179,6 @@ def test_a_holder_of_another_identity_stays_unnamed(repo: Path) -> None:
     assert "another identity" in text and "secret-command" not in text and str(repo / "f") in text
 
 
-def test_what_the_holder_does_itself_is_not_held_against_the_peer(runtime: str, repo: Path) -> None:
-    me, holding = new_session(), new_session()
-    start(runtime, me, repo)
-    start(runtime, holding, repo)
-    for name in ("f", "g"):
-        peer_locks(repo, repo / name, runtime=runtime, session_id=holding)
-    (repo / "g").write_text("theirs too\n")
-    payload = begun(runtime, me, repo)
-    assert write(runtime, holding, repo, repo / "f").reason == ""
-    (repo / "f").write_text("the holder's\n")
-    (repo / "g").write_text("the peer's\n")
-    said = after(runtime, payload)
-    assert str(repo / "g") in said and f"{repo / 'f'} " not in said
-
-
 def edited(runtime: str, me: str, repo: Path, name: str) -> str:
     """Return the notice to a session about an edit, which passes, of the file `name`."""
     payload = write_payload(runtime, me, repo, str(repo / name))
@@ -283,9 +252,6 @@ def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
     assert alterations() == []
 
 
-# -- the shell in front of the hook ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("setting", ["SWARM_STATE_DIR", "XDG_STATE_HOME", "HOME"])
 @requirement("P-10")
 def test_python_is_started_only_while_something_is_watched(setting: str, tmp_path: Path) -> None:
@@ -319,9 +285,6 @@ def test_a_missing_script_denies_nothing(runtime: str, tmp_path: Path) -> None:
     command = wired_command(runtime, "PostToolUse").replace(str(ROOT), str(tmp_path))
     done = subprocess.run(["/bin/sh", "-c", command], input="{}", capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
-
-
-# -- one call and another -------------------------------------------------------------------------------
 
 
 class Calls:
@@ -458,9 +421,6 @@ def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path
     assert calls.finish("1") == [] and not (state / "watched").exists()
 
 
-# -- changes by the holder itself ---------------------------------------------------------------------
-
-
 def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None:
     theirs = Calls(session="holding").call("x", tool_name="Write")
     calls = Calls(*files)
@@ -483,9 +443,6 @@ def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(fil
     time.sleep(0.1)
     files[1].write_text("x")
     assert calls.finish("1") == [("b", "changed")]
-
-
-# -- files looked at, and contents kept ----------------------------------------------------------------
 
 
 def kept_files(state: Path) -> list[Path]:
@@ -621,14 +578,6 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, mon
     assert [bool(change.kept) for change in found] == [True, False, False]
     assert "no room" in found[1].why
     assert sum(path.stat().st_size for path in kept_files(state)) <= 40
-
-
-def test_what_is_old_goes(files: list[Path], state: Path) -> None:
-    now = time.time()
-    kept.Kept(now - kept.AGE_SECONDS - 10).keep("k", str(files[0]))
-    kept.Kept(now).keep("k", str(files[1]))
-    assert len(kept_files(state)) == 1
-    assert kept.Kept(now + kept.AGE_SECONDS + 10).prune() == 1 and kept_files(state) == []
 
 
 def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, tmp_path: Path) -> None:

@@ -133,8 +133,6 @@ def test_the_folder_that_all_is_in(pattern: str, folder: str) -> None:
             assert file.startswith(folder + "/")
 
 
-# ------------------------------------------------------------------------------------------------- two of them
-
 _LETTERS = st.sampled_from(["a", "b", "*", "?", "[ab]", "[!a]"])
 _SEGMENT = st.one_of(st.just("**"), st.lists(_LETTERS, min_size=1, max_size=4).map("".join))
 _PATTERN = st.builds(
@@ -185,8 +183,6 @@ def test_going_down_name_by_name_comes_to_the_same(pattern: str, path: str) -> N
         places = wildmatch.step(segments, places, name)
     assert (len(segments) in places) == covers(segments, path)
 
-
-# ----------------------------------------------------------------------------------------------------- hostile
 
 HOSTILE = [
     "*a" * (LONGEST // 2), "**/" * (LONGEST // 3) + "a", "*/" * (LONGEST // 2), "[a-z]*" * (LONGEST // 6),

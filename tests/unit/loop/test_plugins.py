@@ -6,11 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import time_limit
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
@@ -209,22 +207,18 @@ def test_a_guard_hands_on_to_the_next_tool_of_its_name(model: Model, packs: Path
 
 @requirement("B-16")
 def test_tools_run_while_the_answer_is_still_coming(model: Model, packs: Path, project: Path) -> None:
-    calls = (("bash", {"command": "sleep 0.3; date +%s.%N > a"}), ("bash", {"command": "sleep 0.3; date +%s.%N > b"}))
-    model.script = [Say("", calls, pause=0.6), Say("Done.")]
-    begun = time.time()
+    meets = "touch {}; until [ -e {} ]; do sleep 0.02; done; echo met"
+    calls = tuple(("bash", {"command": meets.format(*names)}) for names in ("ab", "ba"))
+    model.script = [Say("", calls, pause=lambda: all((project / name).exists() for name in "ab")), Say("Done.")]
     assert loop("go").code == 0
-    ends = [float((project / name).read_text()) for name in "ab"]
-    assert max(ends) - begun < time.time() - begun - 0.1
-    assert abs(ends[0] - ends[1]) < 0.25, "side by side"
-    assert len(model.told()) == 2
+    assert model.told() == ["met"] * 2
 
 
 def test_a_tool_that_takes_too_long_is_ended(model: Model, packs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_TOOL_TIMEOUT", "0.3")
     tool(packs, "slow", "sleep 60 & sleep 60")
     model.script = [Say("", (("slow", {}),)), Say("Done.")]
-    begun = time.monotonic()
-    assert loop("go").code == 0 and time.monotonic() - begun < time_limit(10)
+    assert loop("go").code == 0
     assert "longer than" in model.told()[0]
 
 
@@ -293,7 +287,7 @@ def test_a_streaming_provider_hands_calls_on_at_once(model: Model, packs: Path, 
         "assert sys.argv[1:] == ['--stream']\npayload = json.load(sys.stdin)\n"
         "if len(payload['messages']) == 1:\n"
         f"    open(os.environ['HARNESS_TOOL_FIFO'], 'w').write({json.dumps(call)!r} + chr(10))\n"
-        f"    import time; time.sleep(0.3)\n    assert os.path.exists({str(project / 'x')!r})\n"
+        f"    import time\n    while not os.path.exists({str(project / 'x')!r}): time.sleep(0.02)\n"
         f"    print({json.dumps(first)!r})\nelse:\n    print({json.dumps(ANSWER)!r})"
     )
     executable(packs / "providers" / "mine", python(text))

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from support.fixtures import wait_for
+from support.harness_fixtures import is_alive
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool
 from support.requirement import requirement
 from support.sessions import instances, peer_locks
@@ -186,18 +187,6 @@ def test_an_agent_of_its_own(model: Model, project: Path, monkeypatch: pytest.Mo
     assert instances() == []
 
 
-def _alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        try:
-            os.kill(pid, 0)
-        except OSError:  # the process has ended
-            return False
-        return not os.path.isdir("/proc/self")
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
 def test_nothing_outlives_it(model: Model, project: Path, number: int) -> None:
     command = "sleep 300 & echo $! > pid; trap '' TERM; wait"
@@ -211,19 +200,13 @@ def test_nothing_outlives_it(model: Model, project: Path, number: int) -> None:
     assert child.stdout
     reader = threading.Thread(target=lambda: reader_lines.extend(child.stdout), daemon=True)  # type: ignore[arg-type]
     reader.start()
-    end = time.monotonic() + 15
-    while not ((project / "pid").exists() and (project / "pid").read_text().strip()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: (project / "pid").exists() and (project / "pid").read_text().strip())
     pid = int((project / "pid").read_text())
     child.send_signal(number)
     code = child.wait(60)
     reader.join(60)
     child.stdout.close()
-    end = time.monotonic() + 8
-    while _alive(pid):
-        assert time.monotonic() < end, "its command runs on"
-        time.sleep(0.05)
+    wait_for(lambda: not is_alive(pid))
     if number == signal.SIGTERM:
         assert code == 143
         last = json.loads(reader_lines[-1])

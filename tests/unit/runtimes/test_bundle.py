@@ -67,7 +67,7 @@ def server(folder: Path, runtime: str) -> dict:
 
 
 @pytest.fixture(params=[False, True], ids=["portable", "local"])
-def bundled(request, tmp_path: Path, compiled_once: None) -> Path:
+def bundled(request, tmp_path: Path) -> Path:
     """A bundle outside of everything."""
     folder = tmp_path / "a bundle"
     assert bundle.write(folder, local=request.param) is True

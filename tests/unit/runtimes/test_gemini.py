@@ -75,7 +75,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, compiled_once: None) -> Place:
+def place(tmp_path: Path) -> Place:
     return Place(tmp_path.resolve())
 
 
@@ -83,7 +83,7 @@ def place(tmp_path: Path, compiled_once: None) -> Place:
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
-def test_a_bundle_holds_an_extension(local: bool, tmp_path: Path, compiled_once: None) -> None:
+def test_a_bundle_holds_an_extension(local: bool, tmp_path: Path) -> None:
     bundle.write(tmp_path / "b", local=local)
     extension = tmp_path / "b" / FOLDER
     manifest = json.loads((extension / "gemini-extension.json").read_text())
@@ -120,7 +120,7 @@ def found(marketplace: Path) -> Finding:
     return GEMINI.look(marketplace, Steps()).findings[0]
 
 
-def test_an_installation_is_a_link_and_leaves_nothing(theirs: Path, tmp_path: Path, compiled_once: None) -> None:
+def test_an_installation_is_a_link_and_leaves_nothing(theirs: Path, tmp_path: Path) -> None:
     marketplace, before = tmp_path / "b", everything(theirs)
     assert found(marketplace).status == "warn" and not GEMINI.traces()
     bundle.write(marketplace, local=True)
@@ -161,7 +161,7 @@ def test_another_extension_of_that_name_stays(theirs: Path, tmp_path: Path) -> N
     ],
 )
 def test_what_keeps_it_from_working_is_found(
-    theirs: Path, tmp_path: Path, compiled_once: None, file: str, text: str, status: str, said: str
+    theirs: Path, tmp_path: Path, file: str, text: str, status: str, said: str
 ) -> None:
     bundle.write(tmp_path / "b", local=True)
     GEMINI.install(tmp_path / "b", Steps())

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import SWARM, Ground
+from support.harness_fixtures import gone_within
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
@@ -149,7 +150,7 @@ class Clients:
 
 
 @pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled_once: None) -> Clients:
+def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clients:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
@@ -352,6 +353,8 @@ class Running:
 @pytest.fixture
 def running(ground: Ground, clients: Clients) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
+    ground.swarm("install", "--client", "codex")  # compiles the plugin, in this process
+    clients.calls("codex")
 
     def start(*words: str) -> Running:
         started.append(Running(ground, *words))
@@ -446,24 +449,10 @@ def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
         ClientFailed, match=r"`pi install /m` did not end within 1 s and was given up; start it by hand"
     ):
         runtime("pi").install(Path("/m"), Steps())
-    deadline = time.monotonic() + PATIENCE
-    while _alive(int(started.read_text())):
-        assert time.monotonic() < deadline, "what it had started goes on"
-        time.sleep(0.05)
+    assert gone_within([int(started.read_text())], PATIENCE), "what it had started goes on"
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:  # it has ended
-        return False
-    try:  # its end may go unnoticed
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:  # the process has ended
-        return True
-
-
-def test_modules_that_are_compiled_already_stay_so(tmp_path: Path, compiled_once: None) -> None:
+def test_modules_that_are_compiled_already_stay_so(tmp_path: Path) -> None:
     target = tmp_path / "m"
     bundle.write(target, local=True)
 

@@ -140,7 +140,7 @@ def test_an_agent_learns_who_it_is_with_its_first_result(repo: Path):
 
 
 @pytest.fixture
-def marketplace(tmp_path: Path, compiled_once: None) -> Path:
+def marketplace(tmp_path: Path) -> Path:
     folder = tmp_path / "market 'place'"
     bundle.write(folder, local=True)
     return folder
@@ -204,7 +204,7 @@ def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, marketplace: P
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_the_manifest_names_what_is_there(tmp_path: Path, local: bool, compiled_once: None):
+def test_the_manifest_names_what_is_there(tmp_path: Path, local: bool):
     folder = tmp_path / "bundle"
     bundle.write(folder, local=local)
     manifest = json.loads((folder / MANIFEST).read_text())

@@ -100,7 +100,6 @@ def test_a_bundle_has_the_name_wherever_a_client_reads_it(tmp_path: Path) -> Non
     assert json.loads(files[RECORD])["servers"] == named
 
 
-@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("client", ["cline", "cursor", "grok"])
 def test_both_are_in_the_file_and_only_ours_goes(client: str, home: Path, tmp_path: Path) -> None:
     before = FILES[client][1] % "swarm"

@@ -142,7 +142,7 @@ def test_a_guard_from_before_is_found_where_sessions_have_worked(ground: Ground,
 
 
 def test_while_a_client_cannot_be_served_what_it_starts_stays_and_is_named(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, compiled_once: None
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
 ):
     bundle.write(marketplace_folder(), local=True)
     (ground.folder / "bin").mkdir()

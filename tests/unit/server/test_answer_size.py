@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.crowd import HUGE, LONG, ROWS, fill
+from support.crowd import HUGE, LONG, ROWS, Crowd
 from support.fixtures import Ground
 from support.serving import Server
 from support.toolbox import TOOLS, Hands
@@ -43,12 +43,17 @@ def wire(answer: Answer) -> int:
     return len(json.dumps(result_of(answer), ensure_ascii=False, separators=(",", ":")).encode())
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Crowd:
+    return Crowd(tmp_path_factory.mktemp("crowd"))
+
+
 @pytest.fixture
-def crowd(ground: Ground) -> Hands:
+def crowd(filled: Crowd, monkeypatch: pytest.MonkeyPatch) -> Hands:
     """A session in a scope with a lot of everything."""
-    me = ground.session("me", "me")
-    fill(ground, me["id"])
-    return Hands(ground, me)
+    monkeypatch.setenv("SWARM_DB_PATH", filled.ground.database)
+    filled.restore()
+    return Hands(filled.ground, filled.me)
 
 
 def asked(hands: Hands, name: str, arguments: dict) -> Answer:

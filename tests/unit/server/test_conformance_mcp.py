@@ -51,6 +51,7 @@ class Replay:
             return server.ask("resources/read", {"uri": call["resource"]})
         number = server.begin("tools/call", {"name": call["tool"], "arguments": self.names.fill(call["arguments"])})
         if "meanwhile" in call:
+            assert server.ask("ping") == {}  # the server has read the call
             time.sleep(0.3)  # it waits by now
             other = call["meanwhile"]
             self.servers[other["who"]].call(other["tool"], self.names.fill(other["arguments"]))

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, Ground, Sleeper, time_limit, wait_for, without_privileges
+from support.fixtures import SWARM, Ground, Sleeper, wait_for, without_privileges
 from support.serving import CLIENT_BETWEEN, INITIALIZE, INITIALIZED, Server, ask, call, lines, one_shot
 
 from swarm_hook_core.process import start_time
@@ -242,10 +242,8 @@ def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(groun
 
         # And one that never reads again, but leaves: nothing is waited for for ever.
         raw(server, *[json.dumps(request).encode() for request in requests])
-        begun = time.monotonic()
         server.close_input()
         assert server.ended_within(10) == 0
-        assert time.monotonic() - begun < time_limit(4)
         assert ground.sql("SELECT id FROM instances") == []
 
 
@@ -277,13 +275,11 @@ def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: s
             assert [answer["id"] for answer in gathered(server, count + 1, 60)] == [7] * (count + 1), "then it goes on"
             writer.join(60)
             server.process.stdin.flush()
-        begun = time.monotonic()
         if ends == "by a signal":
             server.process.send_signal(signal.SIGTERM)
         else:
             server.close_input()
         assert server.ended_within(20) == 0
-        assert time.monotonic() - begun < time_limit(8)
         assert ground.sql("SELECT id FROM instances") == []
 
 
@@ -334,14 +330,12 @@ def test_what_is_cancelled_is_not_begun_and_what_it_took_is_put_back(ground: Gro
             time.sleep(0.3)
             for number in (queued, str(running), 12345, "none", None, {"a": 1}, 1):
                 cancel(server, number)
-            # Reads do not wait for a writer.
-            begun = time.monotonic()
+            # Reads do not wait for a writer: it writes until they are answered.
             assert server.value("whoami")["id"] == me["id"]
             assert server.value("get_file_lock", {"file": "f0"})["active"] is None
             assert json.loads(server.ask("resources/read", {"uri": "swarm://instances"})["contents"][0]["text"])
             waiting = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
             cancel(server, waiting)
-            assert time.monotonic() - begun < time_limit(5)
         locked = {answer["id"]: answer["result"]["structuredContent"]["ok"] for answer in gathered(server, 3)}
         assert locked == dict.fromkeys(others, True)
         wait_for(lambda: not ground.sql("SELECT * FROM swarm_deliveries"))
@@ -399,11 +393,9 @@ def test_every_signal_at_every_moment_ends_it_in_order(reserved: Ground, moment:
                 with reserved.store() as store, store.database.writing():
                     server.process.send_signal(number)
                     time.sleep(0.4)
-            begun = time.monotonic()
             server.process.send_signal(number)
             server.process.send_signal(number)
             assert server.ended_within(10) == 0
-            assert time.monotonic() - begun < time_limit(2)
             assert left(reserved)
             assert server.process.stderr.read() == b""
 
@@ -412,11 +404,9 @@ def test_with_a_store_that_somebody_keeps_it_ends_all_the_same(reserved: Ground)
     with Server(reserved) as server, reserved.store() as store, store.database.writing():
         server.begin("tools/call", {"name": "lock_file", "arguments": {"file": "f"}})
         server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
-        time.sleep(1)
-        begun = time.monotonic()
+        assert server.ask("ping") == {}
         server.close_input()
         assert server.ended_within(10) == 0
-        assert time.monotonic() - begun < time_limit(6)
         assert b"Traceback" not in server.process.stderr.read()
 
 
@@ -437,10 +427,8 @@ def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground
     with Server(ground) as server:
         server.value("register", {"directory": ground.scope})
         server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
-        time.sleep(0.3)
-        begun = time.monotonic()
+        assert server.ask("ping") == {}
         assert b"Traceback" not in _ended(server)
-        assert time.monotonic() - begun < (1 if os.getloadavg()[0] < 2 * (os.cpu_count() or 1) else 4)
         assert left(ground)
     # Output closed, input open: before the event loop, and in it.
     one_shot(ground, lines(INITIALIZE, INITIALIZED, ask(2, "ping")))
@@ -463,12 +451,10 @@ def test_it_ends_with_a_client_that_is_killed_though_a_sibling_keeps_the_pipe_op
         server.value("lock_file", {"file": "f"})
         if call_waits:
             server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
-            time.sleep(0.3)
-        begun = time.monotonic()
+            assert server.ask("ping") == {}
         server.process.kill()
         server.process.wait()
         wait_for(lambda: start_time(pid) in ("", "-"), 10)
-        assert time.monotonic() - begun < time_limit(1.5)
         assert left(ground) and ground.sql("SELECT id FROM context") == ground.sql("SELECT * FROM swarm_sessions") == []
 
 
@@ -551,13 +537,9 @@ def test_the_end_of_a_process_is_noticed(told: bool, monkeypatch: pytest.MonkeyP
         monkeypatch.delattr(select, "kqueue", raising=False)
     with Sleeper() as client:
         end = ClientProcess(*client.identity)
-        begun = time.monotonic()
         assert end.wait_for_end(0.2) is False
-        assert 0.15 < time.monotonic() - begun < time_limit(0.5)
         threading.Timer(0.3, client.process.kill).start()
-        begun = time.monotonic()
         assert end.wait_for_end(60) is True
-        assert time.monotonic() - begun < (0.8 if told else 2.5)
     assert ClientProcess(*client.identity).wait_for_end(60) is True, "it had gone before anybody looked"
     assert ClientProcess(os.getpid(), "another start").wait_for_end(60) is True, "another process has its number"
     assert ClientProcess(0, "").wait_for_end(0.05) is False

@@ -36,9 +36,6 @@ NAMES = [
 SEVERAL = 6  # programs that one bash runs
 
 
-# ----------------------------------------------------------------- words
-
-
 def single(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
@@ -85,9 +82,6 @@ above, below = (
     st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(some)) for some in (FOLDERS[:2], FOLDERS[2:])
 )
 texts = st.sampled_from(["hi", "a > b", "$(x)", "it's", "rm -rf a", '"', "EOF ", "<<EOF", "`x`", "\\"])
-
-
-# -------------------------------------------------------------- commands
 
 
 def here_document(delimiter: str, path: str, text: str, tabs: bool) -> str:
@@ -167,9 +161,6 @@ def nested(inner):
 programs = st.recursive(simple, nested, max_leaves=5)
 
 
-# ------------------------------------------------------------- the ground
-
-
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that each program starts with; a copy of it at ``../run``."""
@@ -189,11 +180,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # The same programs each time, and the first that fails as it is: making it smaller would take minutes.
 @settings(
-    max_examples=25,
-    derandomize=True,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
+    max_examples=25, derandomize=True, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 @given(several=st.lists(programs, min_size=SEVERAL, max_size=SEVERAL))
 def test_what_a_program_changes_is_found(start: Path, several: list[str]) -> None:

@@ -167,9 +167,6 @@ def test_what_changes_the_repository_alone(templates):
         assert (touch.certain, touch.unsure, touch.changes_repository) == (set(), False, True), line
 
 
-# -- answers other than a plain yes or no ----------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "line",
     """status | log -p | diff HEAD~1 | show feature:a.txt | blame a.txt | grep -n c | ls-files -m | rev-parse HEAD
@@ -378,9 +375,6 @@ def test_a_rebase_and_a_series_of_picks_that_stopped(checkout):
     assert here.ask("cherry-pick --continue").certain >= {"a.txt"}
 
 
-# -- in a shell command -----------------------------------------------------------------------------
-
-
 class Said:
     """The effects of a shell command in a checkout, with paths relative to its top."""
 
@@ -517,9 +511,6 @@ def test_what_git_lists_is_found(templates):
     assert touched(call, [str(here.top / name) for name in names], AMPLE).certain == [str(here.top / "b.txt")]
 
 
-# -- words ------------------------------------------------------------------------------------------
-
-
 def test_global_options_are_taken_off():
     words = "-C a --no-pager -c x.y=z -C b --git-dir d --work-tree=t -p commit -m x".split()
     assert without_global_options(words) == (
@@ -574,9 +565,6 @@ def test_the_files_of_patches(checkout):
     guessed = files_in("--- a/src/c\n+++ b/src/c\n--- a/d\n+++ b/d\n", None, "", "src")
     assert list(guessed) == [("c", False, EDIT)], "as git guesses"
     assert unquoted('"n\\303\\244 \\"me\\t"') == 'nä "me\t' and unquoted("plain") == "plain"
-
-
-# -- a lock on the repository itself ----------------------------------------------------------------
 
 
 def test_lock_git_is_the_lock_on_the_git_folder(ground):

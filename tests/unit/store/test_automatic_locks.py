@@ -10,7 +10,7 @@ import pytest
 from swarm_hook_core import clock
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED
+from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import automatic_locks, claimed, locks
@@ -56,9 +56,6 @@ def events(place: Place, kind: str) -> list:
     return [one for one in place.store.activity.of_locks(None, 100) if one.type == f"context.{kind}"]
 
 
-# ------------------------------------------------------------------------------------------------- taken
-
-
 def test_what_a_write_has_claimed_is_a_lock(place: Place):
     assert place.locks() == []
     place.write("ann")
@@ -67,14 +64,6 @@ def test_what_a_write_has_claimed_is_a_lock(place: Place):
     (shown,) = place.store.locks.held(place.scope)
     assert (shown["mode"], shown["content"], shown["file"]) == (AUTO, "editing it in this turn", place.file)
     assert place.store.locks.count_of(place.ann.id) == 1
-
-
-@pytest.mark.parametrize("mode", [EXCLUSIVE, SHARED])
-def test_nobody_else_is_given_what_a_write_has_claimed(place: Place, mode: str):
-    place.write("ann")
-    with pytest.raises(LockRefused):
-        place.store.locks.acquire_all(place.bob, place.wants(place.bob, mode=mode))
-    assert place.locks() == [("ann", AUTO)]
 
 
 def test_a_claim_on_what_somebody_else_holds_waits_until_that_is_free(place: Place):
@@ -119,9 +108,6 @@ def test_a_folder_that_a_write_has_made_is_not_locked(place: Place):
     assert place.locks(f"{made}/f") == [] and claims.standing() == []
 
 
-# ------------------------------------------------------------------------------------------------- its lease
-
-
 def test_only_a_further_write_renews_it(place: Place):
     place.write("ann", ago=500)
     (lock,) = place.store.locks.on(place.file)
@@ -153,9 +139,6 @@ def test_its_holder_is_not_warned(place: Place, monkeypatch):
     assert place.store.messages.peek(place.ann) == []
 
 
-# ------------------------------------------------------------------------------------------------- its end
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_it_ends_with_the_turn(place: Place, asked: bool):
     place.write("ann"), place.write("ann", f"{place.scope}/b", agent="x")
@@ -180,12 +163,6 @@ def test_what_the_next_turn_has_written_stays(place: Place, asked: bool):
     assert place.locks() == [("ann", AUTO)]
 
 
-def test_a_session_that_is_registered_in_passing_is_in_its_turn_still(place: Place):
-    place.write("ann")
-    place.join("ann")
-    assert place.locks() == [("ann", AUTO)]
-
-
 def test_who_was_refused_is_told_when_the_turn_is_over(place: Place):
     place.write("ann")
     with pytest.raises(LockRefused):
@@ -195,29 +172,12 @@ def test_who_was_refused_is_told_when_the_turn_is_over(place: Place):
     assert "is free" in message.content
 
 
-def test_who_waits_gets_it_when_the_turn_is_over(place: Place):
-    place.write("ann")
-    wait = LockWait(place.bob, place.wants(place.bob), 60)
-    assert wait.advance(place.store) is None
-    place.join("ann", turn_over=time.time_ns())
-    assert wait.advance(place.store) and place.locks() == [("bob", None)]
-
-
 def test_whoever_waits_in_a_circle_through_automatic_locks_is_told(place: Place):
     other = f"{place.scope}/b"
     place.write("ann"), place.write("bob", other)
     assert LockWait(place.ann, request(place.ann, [other]), 60).advance(place.store) is None
     with pytest.raises(Deadlock):
         LockWait(place.bob, place.wants(place.bob), 60).advance(place.store)
-
-
-def test_unlock_lets_it_go(place: Place):
-    place.write("ann")
-    assert place.store.locks.release(place.ann, place.file) == 1
-    assert claims.standing() == [] and place.locks() == []
-
-
-# --------------------------------------------------------------------------------------------- what becomes of it
 
 
 @pytest.mark.parametrize("once", [True, False])
@@ -247,9 +207,6 @@ def test_it_can_be_asked_for_and_taken(place: Place):
     place.store.transfers.steal(place.bob, place.file, force=True)
     place.write("ann")
     assert place.locks() == [("bob", None)]
-
-
-# ------------------------------------------------------------------------------------------- the embedded store
 
 
 def test_grant_and_end_are_on_record(place: Place):

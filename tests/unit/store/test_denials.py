@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, time_limit, wait_for
-from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, peer_locks, ready_store, start, write
+from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core import spawn
 from swarm_mcp.errors import LockRefused
@@ -44,9 +44,6 @@ def pair(ground: Ground) -> tuple[dict, dict]:
     ground.lock(holder, "f", "busy")
     refused(ground, waiter, "f", tool="lock_file")
     return holder, waiter
-
-
-# -- when it is told -----------------------------------------------------------------------------------
 
 
 def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]):
@@ -151,9 +148,6 @@ def test_the_file_is_known_by_whatever_spelling(ground: Ground):
     assert len(mail_of(ground, waiter)) == 1
 
 
-# -- its words --
-
-
 def test_a_holder_of_another_identity_stays_unnamed(ground: Ground):
     holder, waiter = ground.session("1", "identity:q secret-name"), ground.session("2", "identity:p waiter")
     ground.lock(holder, "f", "secret-note")
@@ -175,9 +169,6 @@ def test_the_event_of_a_refusal_says_all_there_is_to_know(ground: Ground, pair: 
         "path": lock["file"], "path_key": lock["path_key"], "cwd": waiter["directory"], "wanted_mode": "exclusive",
         "session": ["claude-code", "waiter"],
     }  # fmt: skip
-
-
-# -- recording of refusals --
 
 
 def test_a_refusal_that_is_known_writes_nothing(ground: Ground, pair: tuple[dict, dict]):
@@ -227,9 +218,6 @@ report(refusals)
     assert ground.sql("SELECT * FROM swarm_denials") == [], "nobody holds the file, so nobody waits for it"
 
 
-# -- the command that hooks call -----------------------------------------------------------------------
-
-
 def test_the_command_notes_a_denial(ground: Ground):
     holder, waiter = ground.session("h"), ground.session("w", runtime="codex")
     ground.lock(holder, "f")
@@ -268,29 +256,9 @@ def test_an_unknown_session_is_no_error(ground: Ground):
     assert ground.swarm("denied").code == 1
 
 
-# -- hooks ---------------------------------------------------------------------------------------------
-
-
 def denials() -> list[dict]:
     with Store() as store:
         return store.database.rows("SELECT * FROM swarm_denials")
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_denied_write_is_told_when_the_file_is_free(runtime: str, tmp_path: Path):
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    holder = peer_locks(tmp_path, tmp_path / "f")
-    assert write(runtime, me, tmp_path, tmp_path / "f").reason
-    (row,) = wait_for(denials)
-    assert (row["file"], row["holder_id"]) == (str(tmp_path / "f"), holder["id"])
-    assert row["tool"] == {"claude-code": "Write", "codex": "apply_patch"}[runtime]
-    with Store() as store:
-        store.locks.release(holder, str(tmp_path / "f"))
-        mine = store.instances.of_session(runtime, me)
-        (message,) = store.messages.peek(mine)
-    assert "is free" in message["content"]
-    assert mistakes() == []
 
 
 @pytest.fixture
@@ -339,19 +307,6 @@ def test_a_denial_that_is_noted_already_starts_nothing(runtime: str, tmp_path: P
         store.database.change("UPDATE swarm_denials SET denied_at = denied_at - 61")
     assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
     wait_for(recorder.exists)
-
-
-def test_a_coordinator_that_cannot_be_started_costs_no_answer(tmp_path: Path):
-    me = new_session()
-    assert start("codex", me, tmp_path).context
-    peer_locks(tmp_path, tmp_path / "f")
-    broken = tmp_path / "broken"
-    broken.write_text("#!/nowhere/interpreter\n")
-    broken.chmod(0o755)
-    ran = write("codex", me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=str(broken))
-    assert ran.reason and ran.err == "" and ran.code == 0
-    (fault,) = fault_lines()
-    assert "FileNotFoundError" in fault["fault"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions of processes are POSIX's: run this on Linux or macOS")

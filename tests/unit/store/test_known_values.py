@@ -10,6 +10,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
 
 KEY = "owner/planner"
 
@@ -139,9 +140,6 @@ report(row["id"])
     assert left == {member.reports[0] for member in members} and owner(ground) in left
 
 
-# -- the work tracker ----------------------------------------------------------------------------------
-
-
 def test_a_link_is_a_shared_value(ground: Ground) -> None:
     row = ground.session("s", "identity:p")
     before = time.time() * 1000
@@ -160,12 +158,11 @@ def test_a_link_is_a_shared_value(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize(("label", "provider"), [("role:x", "linear"), ("identity:p", "a/b"), ("identity:p", "")])
-def test_a_link_needs_an_identity_and_a_provider(ground: Ground, label: str, provider: str) -> None:
+def test_a_link_needs_an_identity_and_a_provider(ground: Ground, store: Store, label: str, provider: str) -> None:
     row = ground.session("s", label)
-    with ground.store() as store:
-        with pytest.raises(SwarmError):
-            store.tracker.link(row, provider, "t1", "ENG-1")
-        assert store.tracker.entry(row, provider, "t1") is None
+    with pytest.raises(SwarmError):
+        store.tracker.link(row, provider, "t1", "ENG-1")
+    assert store.tracker.entry(row, provider, "t1") is None
 
 
 @pytest.mark.parametrize("value", ["not json", "[1]", '{"identifier": 3}', "{}"])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from support import sessions
-from support.fixtures import FOLDERS, Ground, wait_for
+from support.fixtures import Ground, wait_for
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import is_stopped, start_time
-from swarm_mcp.errors import LockRefused, Refused, SwarmError
+from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.server.heartbeat import Heartbeat
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
@@ -63,35 +63,27 @@ def is_free_for(store, row: dict, file: str) -> bool:
     return True
 
 
-# -- when -------------------------------------------------------------------------------------------
-
-
-def test_at_most_one_second_late(ground: Ground):
+def test_at_most_one_second_late(ground: Ground, store: Store):
     """In the view of a caller, of listings, of a hook, and of a waiter: by the real clock."""
     from swarm_mcp.locking.acquisition import acquire
 
     peer = ground.session("peer", "peer")
     holder = ground.session("holder", "holder")
-    with ground.store() as store:
-        leased(store, holder, "f", 1.2)
-        end = clock.now() + 1.2
-        leased(store, holder, "g", 1.2)
-        assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason
-        acquire(store, peer, request(peer, ["f"]), 20)
-        assert 0 <= clock.now() - end < 1
-        assert list(store.locks.held(ground.scope))[0]["instance_id"] == peer["id"]
-        assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
+    leased(store, holder, "f", 1.2)
+    end = clock.now() + 1.2
+    leased(store, holder, "g", 1.2)
+    assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason
+    acquire(store, peer, request(peer, ["f"]), 20)
+    assert 0 <= clock.now() - end < 1
+    assert list(store.locks.held(ground.scope))[0]["instance_id"] == peer["id"]
+    assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
 
 
-def test_a_lease_that_cannot_be_is_refused(ground: Ground):
+def test_a_lease_that_cannot_be_is_refused(ground: Ground, store: Store):
     row = ground.session("holder")
-    with ground.store() as store:
-        for ttl in (0.5, 1e9):
-            with pytest.raises(SwarmError, match="a lease lasts from 1 second"):
-                leased(store, row, "f", ttl)
-
-
-# -- renewal --
+    for ttl in (0.5, 1e9):
+        with pytest.raises(SwarmError, match="a lease lasts from 1 second"):
+            leased(store, row, "f", ttl)
 
 
 def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground):
@@ -142,88 +134,37 @@ def test_the_heartbeat_of_a_server_renews_in_time(ground: Ground):
             client.kill()
 
 
-# -- its end ------------------------------------------------------------------------------------------
-
-
-def test_the_end_of_a_lease_is_told_to_all_concerned(ground: Ground, hands: Hands):
+def test_the_end_of_a_lease_is_told_to_all_concerned(ground: Ground, store: Store, hands: Hands):
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    with ground.store() as store:
-        lock = leased(store, holder, "f", 100)
-        assert not is_free_for(store, peer, "f")
-        hands.pass_by(79)
-        assert not store.leases.some() and mail(store, holder) == []
-        hands.pass_by(1)
-        assert store.leases.next_due() == pytest.approx(0) and store.leases.some()
-        assert len(mail(store, holder)) == 1 and "lapses in 20 s" in mail(store, holder)[0]
-        assert not store.leases.some(), "warned once"
-        hands.pass_by(20)
-        assert store.leases.some()
-        (event,) = store.database.rows("SELECT * FROM events WHERE type = 'context.lock_released'")
-        assert (event["actor"], event["subject"]) == (holder["id"], lock["file"]) and "lapsed" in event["payload"]
-        assert "the lease of holder " in mail(store, peer)[0] and "is free" in mail(store, peer)[0]
-        assert "lapsed at" in mail(store, holder)[1] and f"fence {lock['fence']}" in mail(store, holder)[1]
-        store.locks.acquire(peer, "f")
-        assert f"peer {peer['id'][:8]} has been given" in mail(store, holder)[1]
-        (told,) = notices(store, holder)
-        assert f"It is held by peer {peer['id'][:8]} now." in told and notices(store, holder) == []
-        assert len(mail(store, holder)) == 1, "what a hook has told is read"
+    lock = leased(store, holder, "f", 100)
+    assert not is_free_for(store, peer, "f")
+    hands.pass_by(79)
+    assert not store.leases.some() and mail(store, holder) == []
+    hands.pass_by(1)
+    assert store.leases.next_due() == pytest.approx(0) and store.leases.some()
+    assert len(mail(store, holder)) == 1 and "lapses in 20 s" in mail(store, holder)[0]
+    assert not store.leases.some(), "warned once"
+    hands.pass_by(20)
+    assert store.leases.some()
+    (event,) = store.database.rows("SELECT * FROM events WHERE type = 'context.lock_released'")
+    assert (event["actor"], event["subject"]) == (holder["id"], lock["file"]) and "lapsed" in event["payload"]
+    assert "the lease of holder " in mail(store, peer)[0] and "is free" in mail(store, peer)[0]
+    assert "lapsed at" in mail(store, holder)[1] and f"fence {lock['fence']}" in mail(store, holder)[1]
+    store.locks.acquire(peer, "f")
+    assert f"peer {peer['id'][:8]} has been given" in mail(store, holder)[1]
+    (told,) = notices(store, holder)
+    assert f"It is held by peer {peer['id'][:8]} now." in told and notices(store, holder) == []
+    assert len(mail(store, holder)) == 1, "what a hook has told is read"
 
 
-def test_a_session_that_is_warned_and_shows_life_is_warned_again(ground: Ground, hands: Hands):
+def test_a_session_that_is_warned_and_shows_life_is_warned_again(ground: Ground, store: Store, hands: Hands):
     holder = ground.session("holder", "holder")
-    with ground.store() as store:
-        leased(store, holder, "f", 100)
-        for count in (1, 2):
-            hands.pass_by(85)
-            store.leases.some()
-            assert len(mail(store, holder)) == count
-            ground.session("holder", "holder")
-
-
-SLEEPER = f"""
-import sys; sys.path[:0] = {FOLDERS!r}
-import time
-from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import request
-with Store() as store:
-    row = store.instances.get(sys.argv[1])
-    print(store.locks.acquire_all(row, request(row, [sys.argv[2]], ttl=1.5))[0]["fence"], flush=True)
-    while True:
-        store.leases.keep(row["id"])
-        time.sleep(0.1)
-"""
-
-
-def test_a_holder_that_was_stopped_past_its_lease_is_denied_and_told(ground: Ground):
-    """A holder that was stopped is told with its next hook, and its next write is judged by the locks of now."""
-    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    file = ground.repo / "f"
-    with ground.store() as store:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SLEEPER, holder["id"], str(file)], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            fence = int(process.stdout.readline())
-            time.sleep(2)
-            assert not is_free_for(store, peer, str(file)), "alive, it holds for longer than its lease"
-            os.kill(process.pid, signal.SIGSTOP)
-            wait_for(lambda: is_free_for(store, peer, str(file)), 5)
-        finally:
-            process.kill()
-            process.communicate()
-        ran = sessions.write(RUNTIME, "holder", ground.repo, file)
-        name = f"peer {peer['id'][:8]}"
-        assert f"held by {name}" in ran.reason and "lapsed at" in ran.reason
-        assert f"It is held by {name} now." in ran.reason
-        for stale in (
-            lambda: store.locks.release(holder, str(file), fence=fence),
-            lambda: store.leases.renew_lock(holder, str(file), fence=fence),
-            lambda: store.transfers.transfer(holder, str(file), peer["id"], fence=fence),
-        ):
-            with pytest.raises(Refused, match=f"fence {fence} is no longer good"):
-                stale()
-        again = sessions.write(RUNTIME, "holder", ground.repo, file)
-        assert "held by peer" in again.reason and "lapsed at" not in again.reason, "told once"
+    leased(store, holder, "f", 100)
+    for count in (1, 2):
+        hands.pass_by(85)
+        store.leases.some()
+        assert len(mail(store, holder)) == count
+        ground.session("holder", "holder")
 
 
 def test_a_turn_tells_of_a_lock_that_lapsed_with_nobody_around(ground: Ground):

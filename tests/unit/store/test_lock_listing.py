@@ -15,7 +15,7 @@ from swarm_mcp.cli import output
 from swarm_mcp.cli.commands import locks as verb
 from swarm_mcp.cli.commands import status
 from swarm_mcp.errors import StoreUnavailable, UsageError
-from swarm_mcp.store import lock_pages
+from swarm_mcp.store import Store, lock_pages
 from swarm_mcp.store.lock_request import request
 
 US = (os.getpid(), start_time(os.getpid()))
@@ -48,9 +48,6 @@ def statements(store, ask) -> int:
     ask()
     store.database.connection.set_trace_callback(None)
     return len(asked)
-
-
-# ------------------------------------------------------------------------------------ in pieces
 
 
 def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, small: None):
@@ -90,15 +87,11 @@ def test_a_slow_reader_keeps_nobody_from_shortening_the_log(ground: Ground, smal
         assert numbers(rows)[:19] == list(range(1, 20))
 
 
-def test_names_that_are_no_files_are_neither_listed_nor_counted(ground: Ground):
+def test_names_that_are_no_files_are_neither_listed_nor_counted(ground: Ground, store: Store):
     me = ground.session("me", client=US)
     fill(ground, me["id"], 1)
     fill(ground, me["id"], 2, file="/__swarm/spawn/worker/1", path_key=None)
-    with ground.store() as store:
-        assert numbers(store.locks.held(None)) == [1] and store.locks.counts(None) == {"live": 1, "void": 0}
-
-
-# --------------------------------------------------------------------------------- whose they are
+    assert numbers(store.locks.held(None)) == [1] and store.locks.counts(None) == {"live": 1, "void": 0}
 
 
 def test_a_holder_is_looked_at_once_in_a_listing(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
@@ -150,9 +143,6 @@ def test_the_number_of_questions_does_not_grow_with_the_locks(ground: Ground):
             panes = {row["pane_id"] for row in store.panes.with_locks(store.locks.held(ground.scope))}
             assert panes == {"p0", "p1", "p2"}
     assert asked[0] == asked[1]
-
-
-# --------------------------------------------------------------------------------- as they are printed
 
 
 def test_what_is_printed_is_read_while_it_is_printed(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
@@ -215,9 +205,6 @@ def test_a_long_table_has_a_heading_for_each_of_its_parts(ground: Ground, monkey
     monkeypatch.setenv("FORCE_COLOR", "1")
     lines = ground.swarm("locks").out.splitlines()
     assert ["FILE" in line for line in lines] == [True, False, False, True, False, False, True, False]
-
-
-# --------------------------------------------------------------------------------------- at a glance
 
 
 def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypatch: pytest.MonkeyPatch):

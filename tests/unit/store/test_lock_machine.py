@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import lock_machine
 from support.fixtures import Ground
-from support.worlds import World
+from support.worlds import OneMachine
 
 pytestmark = pytest.mark.slow
 
@@ -19,8 +19,8 @@ EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "10"))
 def test_the_store_the_hooks_and_the_model_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     numbers = itertools.count()
 
-    def make_world() -> World:
+    def make_world() -> OneMachine:
         ground = Ground(tmp_path / str(next(numbers)))
-        return World([ground], [ground.store()])
+        return OneMachine([ground], [ground.store()])
 
     lock_machine.run(make_world, EXAMPLES, monkeypatch)

@@ -45,16 +45,17 @@ def elsewhere(ground: Ground) -> None:
 
 @pytest.mark.parametrize("beside_others", [False, True])
 @pytest.mark.parametrize("file", ["src/a.py", "new/folder/b.py", "src/"])
-def test_an_acquire_that_meets_nothing_and_its_release(ground: Ground, me, file: str, beside_others: bool):
+def test_an_acquire_that_meets_nothing_and_its_release(
+    ground: Ground, store: Store, me, file: str, beside_others: bool
+):
     if beside_others and file != "src/":
         elsewhere(ground)
-    with ground.store() as store:
-        for _ in range(2):
-            with Counted(store) as acquired:
-                lock = store.locks.acquire(me, file, note="why")
-            with Counted(store) as released:
-                assert store.locks.release(me, file, "", lock.fence) == 1
-            assert (len(acquired), len(released)) == (ACQUIRE, RELEASE), [*acquired, *released]
+    for _ in range(2):
+        with Counted(store) as acquired:
+            lock = store.locks.acquire(me, file, note="why")
+        with Counted(store) as released:
+            assert store.locks.release(me, file, "", lock.fence) == 1
+        assert (len(acquired), len(released)) == (ACQUIRE, RELEASE), [*acquired, *released]
 
 
 def test_beside_ones_own_locks_in_the_same_folder(ground: Ground, me):
@@ -64,14 +65,13 @@ def test_beside_ones_own_locks_in_the_same_folder(ground: Ground, me):
     assert len(seen) == ACQUIRE, seen
 
 
-def test_a_lease_and_an_agent_cost_nothing_more(ground: Ground, me):
-    with ground.store() as store:
-        wanted = request(me, ["src/a.py"], ttl=60.0, agent="one")
-        with Counted(store) as acquired:
-            store.locks.acquire_all(me, wanted)
-        with Counted(store) as released:
-            assert store.locks.release(me, "src/a.py", "one") == 1
-        assert (len(acquired), len(released)) == (ACQUIRE, RELEASE)
+def test_a_lease_and_an_agent_cost_nothing_more(store: Store, me):
+    wanted = request(me, ["src/a.py"], ttl=60.0, agent="one")
+    with Counted(store) as acquired:
+        store.locks.acquire_all(me, wanted)
+    with Counted(store) as released:
+        assert store.locks.release(me, "src/a.py", "one") == 1
+    assert (len(acquired), len(released)) == (ACQUIRE, RELEASE)
 
 
 def test_several_at_once_are_asked_about_together(ground: Ground, me):
@@ -105,9 +105,8 @@ def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me, monkeyp
     assert row["last_seen"] == began + SIGN_SECONDS + 1
 
 
-def test_a_release_by_fence_leaves_what_another_agent_holds(ground: Ground, me):
-    with ground.store() as store:
-        (one,) = store.locks.acquire_all(me, request(me, ["f"], agent="one", mode="shared"))
-        (two,) = store.locks.acquire_all(me, request(me, ["f"], agent="two", mode="shared"))
-        assert store.locks.release(me, "f", "", one.fence) == 1
-        assert [lock.fence for lock in store.locks.of(me["id"])] == [two.fence]
+def test_a_release_by_fence_leaves_what_another_agent_holds(store: Store, me):
+    (one,) = store.locks.acquire_all(me, request(me, ["f"], agent="one", mode="shared"))
+    (two,) = store.locks.acquire_all(me, request(me, ["f"], agent="two", mode="shared"))
+    assert store.locks.release(me, "f", "", one.fence) == 1
+    assert [lock.fence for lock in store.locks.of(me["id"])] == [two.fence]

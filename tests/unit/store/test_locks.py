@@ -31,9 +31,6 @@ def refused(ground: Ground, instance: dict, file, *words) -> dict:
     return refusal.value.active
 
 
-# -- one holder -------------------------------------------------------------------------------------
-
-
 def test_a_lock_and_its_refusal(ground: Ground):
     one, two = ground.session("1", "one"), ground.session("2", "two")
     lock = ground.lock(one, "src/a.py", "why")
@@ -101,9 +98,6 @@ report(sorted(set(got), key=str))
     ended = crowd.run(body, crew)
     assert [member.reports for member in ended] == [[[1]], *[[[None]]] * 3], ended
     assert holders(ground, f"{ground.scope}/f") == [holder["id"]]
-
-
-# -- all names --
 
 
 @pytest.fixture
@@ -244,9 +238,6 @@ def test_mutexes_share_the_table_and_stay_out_of_listings(ground: Ground):
     assert ground.swarm("locks", "--json").json == []
 
 
-# -- rows of other implementations ------------------------------------------------------------------
-
-
 def foreign_lock(ground: Ground, file, holder: str = "f1", scope: str = "/their/scope") -> None:
     ground.add(
         "context", id=f"lock of {file}", scope=scope, instance_id=holder, file=str(file), type="lock", content=""
@@ -326,9 +317,6 @@ def test_rows_that_are_no_proper_text_break_nothing(ground: Ground):
         ["cleanup"],
     ):
         assert ground.process(*argv).code == 0, argv
-
-
-# -- until it lets go or dies -----------------------------------------------------------------------
 
 
 def test_a_client_that_is_dead_and_unburied_counts_as_dead(ground: Ground):

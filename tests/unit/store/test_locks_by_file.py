@@ -52,13 +52,6 @@ def test_a_relative_name_counts_from_here_and_from_the_sessions_folder(ground: G
     assert files(ground, "--file", "../sub/f", cwd=sub) == [f"{sub}/f"]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 5000])
-def test_what_names_no_file_is_one_line(ground: Ground, name: str):
-    ground.session("1")
-    done = ground.swarm("locks", "--file", name)
-    assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
-
-
 def test_a_hundred_thousand_locks_cost_nothing(ground: Ground, monkeypatch):
     """Counted in steps of the database's own machine, undisturbed by a busy processor."""
     one = ground.session("1")

@@ -12,9 +12,11 @@ import threading
 import pytest
 from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, Ground, Sleeper
+from support.query_plans import scans
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.server.tools.messages import TOOLS
+from swarm_mcp.store import Store
 from swarm_mcp.store.messages import CLAIM_SECONDS
 
 TOOL = {tool.name: tool for tool in TOOLS}
@@ -59,9 +61,6 @@ def call(ground: Ground, row: dict, name: str, **arguments):
     return answer.text or answer.value
 
 
-# ------------------------------------------------------------------------------------------ sending
-
-
 def test_a_message_is_one_row_and_one_event(pair):
     ground, ann, bob = pair
     (message_id,) = send(ground, ann, bob, "hi 😀")
@@ -75,17 +74,16 @@ def test_a_message_is_one_row_and_one_event(pair):
     assert json.loads(event["payload"]) == {"content": "hi 😀", "length": 5}
 
 
-def test_identities_keep_apart_unless_told_otherwise(ground: Ground, monkeypatch):
+def test_identities_keep_apart_unless_told_otherwise(ground: Ground, store: Store, monkeypatch):
     ann, eve = ground.session("1", "identity:a"), ground.session("2", "identity:b secret")
     plain = ground.session("3", "plain")
-    with ground.store() as store:
-        with pytest.raises(Refused, match="Cross-identity coordination blocked") as refusal:
-            store.messages.send(ann, eve["id"], "x")
-        assert "secret" not in str(refusal.value)
-        assert store.messages.broadcast(ann, "all") == [plain["id"]]
-        assert sorted(store.messages.broadcast(plain, "all")) == sorted([ann["id"], eve["id"]])
-        monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", "1")
-        assert store.messages.send(ann, eve["id"], "x")
+    with pytest.raises(Refused, match="Cross-identity coordination blocked") as refusal:
+        store.messages.send(ann, eve["id"], "x")
+    assert "secret" not in str(refusal.value)
+    assert store.messages.broadcast(ann, "all") == [plain["id"]]
+    assert sorted(store.messages.broadcast(plain, "all")) == sorted([ann["id"], eve["id"]])
+    monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", "1")
+    assert store.messages.send(ann, eve["id"], "x")
 
 
 def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
@@ -101,9 +99,6 @@ def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
     (event,) = ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'")
     assert (event["type"], event["actor"], event["subject"]) == ("message.broadcast", ann["id"], None)
     assert json.loads(event["payload"]) == {"content": "all", "recipients": 3, "length": 3}
-
-
-# ----------------------------------------------------------------------------------------- delivery
 
 
 def test_mail_comes_in_order_and_in_portions(pair):
@@ -266,28 +261,9 @@ def test_two_calls_of_one_server_get_different_messages(pair):
 
 def test_polling_searches_only_the_own_inbox(pair):
     ground, ann, bob = pair
+    send(ground, ann, bob, "x")
     with ground.store() as store:
-        asked = []
-        rows = store.database.rows
-        store.database.rows = lambda sql, given=(), *kind: asked.append((sql, given)) or rows(sql, given, *kind)
-        store.messages.take(bob)
-        assert len(asked) >= 2
-        for sql, given in asked:
-            plan = [row["detail"] for row in rows(f"EXPLAIN QUERY PLAN {sql}", given)]
-            assert not any(step.startswith(("SCAN m", "SCAN messages")) for step in plan), plan
-
-
-# -------------------------------------------------------------------------------------------- tools
-
-
-def test_the_tools_answer_as_the_contract_has_it(pair):
-    ground, ann, bob = pair
-    assert call(ground, ann, "send_message", recipient=bob["id"], content="hello") == f"Message sent to {bob['id']}"
-    assert call(ground, ann, "broadcast", content="all") == "Broadcast sent to 1 instance(s)"
-    (first,) = call(ground, bob, "poll_messages", limit=1)
-    assert first == {"id": first["id"], "sender": ann["id"], "content": "hello", "created_at": first["created_at"]}
-    assert [mail["content"] for mail in call(ground, bob, "poll_messages")] == ["all"]
-    assert call(ground, bob, "poll_messages") == []
+        assert scans(store, lambda: store.messages.take(bob)) == set()
 
 
 def test_the_tools_refuse_in_words(pair):
@@ -312,9 +288,6 @@ def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
     with ground.store() as store:
         TOOL["poll_messages"].call(Caller(store, bob), {"limit": 50})
     assert ground.sql("SELECT read FROM messages") == [{"read": 0}]
-
-
-# ------------------------------------------------------------------------------------------ commands
 
 
 def test_send_and_broadcast(pair):
@@ -343,15 +316,6 @@ def test_what_is_missing_or_wrong_is_said_in_one_line(pair, argv: list[str]):
     done = ground.swarm(*argv, "--as", "ann")
     assert (done.code, done.out) == (1, "") and len(done.err.splitlines()) == 1
     assert ground.sql("SELECT * FROM messages") == []
-
-
-def test_commands_keep_identities_apart_too(ground: Ground):
-    ann, eve = ground.session("1", "identity:a"), ground.session("2", "identity:b")
-    for argv in (["send", "x"], ["prompt-peer", "--message", "x"]):
-        text = ground.swarm(*argv, "--to", eve["id"], "--as", ann["id"])
-        assert (text.code, text.out) == (1, "") and text.err.startswith(f"{argv[0]} failed: Cross-identity")
-        answer = ground.swarm(*argv, "--to", eve["id"], "--as", ann["id"], "--json")
-        assert answer.code == 1 and list(answer.json) == ["error"]
 
 
 def test_messages_lists_the_newest_and_marks_nothing(pair):

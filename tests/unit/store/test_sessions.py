@@ -19,6 +19,7 @@ from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.sessions.scope_summary import scope_summary
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +29,6 @@ ME = (os.getpid(), start_time(os.getpid()))
 def ids(ground: Ground, scope: str = "") -> list[str]:
     with ground.store(read_only=True) as store:
         return [row["id"] for row in store.instances.in_scope(scope or ground.scope)]
-
-
-# -- one row a session ------------------------------------------------------------------------------
 
 
 def test_registering_again_renews_the_same_instance(ground: Ground):
@@ -47,17 +45,16 @@ def test_registering_again_renews_the_same_instance(ground: Ground):
     assert ids(ground) == [first["id"]]
 
 
-def test_the_runtime_and_the_whole_id_tell_sessions_apart(ground: Ground):
+def test_the_runtime_and_the_whole_id_tell_sessions_apart(ground: Ground, store: Store):
     same = "0199e2f1-0000-7000-8000-00000000000"
     rows = [
         ground.session(same + "1"), ground.session(same + "2"), ground.session(same + "1", runtime="codex"),
         ground.session(same), ground.session(same + "1 "), ground.session((same + "1").upper()),
     ]  # fmt: skip
     assert len({row["id"] for row in rows}) == 6 == len(ids(ground))
-    with ground.store() as store:
-        assert store.instances.of_session("codex", same + "1")["id"] == rows[2]["id"]
-        assert {row["id"] for row in store.instances.of_session_id(same + "1")} == {rows[0]["id"], rows[2]["id"]}
-        assert store.instances.of_session("codex", same) is None
+    assert store.instances.of_session("codex", same + "1")["id"] == rows[2]["id"]
+    assert {row["id"] for row in store.instances.of_session_id(same + "1")} == {rows[0]["id"], rows[2]["id"]}
+    assert store.instances.of_session("codex", same) is None
 
 
 def test_sixteen_processes_register_one_session(ground: Ground):
@@ -74,20 +71,6 @@ for _ in range(5):
     assert {found for member in members for found in member.reports} == set(ids(ground))
     assert len(ids(ground)) == 1
     assert len(ground.sql("SELECT id FROM events WHERE type = 'instance.registered'")) == 1
-
-
-def test_sixteen_processes_register_one_session_by_its_label_alone(ground: Ground):
-    """Callers without a session id do this: the same whole label is the same session."""
-    ground.store().close()
-    body = """
-store = Store()
-gate()
-for _ in range(3):
-    report(store.instances.register(Registration(arguments, label="identity:a session:one"))["id"])
-"""
-    members = crowd.run(body, [ground.scope] * 16)
-    assert [(member.code, member.err, len(member.reports)) for member in members] == [(0, "", 3)] * 16
-    assert [{found for member in members for found in member.reports}] == [set(ids(ground))] and len(ids(ground)) == 1
 
 
 def test_hooks_take_over_the_instance_that_was_reserved_for_their_session(ground: Ground):
@@ -125,9 +108,6 @@ def test_instance_ids_are_random_uuids():
     made = {new_id() for _ in range(200)}
     assert len(made) == 200
     assert {(uuid.UUID(text).version, uuid.UUID(text).variant) for text in made} == {(4, uuid.RFC_4122)}
-
-
-# -- the contract's own registrations ---------------------------------------------------------------
 
 
 def test_plain_registrations_are_new_each_time(ground: Ground):
@@ -194,9 +174,6 @@ def test_registration_events_say_what_was_registered(ground: Ground):
         "label": "a", "adopted": False, "pid": row["pid"], "directory": ground.scope, "root": ground.scope,
         "file_root": ground.scope, "lease_until": row["lease_until"],
     }  # fmt: skip
-
-
-# -- things that go with a session --
 
 
 def furnish(ground: Ground, row: dict) -> None:
@@ -272,9 +249,6 @@ def test_deregistering_by_session_leaves_others_of_the_same_beginning(ground: Gr
     assert ids(ground) == [left["id"]]
 
 
-# -- departed sessions --
-
-
 def test_an_abandoned_session_goes_by_its_lease_and_not_before(ground: Ground):
     kept, left = ground.session("1", lease_seconds=3600, client=ME), ground.session("2", lease_seconds=3600, client=ME)
     ground.backdate(kept, 3500)
@@ -348,9 +322,6 @@ def test_nobody_has_gone_without_proof_or_lapse(evidence: tuple, now: int):
         assert gone == (heartbeat < now - RECLAIM_SECONDS or (lease_until is None and heartbeat > now + FUTURE_SECONDS))
     else:
         assert gone == (lease_until is not None and lease_until < now)
-
-
-# -- fences and company -----------------------------------------------------------------------------
 
 
 def test_an_identity_stays_inside_its_fence(ground: Ground, monkeypatch):

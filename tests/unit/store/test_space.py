@@ -109,9 +109,6 @@ def test_a_step_moves_no_more_pages_than_there_is_time_for(ground: Ground, monke
     assert moved.count(f"PRAGMA incremental_vacuum({space.PAGES_AT_ONCE})") <= 1
 
 
-# -- the log ----------------------------------------------------------------------------------------
-
-
 def test_the_log_is_cut_when_nobody_reads_it_and_left_alone_when_somebody_does(ground: Ground):
     ground.session("s")
     log = ground.database + "-wal"
@@ -142,9 +139,6 @@ def test_a_log_of_ordinary_length_is_left_alone(ground: Ground):
         size = os.path.getsize(ground.database + "-wal")
         space.Space(store.database).shorten_log(False)
         assert 0 < size == os.path.getsize(ground.database + "-wal")
-
-
-# -- files of others --------------------------------------------------------------------------------
 
 
 def another_programs(ground: Ground, rows: int) -> None:
@@ -181,8 +175,6 @@ def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, mon
     assert ground.sql("PRAGMA auto_vacuum") == [{"auto_vacuum": 0}]
     assert ground.integrity() == "ok"
 
-
-# -- hardship ---------------------------------------------------------------------------------------
 
 _PASSES = """
 import time
@@ -268,9 +260,6 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
         monkeypatch.setattr(database.Turn, "__exit__", ended)
         assert store.cleanup.some()
     assert len(turns) >= 6
-
-
-# -- very many of one kind --------------------------------------------------------------------------
 
 
 def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, monkeypatch, hurried_clock):

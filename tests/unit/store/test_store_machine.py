@@ -17,13 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from support.crashing import Dead, Dying
 from support.fixtures import Ground
 from support.listings import rows_of
@@ -127,8 +121,6 @@ class Machine(RuleBasedStateMachine):
         for path in self.folder.glob(f"{Machine.made}.db*"):
             path.unlink()
 
-    # ------------------------------------------------------------------ doing
-
     def do(self, last: int, deed: Callable[[Side], object]) -> None:
         """Do `deed`, up to the statement with the number `last` (0: all of it)."""
         if not last:
@@ -179,8 +171,6 @@ class Machine(RuleBasedStateMachine):
         self.count += 1
         return f"n{self.count}"
 
-    # --------------------------------------------------------------- sessions
-
     @initialize()
     def begin(self):
         for name in ("ann", "bob"):
@@ -202,8 +192,6 @@ class Machine(RuleBasedStateMachine):
         if seldom:
             self.do(last, lambda side: side.store.instances.remove(side.row(name).id))
 
-    # ------------------------------------------------------------------ locks
-
     @rule(name=NAMES, file=FILES, last=BREAKS, of_task=st.booleans())
     def lock(self, name: str, file: str, last: int, of_task: bool):
         note, me = self.text(), self.side.row(name).id
@@ -216,8 +204,6 @@ class Machine(RuleBasedStateMachine):
     def unlock(self, name: str, file: str, last: int):
         self.do(last, lambda side: side.store.locks.release(side.row(name), file))
 
-    # ----------------------------------------------------------------- values
-
     @rule(name=NAMES, key=KEYS, last=BREAKS)
     def append(self, name: str, key: str, last: int):
         self.count += 1
@@ -226,8 +212,6 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES, key=KEYS, last=BREAKS)
     def forget(self, name: str, key: str, last: int):
         self.do(last, lambda side: side.store.kv.delete(side.row(name), key))
-
-    # ------------------------------------------------------------------- mail
 
     @rule(name=NAMES, to=NAMES, last=BREAKS)
     def send(self, name: str, to: str, last: int):
@@ -242,8 +226,6 @@ class Machine(RuleBasedStateMachine):
                 side.store.messages.acknowledge([message.id for message in taken])
 
         self.do(last, deed)
-
-    # ------------------------------------------------------------------ tasks
 
     @rule(name=NAMES, to=st.none() | NAMES, needs=NEEDS, approval=RARELY, last=BREAKS)
     def request(self, name: str, to: str | None, needs: frozenset[int], approval: bool, last: int):
@@ -288,8 +270,6 @@ class Machine(RuleBasedStateMachine):
     def end(self, name: str | None, back: int, status: str, last: int):
         self.about_a_task(name, back, last, lambda tasks, row, task_id: tasks.end(row, task_id, status))
 
-    # ------------------------------------------------------------ time, ends
-
     @rule(seconds=JUMPS)
     def wait(self, seconds: int):
         self.now += seconds
@@ -306,8 +286,6 @@ class Machine(RuleBasedStateMachine):
     def reopen(self):
         self.side.store.close()
         self.side = self.opened(self.path)
-
-    # ---------------------------------------------------------------- looking
 
     @invariant()
     def each_lock_has_its_event_and_each_event_its_lock(self):

@@ -25,9 +25,6 @@ def digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-# -- a new file -------------------------------------------------------------------------------------
-
-
 def test_a_new_file_is_the_contracts(ground: Ground):
     ground.store().close()
     has_the_contract(ground)
@@ -67,9 +64,6 @@ def test_sixteen_processes_create_the_file_at_once(ground: Ground):
     has_the_contract(ground)
     assert ground.sql("SELECT count(*) AS n FROM swarm_schema") == [{"n": 1}]
     assert ground.integrity() == "ok"
-
-
-# -- other people's files ---------------------------------------------------------------------------
 
 
 def test_an_old_file_is_migrated_without_loss(ground: Ground):
@@ -155,8 +149,6 @@ def test_an_interrupted_migration_leaves_the_old_file_as_it_was(ground: Ground, 
     Store(ground.database).close()
     assert "scope" in columns(ground, "kv")
 
-
-# -- reading ----------------------------------------------------------------------------------------
 
 READS = (
     ["instances"], ["whoami"], ["locks"], ["inspect"], ["kv", "list"], ["kv", "get", "k"], ["roles"], ["status"],
@@ -257,9 +249,6 @@ def test_a_foreign_file_in_a_sandbox_is_refused_in_one_line(ground: Ground):
     assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
 
 
-# -- versions of SQLite, journals --
-
-
 @pytest.mark.parametrize(
     ("release", "safe"),
     [
@@ -330,9 +319,6 @@ def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: G
     ]
     assert (check["status"], check["details"]["sqlite"]) == ("ok", sqlite3.sqlite_version)
     assert check["details"]["journal_mode"] == expected
-
-
-# -- permissions --
 
 
 def modes(ground: Ground) -> dict[str, str]:

@@ -9,6 +9,7 @@ from support.fixtures import Ground
 
 from swarm_hook_core.storms import SECONDS
 from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
 from swarm_mcp.store.denials import KNOWN_SECONDS
 from swarm_mcp.store.lock_request import Attempt
 
@@ -41,7 +42,7 @@ def storm(ground: Ground) -> Storm:
     return Storm(ground)
 
 
-def test_the_holder_is_told_at_the_third_and_once(ground: Ground, storm: Storm):
+def test_the_holder_is_told_at_the_third_and_once(ground: Ground, store: Store, storm: Storm):
     for times in range(1, 3):
         storm.refused(times)
     assert storm.told() == 0
@@ -52,9 +53,8 @@ def test_the_holder_is_told_at_the_third_and_once(ground: Ground, storm: Storm):
     assert text.startswith(f"[auto] me {me[:8]} (instance {me}) was refused {storm.file} 3 times within")
     assert f"swarm-mcp transfer {storm.file} --to {storm.me['id']}" in text
     assert mail_of(ground, storm.me) == []
-    with ground.store() as store:
-        (notice,) = store.notices.take(store.instances.get(storm.holder["id"]))
-        assert notice.text.startswith(text), "its next hook says it"
+    (notice,) = store.notices.take(store.instances.get(storm.holder["id"]))
+    assert notice.text.startswith(text), "its next hook says it"
 
 
 def test_a_count_that_skips_the_third_is_told_all_the_same(ground: Ground, storm: Storm):
@@ -180,9 +180,6 @@ def test_a_file_of_an_earlier_release_learns_of_storms(ground: Ground, storm: St
     ground.sql("UPDATE swarm_schema SET version = 7")
     storm.refused(3)
     assert storm.told() == 1
-
-
-# -- unlocked changes: hooks have these told, and count by themselves
 
 
 def overwritten(ground: Ground, owner: dict, *words: str) -> dict:

@@ -2,96 +2,92 @@
 
 from __future__ import annotations
 
-import os
-import statistics
-import time
-
 import pytest
-from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 from support.listings import rows_of
+from support.query_plans import scans
 from support.task_fixtures import begun, events, read_mail, refused, request, status
+
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_claimed_task_is_in_progress_and_ones_own(ground: Ground) -> None:
+def test_a_claimed_task_is_in_progress_and_ones_own(ground: Ground, store: Store) -> None:
     planner, worker, other = ground.session("p"), ground.session("w"), ground.session("o")
-    with ground.store() as store:
-        free, given = request(store, planner), request(store, planner, assignee=worker["id"])
-        for task, before in ((free, "open"), (given, "claimed")):
-            with refused("assigned to another session") if before == "claimed" else refused("not found"):
-                store.tasks.claim(other, task["id"] if before == "claimed" else "nope")
-            claimed = store.tasks.claim(worker, task["id"], ignore_unread=True)
-            assert claimed["prior_status"] == before
-            assert (claimed["task"]["status"], claimed["task"]["assignee"]) == ("in_progress", worker["id"])
-            assert store.tasks.get(planner["scope"], task["id"]) == claimed["task"]
-            *_, last = events(store, task)
-            assert (last["type"], last["actor"]) == ("task.claimed", worker["id"])
-            assert last["payload"] == {"prior_status": before, "status": "in_progress"}
-            for row in (worker, other):
-                with refused("Task is already in_progress"):
-                    store.tasks.claim(row, task["id"], ignore_unread=True)
+    free, given = request(store, planner), request(store, planner, assignee=worker["id"])
+    for task, before in ((free, "open"), (given, "claimed")):
+        with refused("assigned to another session") if before == "claimed" else refused("not found"):
+            store.tasks.claim(other, task["id"] if before == "claimed" else "nope")
+        claimed = store.tasks.claim(worker, task["id"], ignore_unread=True)
+        assert claimed["prior_status"] == before
+        assert (claimed["task"]["status"], claimed["task"]["assignee"]) == ("in_progress", worker["id"])
+        assert store.tasks.get(planner["scope"], task["id"]) == claimed["task"]
+        *_, last = events(store, task)
+        assert (last["type"], last["actor"]) == ("task.claimed", worker["id"])
+        assert last["payload"] == {"prior_status": before, "status": "in_progress"}
+        for row in (worker, other):
+            with refused("Task is already in_progress"):
+                store.tasks.claim(row, task["id"], ignore_unread=True)
 
 
-def test_a_session_that_has_gone_claims_nothing(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        task = request(store, planner)
-        store.instances.remove(worker["id"])
-        with pytest.raises(Exception, match="no longer registered"):
-            store.tasks.claim(worker, task["id"])
-        with pytest.raises(Exception, match="no longer registered"):
-            store.tasks.claim_next(worker)
-        assert status(store, task) == "open"
+def test_a_session_that_has_gone_claims_nothing(store: Store, planner: Session, worker: Session) -> None:
+    task = request(store, planner)
+    store.instances.remove(worker["id"])
+    with pytest.raises(Exception, match="no longer registered"):
+        store.tasks.claim(worker, task["id"])
+    with pytest.raises(Exception, match="no longer registered"):
+        store.tasks.claim_next(worker)
+    assert status(store, task) == "open"
 
 
-def test_the_next_task_is_ones_own_then_the_most_urgent_then_the_oldest(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        plan = [("old", 0, None), ("new", 0, None), ("urgent", 9, None), ("mine", -5, worker), ("later", -1, None)]
-        for age, (title, priority, who) in enumerate(plan):
-            task = request(store, planner, title, priority=priority, assignee=who and who["id"])
-            ground.sql("UPDATE tasks SET created_at = created_at + ? WHERE id = ?", age, task["id"])
-        request(store, planner, "not yours", priority=99, assignee=planner["id"])
-        request(store, planner, "not yet", priority=99, approval_required=True)
-        order = ["mine", "urgent", "old", "new", "later"]
-        assert [task["title"] for task in store.tasks.claimable(worker)] == order
-        assert [task["title"] for task in store.tasks.claimable(worker, 2)] == order[:2]
-        read_mail(store, worker)
-        for title in order:
-            begun_now = store.tasks.claim_next(worker)
-            assert begun_now["task"]["title"] == title
-            assert begun_now["prior_status"] == ("claimed" if title == "mine" else "open")
-            *_, last = events(store, begun_now["task"])
-            assert last["payload"]["claim_next"] is True
-        with refused("No claimable task found"):
-            store.tasks.claim_next(worker)
+def test_the_next_task_is_ones_own_then_the_most_urgent_then_the_oldest(
+    ground: Ground, store: Store, planner: Session, worker: Session
+) -> None:
+    plan = [("old", 0, None), ("new", 0, None), ("urgent", 9, None), ("mine", -5, worker), ("later", -1, None)]
+    for age, (title, priority, who) in enumerate(plan):
+        task = request(store, planner, title, priority=priority, assignee=who and who["id"])
+        ground.sql("UPDATE tasks SET created_at = created_at + ? WHERE id = ?", age, task["id"])
+    request(store, planner, "not yours", priority=99, assignee=planner["id"])
+    request(store, planner, "not yet", priority=99, approval_required=True)
+    order = ["mine", "urgent", "old", "new", "later"]
+    assert [task["title"] for task in store.tasks.claimable(worker)] == order
+    assert [task["title"] for task in store.tasks.claimable(worker, 2)] == order[:2]
+    read_mail(store, worker)
+    for title in order:
+        begun_now = store.tasks.claim_next(worker)
+        assert begun_now["task"]["title"] == title
+        assert begun_now["prior_status"] == ("claimed" if title == "mine" else "open")
+        *_, last = events(store, begun_now["task"])
+        assert last["payload"]["claim_next"] is True
+    with refused("No claimable task found"):
+        store.tasks.claim_next(worker)
 
 
-def test_the_search_narrows_to_types_and_files_however_deep_the_queue(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        wanted = request(store, planner, "wanted", type="review", files=["src/a.py", "src/b.py"], priority=-9)
-        with store.database.writing():
-            for number in range(450):  # more than a page of any size that comes to mind
-                store.database.change(
-                    "INSERT INTO tasks (id, scope, type, title, requester, files) VALUES (?, ?, 'fix', 't', ?, ?)",
-                    (f"t{number}", ground.scope, planner["id"], None if number % 2 else '["/elsewhere"]'),
-                )
-        for types, files in (
-            (["research"], None),
-            (None, ["src/c.py"]),
-            (["review"], ["src/c.py"]),
-            (["fix"], ["src/a.py"]),
-        ):
-            with refused("No claimable"):
-                store.tasks.claim_next(worker, types, files)
-        last = request(store, planner, "last", type="test", priority=-10)
-        claimed = store.tasks.claim_next(worker, ["review", "test"], [f"{ground.scope}/src/b.py", "other"])
-        assert claimed["task"]["id"] == wanted["id"]
-        assert store.tasks.claim_next(worker, ["test", "review", "test"])["task"]["id"] == last["id"]
-        assert store.tasks.claim_next(worker, None, ["/elsewhere"])["task"]["type"] == "fix"
+def test_the_search_narrows_to_types_and_files_however_deep_the_queue(
+    ground: Ground, store: Store, planner: Session, worker: Session
+) -> None:
+    wanted = request(store, planner, "wanted", type="review", files=["src/a.py", "src/b.py"], priority=-9)
+    with store.database.writing():
+        for number in range(450):  # more than a page of any size that comes to mind
+            store.database.change(
+                "INSERT INTO tasks (id, scope, type, title, requester, files) VALUES (?, ?, 'fix', 't', ?, ?)",
+                (f"t{number}", ground.scope, planner["id"], None if number % 2 else '["/elsewhere"]'),
+            )
+    for types, files in (
+        (["research"], None),
+        (None, ["src/c.py"]),
+        (["review"], ["src/c.py"]),
+        (["fix"], ["src/a.py"]),
+    ):
+        with refused("No claimable"):
+            store.tasks.claim_next(worker, types, files)
+    last = request(store, planner, "last", type="test", priority=-10)
+    claimed = store.tasks.claim_next(worker, ["review", "test"], [f"{ground.scope}/src/b.py", "other"])
+    assert claimed["task"]["id"] == wanted["id"]
+    assert store.tasks.claim_next(worker, ["test", "review", "test"])["task"]["id"] == last["id"]
+    assert store.tasks.claim_next(worker, None, ["/elsewhere"])["task"]["type"] == "fix"
 
 
 def test_the_search_goes_past_any_number_of_strangers_tasks(ground: Ground) -> None:
@@ -109,77 +105,68 @@ def test_the_search_goes_past_any_number_of_strangers_tasks(ground: Ground) -> N
             store.tasks.claim_next(worker)
 
 
-# ----------------------------------------------------------------------------------------- unread mail first
-
-
 @pytest.mark.parametrize("which", ["claim", "claim_next"])
-def test_unread_mail_comes_before_new_work(ground: Ground, which: str) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        task = request(store, planner)
-        store.messages.send(planner, worker["id"], "first")
-        latest = store.messages.send(planner, worker["id"], f"[task:{task['id']}] read this before you begin")
+def test_unread_mail_comes_before_new_work(store: Store, planner: Session, worker: Session, which: str) -> None:
+    task = request(store, planner)
+    store.messages.send(planner, worker["id"], "first")
+    latest = store.messages.send(planner, worker["id"], f"[task:{task['id']}] read this before you begin")
 
-        def claim(ignore: bool = False) -> dict:
-            if which == "claim":
-                return store.tasks.claim(worker, task["id"], ignore)
-            return store.tasks.claim_next(worker, ignore_unread=ignore)
+    def claim(ignore: bool = False) -> dict:
+        if which == "claim":
+            return store.tasks.claim(worker, task["id"], ignore)
+        return store.tasks.claim_next(worker, ignore_unread=ignore)
 
-        with refused(f"2 unread messages, the latest #{latest} from {planner['id']}") as answer:
-            claim()
-        assert answer == {
-            "error": answer["error"],
-            "unread_message_count": 2,
-            "latest_message_id": latest,
-            "latest_message_sender": planner["id"],
-        }
-        assert status(store, task) == "open"
-        store.messages.acknowledge([store.messages.take(worker, 1)[0]["id"]])
-        with refused("1 unread message, "):
-            claim()
-        assert claim(ignore=True)["task"]["id"] == task["id"]
+    with refused(f"2 unread messages, the latest #{latest} from {planner['id']}") as answer:
+        claim()
+    assert answer == {
+        "error": answer["error"],
+        "unread_message_count": 2,
+        "latest_message_id": latest,
+        "latest_message_sender": planner["id"],
+    }
+    assert status(store, task) == "open"
+    store.messages.acknowledge([store.messages.take(worker, 1)[0]["id"]])
+    with refused("1 unread message, "):
+        claim()
+    assert claim(ignore=True)["task"]["id"] == task["id"]
 
 
-def test_mail_that_is_being_handed_out_is_no_reason_to_wait(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        task = request(store, planner)
-        store.messages.send(planner, worker["id"], "hello")
-        store.messages.take(worker, 50)  # the client has the answer and claims before we have noted that
-        assert store.tasks.claim(worker, task["id"])
+def test_mail_that_is_being_handed_out_is_no_reason_to_wait(store: Store, planner: Session, worker: Session) -> None:
+    task = request(store, planner)
+    store.messages.send(planner, worker["id"], "hello")
+    store.messages.take(worker, 50)  # the client has the answer and claims before we have noted that
+    assert store.tasks.claim(worker, task["id"])
 
 
 @pytest.mark.parametrize("which", ["claim", "claim_next"])
 @pytest.mark.parametrize("kind", ["request", "approve", "unblock", "batch", "departure"])
-def test_the_notice_of_a_task_does_not_keep_it_from_being_claimed(ground: Ground, kind: str, which: str) -> None:
+def test_the_notice_of_a_task_does_not_keep_it_from_being_claimed(
+    ground: Ground, store: Store, kind: str, which: str
+) -> None:
     planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        spec = {"type": "fix", "title": "T", "assignee": worker["id"]}
-        if kind == "batch":
-            task = store.tasks.request_batch(planner, [spec])["tasks"][0]
-        elif kind == "departure":
-            third = ground.session("third")
-            task = begun(store, planner, third)
-            store.instances.remove(third["id"], "reclaimed")
-            read_mail(store, planner)
-        elif kind == "unblock":
-            first = begun(store, planner, planner)
-            task = request(store, planner, assignee=worker["id"], depends_on=[first["id"]])
-            store.tasks.end(planner, first["id"], "done")
-        elif kind == "approve":
-            task = request(store, planner, assignee=worker["id"], approval_required=True)
-            store.tasks.approve(planner, task["id"])
-        else:
-            task = request(store, planner, assignee=worker["id"])
-        assert store.messages.unread_count(worker) >= 1
-        other = request(store, planner, "other", priority=-1)
-        with refused("unread"):
-            store.tasks.claim(worker, other["id"])
-        claimed = store.tasks.claim(worker, task["id"]) if which == "claim" else store.tasks.claim_next(worker)
-        assert claimed["task"]["id"] == task["id"]
-
-
-# --------------------------------------------------------------------------------------------- dead holders
+    spec = {"type": "fix", "title": "T", "assignee": worker["id"]}
+    if kind == "batch":
+        task = store.tasks.request_batch(planner, [spec])["tasks"][0]
+    elif kind == "departure":
+        third = ground.session("third")
+        task = begun(store, planner, third)
+        store.instances.remove(third["id"], "reclaimed")
+        read_mail(store, planner)
+    elif kind == "unblock":
+        first = begun(store, planner, planner)
+        task = request(store, planner, assignee=worker["id"], depends_on=[first["id"]])
+        store.tasks.end(planner, first["id"], "done")
+    elif kind == "approve":
+        task = request(store, planner, assignee=worker["id"], approval_required=True)
+        store.tasks.approve(planner, task["id"])
+    else:
+        task = request(store, planner, assignee=worker["id"])
+    assert store.messages.unread_count(worker) >= 1
+    other = request(store, planner, "other", priority=-1)
+    with refused("unread"):
+        store.tasks.claim(worker, other["id"])
+    claimed = store.tasks.claim(worker, task["id"]) if which == "claim" else store.tasks.claim_next(worker)
+    assert claimed["task"]["id"] == task["id"]
 
 
 def test_the_task_of_a_session_that_died_unnoticed_can_be_taken_over(ground: Ground) -> None:
@@ -210,9 +197,6 @@ def test_a_task_claimed_by_name_is_taken_from_the_dead_too(ground: Ground) -> No
             assert store.tasks.claim(third, lost["id"], ignore_unread=True)["prior_status"] == "open"
 
 
-# ------------------------------------------------------------------------------------------------- dispatch
-
-
 def test_what_belongs_to_nobody_can_be_claimed(ground: Ground) -> None:
     """Another program's rows: open for an unknown session, or in progress without a worker."""
     planner, worker, live = ground.session("p"), ground.session("w"), ground.session("live")
@@ -234,118 +218,33 @@ def test_what_belongs_to_nobody_can_be_claimed(ground: Ground) -> None:
                 store.tasks.claim_next(worker)
 
 
-def test_an_open_task_of_a_live_session_is_that_sessions(ground: Ground) -> None:
+def test_an_open_task_of_a_live_session_is_that_sessions(ground: Ground, store: Store) -> None:
     planner, worker, other = ground.session("p"), ground.session("w"), ground.session("o")
-    with ground.store() as store:
-        task = request(store, planner)
-        ground.sql("UPDATE tasks SET assignee = ?", worker["id"])  # as another program may leave it
-        with refused("assigned to another session"):
-            store.tasks.claim(other, task["id"])
-        with refused("No claimable"):
-            store.tasks.claim_next(other)
-        assert store.tasks.claim(worker, task["id"])["prior_status"] == "open"
+    task = request(store, planner)
+    ground.sql("UPDATE tasks SET assignee = ?", worker["id"])  # as another program may leave it
+    with refused("assigned to another session"):
+        store.tasks.claim(other, task["id"])
+    with refused("No claimable"):
+        store.tasks.claim_next(other)
+    assert store.tasks.claim(worker, task["id"])["prior_status"] == "open"
 
 
-def test_an_open_task_is_reserved_for_one_worker(ground: Ground) -> None:
+def test_an_open_task_is_reserved_for_one_worker(ground: Ground, store: Store) -> None:
     planner, worker, late = ground.session("p"), ground.session("w"), ground.session("l")
-    with ground.store() as store:
-        task = request(store, planner)
-        reserved = store.tasks.reserve(task["id"], worker)
-        assert (reserved["status"], reserved["assignee"]) == ("claimed", worker["id"])
-        *_, last = events(store, task)
-        assert (last["type"], last["actor"]) == ("task.reserved", worker["id"])
-        assert last["payload"] == {"prior_status": "open", "status": "claimed"}
-        with refused("already claimed"):
-            store.tasks.reserve(task["id"], late)
-        assert store.tasks.claim(worker, task["id"])
+    task = request(store, planner)
+    reserved = store.tasks.reserve(task["id"], worker)
+    assert (reserved["status"], reserved["assignee"]) == ("claimed", worker["id"])
+    *_, last = events(store, task)
+    assert (last["type"], last["actor"]) == ("task.reserved", worker["id"])
+    assert last["payload"] == {"prior_status": "open", "status": "claimed"}
+    with refused("already claimed"):
+        store.tasks.reserve(task["id"], late)
+    assert store.tasks.claim(worker, task["id"])
 
 
-# ----------------------------------------------------------------------------------------------- one winner
-
-RACER = """
-os.environ["SWARM_DB_PATH"] = arguments["database"]
-store = Store()
-me = store.instances.get(arguments["me"])
-gate()
-won, lost = [], 0
-for task_id in arguments["tasks"]:
-    try:
-        won.append(store.tasks.claim(me, task_id)["task"]["id"])
-    except SwarmError as error:
-        assert "already in_progress" in str(error) or "assigned to another" in str(error), str(error)
-        lost += 1
-while True:
-    try:
-        won.append(store.tasks.claim_next(me)["task"]["id"])
-    except SwarmError as error:
-        assert str(error) == "No claimable task found", str(error)
-        break
-report({"won": won, "lost": lost})
-"""
-
-
-def test_of_thousands_of_claims_at_once_each_task_goes_to_one(ground: Ground) -> None:
-    planner = ground.session("p")
-    workers = [ground.session(f"w{number}") for number in range(8)]
-    with ground.store() as store:
-        raced = [request(store, planner, f"raced {n}")["id"] for n in range(120)]
-        queued = []
-        with store.database.writing():
-            for number in range(120):
-                queued.append(f"queued-{number}")
-                store.database.change(
-                    "INSERT INTO tasks (id, scope, type, title, requester) VALUES (?, ?, 'fix', 't', ?)",
-                    (queued[-1], ground.scope, planner["id"]),
-                )
-    jobs = [{"database": ground.database, "me": row["id"], "tasks": raced + raced} for row in workers]
-    members = crowd.run(RACER, jobs, seconds=120)
-    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
-    won = [task_id for member in members for task_id in member.reports[0]["won"]]
-    assert sorted(won) == sorted(raced + queued)
-    assert sum(member.reports[0]["lost"] for member in members) == 8 * 240 - len(raced)
-    for member, row in zip(members, workers):
-        held = ground.sql("SELECT id FROM tasks WHERE assignee = ? AND status = 'in_progress'", row["id"])
-        assert sorted(task["id"] for task in held) == sorted(member.reports[0]["won"])
-    claims = ground.sql("SELECT subject, count(*) AS n FROM events WHERE type = 'task.claimed' GROUP BY subject")
-    assert {row["n"] for row in claims} == {1} and len(claims) == 240
-
-
-# ------------------------------------------------------------------------------------------------- the cost
-
-
-def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-
-    def fill(status: str, assignee: str | None) -> None:
-        with store.database.writing():
-            store.database.change(
-                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
-                " INSERT INTO tasks (id, scope, type, title, requester, assignee, status, changed_at)"
-                " SELECT hex(randomblob(16)), ?, 'fix', 't', ?, ?, ?, 1 FROM n",
-                (ground.scope, planner["id"], assignee, status),
-            )
-
-    def seconds() -> float:
-        took = []
-        for _ in range(25):
-            request(store, planner, priority=5, type="test")
-            begin = time.thread_time()  # of this thread alone: other processes are not measured
-            task = store.tasks.claim_next(worker, ["test"])["task"]
-            took.append(time.thread_time() - begin)
-            with store.database.writing():
-                store.database.change("DELETE FROM tasks WHERE id = ?", (task["id"],))
-        return statistics.median(took)
-
-    with ground.store() as store:
-        store.database.connection.execute("PRAGMA synchronous = OFF")  # the disk's speed is not measured
-        empty = seconds()
-        for status_, assignee in (
-            ("open", None),
-            ("done", None),
-            ("done", worker["id"]),
-            ("in_progress", planner["id"]),
-        ):
-            fill(status_, assignee)
-        full = seconds()
-    # Reading 25 000 rows takes tens of milliseconds; a busy machine doubles a fraction of one.
-    assert full < 3 * empty + 0.005, (empty, full, os.cpu_count())
+def test_a_claim_looks_through_no_table(store: Store, planner: Session, worker: Session) -> None:
+    """Its cost does not grow with the tasks that have ended, that others hold, or that are of other types."""
+    for spec in ({"type": "test"}, {"type": "fix"}, {"type": "fix", "assignee": worker.id}):
+        request(store, planner, **spec)
+    for types in (["test"], None, None):
+        assert scans(store, lambda types=types: store.tasks.claim_next(worker, types, ignore_unread=True)) == set()

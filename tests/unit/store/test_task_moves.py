@@ -9,6 +9,9 @@ from support.fixtures import Ground, Sleeper
 from support.listings import rows_of
 from support.task_fixtures import begun, mail, refused, request, status
 
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
+
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> str:
@@ -43,8 +46,7 @@ def test_who_was_started_anew_elsewhere_has_left(ground: Ground, elsewhere: str)
         assert store.tasks.claim(waiting, doing["id"], ignore_unread=True)["task"]["assignee"] == waiting["id"]
 
 
-def test_who_only_changed_its_folder_goes_on(ground: Ground, elsewhere: str) -> None:
-    planner = ground.session("p")
+def test_who_only_changed_its_folder_goes_on(ground: Ground, planner: Session, elsewhere: str) -> None:
     with Sleeper() as client, ground.store() as store:
         worker = ground.session("w", client=client.identity)
         doing, given = begun(store, planner, worker), request(store, planner, assignee=worker["id"])
@@ -78,12 +80,12 @@ def test_word_of_a_task_finds_a_session_where_it_is(ground: Ground, elsewhere: s
         assert [text.rpartition(" ")[2] for text in inbox] == ['"before"', '"after"']
 
 
-def test_nobody_writes_to_a_session_that_another_program_has_removed(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        first = begun(store, planner, planner)
-        waiting = request(store, planner, assignee=worker["id"], depends_on=[first["id"]])
-        ground.sql("DELETE FROM instances WHERE id = ?", worker["id"])
-        ground.sql("DELETE FROM messages")
-        assert store.tasks.end(planner, first["id"], "done")["unblocked"] == []
-        assert status(store, waiting) == "claimed" and ground.sql("SELECT * FROM messages") == []
+def test_nobody_writes_to_a_session_that_another_program_has_removed(
+    ground: Ground, store: Store, planner: Session, worker: Session
+) -> None:
+    first = begun(store, planner, planner)
+    waiting = request(store, planner, assignee=worker["id"], depends_on=[first["id"]])
+    ground.sql("DELETE FROM instances WHERE id = ?", worker["id"])
+    ground.sql("DELETE FROM messages")
+    assert store.tasks.end(planner, first["id"], "done")["unblocked"] == []
+    assert status(store, waiting) == "claimed" and ground.sql("SELECT * FROM messages") == []

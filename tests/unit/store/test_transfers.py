@@ -8,11 +8,12 @@ import subprocess
 
 import pytest
 from support import sessions
-from support.fixtures import Ground, Sleeper, wait_for
+from support.fixtures import Ground, Sleeper
 from support.toolbox import Hands
 
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.guard.check import refusals
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
 RUNTIME = "claude-code"
@@ -31,108 +32,82 @@ def holders(store, file: str) -> list[str]:
     return [lock["owner_label"] for lock in store.locks.on(file)]
 
 
-# -- transfer -----------------------------------------------------------------------------------------
-
-
-def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground):
+def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground, store: Store):
     giver, taker, third = (ground.session(name, name) for name in ("giver", "taker", "third"))
     file = str(ground.repo / "f")
-    with ground.store() as store:
-        (lock,) = store.locks.acquire_all(giver, request(giver, [file], ttl=60, note="old"))
-        with pytest.raises(LockRefused):
-            store.locks.acquire(third, file)
-        ticket = store.queue.join(third, request(third, [file]), None)
-        row = store.transfers.transfer(giver, file, taker["id"], fence=lock["fence"], note="yours")
-        assert (row["fence"], row["content"], row["ttl"]) == (lock["fence"] + 1, "yours", 60)
-        assert holders(store, file) == ["taker"]
-        (released,), acquired = events(store, "context.lock_released"), events(store, "context.lock_acquired")
-        assert (released["reason"], released["to"], released["actor"]) == ("transferred", taker["id"], giver["id"])
-        assert (acquired[-1]["from"], acquired[-1]["actor"]) == (giver["id"], taker["id"])
-        assert f"giver {giver['id'][:8]} (instance" in mail(store, taker)[0] and "yours" in mail(store, taker)[0]
-        assert ["still in line" in text for text in mail(store, third)] == [True], "told once, and not that it is free"
-        assert store.queue.has(ticket, third["id"])
-        with pytest.raises(Refused):
-            store.transfers.transfer(giver, file, taker["id"])
+    (lock,) = store.locks.acquire_all(giver, request(giver, [file], ttl=60, note="old"))
+    with pytest.raises(LockRefused):
+        store.locks.acquire(third, file)
+    ticket = store.queue.join(third, request(third, [file]), None)
+    row = store.transfers.transfer(giver, file, taker["id"], fence=lock["fence"], note="yours")
+    assert (row["fence"], row["content"], row["ttl"]) == (lock["fence"] + 1, "yours", 60)
+    assert holders(store, file) == ["taker"]
+    (released,), acquired = events(store, "context.lock_released"), events(store, "context.lock_acquired")
+    assert (released["reason"], released["to"], released["actor"]) == ("transferred", taker["id"], giver["id"])
+    assert (acquired[-1]["from"], acquired[-1]["actor"]) == (giver["id"], taker["id"])
+    assert f"giver {giver['id'][:8]} (instance" in mail(store, taker)[0] and "yours" in mail(store, taker)[0]
+    assert ["still in line" in text for text in mail(store, third)] == [True], "told once, and not that it is free"
+    assert store.queue.has(ticket, third["id"])
+    with pytest.raises(Refused):
+        store.transfers.transfer(giver, file, taker["id"])
 
 
-def test_a_lock_that_the_taker_shares_already_becomes_one_though_its_folder_is_a_link_now(ground: Ground):
+def test_a_lock_that_the_taker_shares_already_becomes_one_though_its_folder_is_a_link_now(ground: Ground, store: Store):
     giver, taker = ground.session("giver", "giver"), ground.session("taker", "taker")
     folder = ground.repo / "place"
     folder.mkdir()
-    with ground.store() as store:
-        store.locks.acquire_all(giver, request(giver, [f"{folder}/f"], mode="shared"))
-        folder.rename(ground.repo / "real")
-        folder.symlink_to("real")
-        store.locks.acquire_all(taker, request(taker, [f"{folder}/f"], mode="shared"))
-        store.transfers.transfer(giver, f"{folder}/f", taker["id"])
-        assert len(store.locks.of(taker["id"])) == 1
+    store.locks.acquire_all(giver, request(giver, [f"{folder}/f"], mode="shared"))
+    folder.rename(ground.repo / "real")
+    folder.symlink_to("real")
+    store.locks.acquire_all(taker, request(taker, [f"{folder}/f"], mode="shared"))
+    store.transfers.transfer(giver, f"{folder}/f", taker["id"])
+    assert len(store.locks.of(taker["id"])) == 1
 
 
-def test_a_lock_is_not_handed_to_who_could_not_use_it(ground: Ground):
+def test_a_lock_is_not_handed_to_who_could_not_use_it(ground: Ground, store: Store):
     giver, taker = ground.session("giver", "identity:a giver"), ground.session("taker", "identity:b taker")
     friend = ground.session("friend", "identity:a friend")
     elsewhere = ground.session("far", "identity:a far", directory=str(ground.folder))
-    with ground.store() as store:
-        store.locks.acquire(giver, "src/f")
-        store.locks.acquire(giver, "src/")
-        with pytest.raises(Refused, match="another identity"):
-            store.transfers.transfer(giver, "src/f", taker["id"])
-        with pytest.raises(UnknownInstance):
-            store.transfers.transfer(giver, "src/f", elsewhere["id"])
-        with pytest.raises(Refused, match="this session itself"):
-            store.transfers.transfer(giver, "src/f", giver["id"])
-        with pytest.raises(Refused, match="you also hold .*src, which meets it"):
-            store.transfers.transfer(giver, "src/f", friend["id"])
-        with pytest.raises(Refused, match="holds no lock"):
-            store.transfers.transfer(friend, "src/f", giver["id"])
-        assert len(store.locks.of(giver["id"])) == 2
+    store.locks.acquire(giver, "src/f")
+    store.locks.acquire(giver, "src/")
+    with pytest.raises(Refused, match="another identity"):
+        store.transfers.transfer(giver, "src/f", taker["id"])
+    with pytest.raises(UnknownInstance):
+        store.transfers.transfer(giver, "src/f", elsewhere["id"])
+    with pytest.raises(Refused, match="this session itself"):
+        store.transfers.transfer(giver, "src/f", giver["id"])
+    with pytest.raises(Refused, match="you also hold .*src, which meets it"):
+        store.transfers.transfer(giver, "src/f", friend["id"])
+    with pytest.raises(Refused, match="holds no lock"):
+        store.transfers.transfer(friend, "src/f", giver["id"])
+    assert len(store.locks.of(giver["id"])) == 2
 
 
-def test_who_shares_a_file_already_has_one_lock_on_it_afterwards(ground: Ground):
+def test_who_shares_a_file_already_has_one_lock_on_it_afterwards(ground: Ground, store: Store):
     giver, taker = ground.session("giver", "giver"), ground.session("taker", "taker")
-    with ground.store() as store:
-        for row in (giver, taker):
-            store.locks.acquire_all(row, request(row, ["f"], mode="shared"))
-        store.transfers.transfer(giver, "f", taker["id"])
-        assert [lock["instance_id"] for lock in store.locks.held(ground.scope)] == [taker["id"]]
+    for row in (giver, taker):
+        store.locks.acquire_all(row, request(row, ["f"], mode="shared"))
+    store.transfers.transfer(giver, "f", taker["id"])
+    assert [lock["instance_id"] for lock in store.locks.held(ground.scope)] == [taker["id"]]
 
 
-# -- request ------------------------------------------------------------------------------------------
-
-
-def test_a_request_is_shown_once_by_the_holders_next_hook(ground: Ground):
+def test_a_request_is_told_once_by_the_next_hook_or_the_next_poll(ground: Ground, store: Store):
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    file = ground.repo / "f"
-    with ground.store() as store:
-        store.locks.acquire(holder, str(file))
-        for _ in range(2):
-            (asked,) = store.transfers.request(peer, str(file), "two minutes")
-            assert asked["instance_id"] == holder["id"]
-        assert len(mail(store, holder)) == 1, "asked twice, told once"
-        assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
-        # On a busy machine the coordinator has no time to tell, and the next hook asks again.
-        out = wait_for(lambda: sessions.write(RUNTIME, "holder", ground.repo, file).out)
-        assert f"peer {peer['id'][:8]} (instance" in out and "two minutes" in out and "additionalContext" in out
-        assert mail(store, holder) == []
-        assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
-        store.locks.release(holder, str(file))
-        assert any("is free" in text for text in mail(store, peer))
-
-
-def test_what_a_poll_has_delivered_no_hook_tells_again(ground: Ground):
-    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    file = ground.repo / "f"
-    with ground.store() as store:
-        store.locks.acquire(holder, str(file))
-        store.transfers.request(peer, str(file))
-        store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
-
-    def is_seen_to() -> bool:
-        """By one hook; on a busy machine its coordinator has no time, and the next one asks again."""
-        assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
-        return ground.sql("SELECT count(*) AS n FROM swarm_notices") == [{"n": 0}]
-
-    wait_for(is_seen_to)
+    store.locks.acquire(holder, "f")
+    for _ in range(2):
+        (asked,) = store.transfers.request(peer, "f", "two minutes")
+        assert asked["instance_id"] == holder["id"]
+    assert len(mail(store, holder)) == 1, "asked twice, told once"
+    assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
+    (notice,) = store.notices.take(holder)
+    assert f"peer {peer['id'][:8]} (instance" in notice["text"] and "two minutes" in notice["text"]
+    store.messages.acknowledge([notice["id"]])
+    assert mail(store, holder) == store.notices.take(holder) == []
+    store.transfers.request(peer, "f")
+    store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
+    assert store.notices.take(holder) == [], "a poll has delivered it"
+    store.locks.release(holder, "f")
+    assert any("is free" in text for text in mail(store, peer))
 
 
 def test_a_request_wants_somebody_to_ask(ground: Ground):
@@ -144,9 +119,6 @@ def test_a_request_wants_somebody_to_ask(ground: Ground):
         with pytest.raises(Refused, match="ask the person"):
             store.transfers.request(stranger, "f")
         assert mail(store, holder) == []
-
-
-# -- steal --------------------------------------------------------------------------------------------
 
 
 def test_what_the_dead_held_anybody_may_take(ground: Ground):
@@ -164,22 +136,21 @@ def test_what_the_dead_held_anybody_may_take(ground: Ground):
         assert store.transfers.steal(thief, "f")["lock"]["fence"] > done["lock"]["fence"]
 
 
-def test_what_the_living_hold_goes_only_by_force(ground: Ground):
+def test_what_the_living_hold_goes_only_by_force(ground: Ground, store: Store):
     holder, thief, third = (ground.session(name, name) for name in ("holder", "thief", "third"))
-    with ground.store() as store:
-        store.locks.acquire(holder, "src/")
-        store.locks.acquire(third, "src2/g")
-        with pytest.raises(LockRefused):
-            store.transfers.steal(thief, "src/f")
-        with pytest.raises(LockRefused):  # the file locked below is taken by name
-            store.transfers.steal(thief, "src2/", "why", force=True)
-        assert holders(store, f"{ground.scope}/src2/g") == ["third"]
-        done = store.transfers.steal(thief, "src/f", "it hangs", force=True)
-        assert [row["instance_id"] for row in done["taken"]] == [holder["id"]]
-        assert holders(store, f"{ground.scope}/src/f") == ["thief"] and store.locks.of(holder["id"]) == []
-        (text,) = mail(store, holder)
-        assert "was taken by thief" in text and "it hangs" in text
-        assert "it hangs" in sessions.write(RUNTIME, "holder", ground.repo, ground.repo / "src/f").reason
+    store.locks.acquire(holder, "src/")
+    store.locks.acquire(third, "src2/g")
+    with pytest.raises(LockRefused):
+        store.transfers.steal(thief, "src/f")
+    with pytest.raises(LockRefused):  # the file locked below is taken by name
+        store.transfers.steal(thief, "src2/", "why", force=True)
+    assert holders(store, f"{ground.scope}/src2/g") == ["third"]
+    done = store.transfers.steal(thief, "src/f", "it hangs", force=True)
+    assert [row["instance_id"] for row in done["taken"]] == [holder["id"]]
+    assert holders(store, f"{ground.scope}/src/f") == ["thief"] and store.locks.of(holder["id"]) == []
+    (text,) = mail(store, holder)
+    assert "was taken by thief" in text and "it hangs" in text
+    assert "it hangs" in sessions.write(RUNTIME, "holder", ground.repo, ground.repo / "src/f").reason
 
 
 def test_only_a_person_uses_force(ground: Ground, monkeypatch):
@@ -195,9 +166,6 @@ def test_only_a_person_uses_force(ground: Ground, monkeypatch):
     monkeypatch.delenv("CLAUDECODE")
     answer = ground.swarm(*steal, "--reason", "late", "--json").json
     assert answer["ok"] and [row["holder"] for row in answer["taken"]] == [holder["id"]]
-
-
-# -- commands, tools ----------------------------------------------------------------------------------
 
 
 def test_the_commands_answer_in_words_and_json(ground: Ground):
@@ -231,32 +199,26 @@ def test_the_tools_answer(ground: Ground):
     assert mine.value("steal_lock", file="f")["active"]["owner"]["id"] == peer["id"]
 
 
-# -- the guard ----------------------------------------------------------------------------------------
-
-
-def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground):
+def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground, store: Store):
     os.rmdir(ground.repo / ".git")
     subprocess.run(["git", "init", "-q", ground.repo], check=True)
     for name in ("f", "g"):
         (ground.repo / name).write_text("x")
     subprocess.run(["git", "add", "."], cwd=ground.repo, check=True)
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    with ground.store() as store:
-        for name in ("f", "g"):
-            store.locks.acquire_all(holder, request(holder, [str(ground.repo / name)], ttl=5))
-        ground.sql("UPDATE context SET renewed = renewed - 6")
-        store.leases.some()
-        assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "nobody has had it since"
-        store.locks.acquire(peer, "f")
-        store.locks.release(peer, "f")
-        (refusal,) = refusals("pre-commit", str(ground.repo), holder["id"])
-        assert (refusal.file, refusal.lock["owner_label"], refusal.lock["lapsed"]) == ("f", "peer", True)
-        assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
-        done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
-        assert (
-            done.code == 1
-            and "your lock lapsed" in done.err
-            and f"peer {peer['id'][:8]} has locked it since" in done.err
-        )
-        store.locks.acquire(holder, "f")
-        assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"
+    for name in ("f", "g"):
+        store.locks.acquire_all(holder, request(holder, [str(ground.repo / name)], ttl=5))
+    ground.sql("UPDATE context SET renewed = renewed - 6")
+    store.leases.some()
+    assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "nobody has had it since"
+    store.locks.acquire(peer, "f")
+    store.locks.release(peer, "f")
+    (refusal,) = refusals("pre-commit", str(ground.repo), holder["id"])
+    assert (refusal.file, refusal.lock["owner_label"], refusal.lock["lapsed"]) == ("f", "peer", True)
+    assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
+    done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
+    assert (
+        done.code == 1 and "your lock lapsed" in done.err and f"peer {peer['id'][:8]} has locked it since" in done.err
+    )
+    store.locks.acquire(holder, "f")
+    assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"

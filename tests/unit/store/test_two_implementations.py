@@ -17,7 +17,7 @@ from support.foreign_client import BASE_TABLES, Other
 from support.toolbox import Hands
 
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import LockRefused, Refused, SwarmError
+from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store.changes import Changes
 
 pytestmark = pytest.mark.slow
@@ -52,9 +52,6 @@ def new_mail(ground: Ground, instance: dict) -> list[str]:
     return [message["content"] for message in found]
 
 
-# -- locks ------------------------------------------------------------------------------------------
-
-
 def test_a_lock_of_either_keeps_the_other_out(ground: Ground, other: Other, file: str):
     theirs, mine = other.register(ground.scope, "them"), ground.session("s", "me")
     assert other.lock(theirs, file) == ""
@@ -68,18 +65,6 @@ def test_a_lock_of_either_keeps_the_other_out(ground: Ground, other: Other, file
     other.audit()
 
 
-def test_whoever_was_denied_by_the_other_is_told_when_the_file_is_free(ground: Ground, other: Other, file: str):
-    theirs, mine = other.register(ground.scope, "them"), ground.session("s", "me")
-    for leave in (lambda: other.unlock(theirs, file), lambda: other.remove(theirs)):
-        other.lock(theirs, file)
-        assert refused(ground, mine, file) == theirs
-        leave()
-        with ground.store() as store:
-            store.activity.sweep()
-        (message,) = new_mail(ground, mine)
-        assert file in message and "is free" in message
-
-
 def test_a_lock_of_theirs_denies_a_write_in_a_client_whatever_else_its_row_says(
     ground: Ground, other: Other, file: str
 ):
@@ -90,19 +75,6 @@ def test_a_lock_of_theirs_denies_a_write_in_a_client_whatever_else_its_row_says(
     other.change("UPDATE context SET created_at = 'x', content = x'ff'")
     other.change("UPDATE instances SET label = x'ff', pid = 'x' WHERE id = ?", theirs)
     assert theirs in sessions.write("claude-code", mine, ground.repo, file).reason
-
-
-def test_each_forgets_the_locks_of_sessions_that_the_other_removed(ground: Ground, other: Other, file: str):
-    theirs, mine = other.register(ground.scope, "them"), ground.plain("me")
-    other.lock(theirs, file)
-    assert ground.swarm("deregister", "--as", theirs, "--force").code == 0
-    assert refused(ground, mine, file) == ""
-    other.remove(mine["id"])
-    theirs = other.register(ground.scope)
-    assert other.lock(theirs, file) == ""
-    with pytest.raises(SwarmError, match="register again"):
-        ground.lock(mine, "elsewhere")
-    other.audit()
 
 
 RIVALS = """
@@ -165,9 +137,6 @@ def test_six_processes_of_both_kinds_never_hold_one_file_together(ground: Ground
     other.audit()
 
 
-# -- tasks ------------------------------------------------------------------------------------------
-
-
 def test_tasks_are_handed_over_both_ways(ground: Ground, other: Other):
     theirs, mine = other.register(ground.scope, "them"), ground.session("s", "me")
     asked = other.request(theirs, "for you", files=json.dumps([f"{ground.scope}/a"]), priority=5)
@@ -191,9 +160,6 @@ def test_tasks_are_handed_over_both_ways(ground: Ground, other: Other):
     again = hands.value("request_task", type="fix", title="mine", idempotency_key="theirs")
     assert again["existing"] is True
     other.audit()
-
-
-# -- mail, values, news -----------------------------------------------------------------------------
 
 
 def test_mail_goes_both_ways_and_each_message_is_read_once(ground: Ground, other: Other):
@@ -253,9 +219,6 @@ def test_what_either_does_is_news_to_the_other(ground: Ground, other: Other, fil
             assert store.activity.since(mine, before).changes == [name]
 
 
-# -- departed sessions --
-
-
 def test_each_reclaims_the_others_dead_and_leaves_the_living(ground: Ground, other: Other, file: str):
     quiet, plain = ground.session("s", "quiet"), ground.plain("plain")
     theirs, gone = other.register(ground.scope, "them"), other.register(ground.scope, "gone")
@@ -289,8 +252,6 @@ def test_a_session_that_their_server_adopts_goes_on_as_ours(ground: Ground, othe
     assert other.cleanup() == []
     other.audit()
 
-
-# -- both at once -----------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.tuples(

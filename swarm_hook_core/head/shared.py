@@ -1,0 +1,219 @@
+"""The decision about a command that moves HEAD, or uses it, beside other live sessions in the same work tree.
+
+Asked only if there are such sessions. Each denial is made once: it is noted with the sessions, or the fact, that the
+session was told of.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core import head as heads
+from swarm_hook_core.change import REMOVE
+from swarm_hook_core.denial import Denial
+from swarm_hook_core.head import UNKNOWN, Head, Note, wording
+from swarm_hook_core.head.movement import Movement, movement_of
+from swarm_hook_core.head.news import is_settled, words_of
+from swarm_hook_core.lookup import Held
+from swarm_hook_core.traces import NOTICE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import LockReader, Session
+    from swarm_hook_core.shell.model import Effects, GitCall
+    from swarm_hook_core.traces import Trail
+
+FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
+_COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
+_GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
+MOST_CALLS = 50  # git commands of one call
+
+
+class Shared:
+    """The check of one call. `others`: a result of ``head.neighbours``."""
+
+    def __init__(
+        self, session: Session, trail: Trail, effects: Effects, others: dict[str, list[Held]], reader: LockReader,
+        now: float,
+    ):  # fmt: skip
+        self.session = session
+        self.trail = trail
+        self.call = trail.call
+        self.runtime = trail.config.runtime_name
+        self.effects = effects
+        self.others = others
+        self.reader = reader
+        self.now = now
+        self.denies = trail.level != NOTICE
+        self._moved: set[str] = set()  # work trees in which an earlier command of the call moves HEAD
+        self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> what the session is to know once it may go on
+        self._moves: dict[str, tuple[str, Head]] = {}  # top -> deed and HEAD before it
+
+    def verdict(self) -> tuple[Denial | None, str]:
+        """Return ``(Denial or None, words for the model)``; note what the session was told."""
+        lines: list[str] = []
+        for git_call in self.effects.git[:MOST_CALLS]:
+            denial, line = self._of(git_call)
+            if denial is not None:
+                return denial, ""
+            lines.append(line)
+        denial = self._lock_removed()
+        if denial is not None:
+            return denial, ""
+        self._leave()
+        return None, "\n".join(dict.fromkeys(filter(None, lines)))
+
+    def _of(self, git_call: GitCall) -> tuple[Denial | None, str]:
+        from swarm_hook_core.shell.programs.git.command_line import tree_of
+        from swarm_hook_core.shell.programs.git.touched_files import without_aliases
+
+        top = tree_of(git_call)
+        if top is None or not self.others.get(top):
+            return None, ""
+        words, head = without_aliases(git_call), heads.read(top)
+        if not words or head is None:
+            return None, ""
+        note = heads.noted(self.runtime, self.call.session_id, top) or Note(head, 0, set())
+        told = self._to_note.get(top, (head, note.told))[1]
+        fact = ""
+        if top not in self._moved:
+            fact = words_of(self.runtime, self.call.session_id, self.session, top, note, head, self.reader, self.now)
+        if fact and words[0] == "commit" and note.head.is_elsewhere(head) and not git_call.in_doubt:
+            text = wording.commits_elsewhere(self.call.client_tool, git_call.by, fact, head)
+            return self._once(top, head, told, "", text, fact)
+        if words[0] == "commit" and (index := self._stale_index(git_call, top)):
+            text = wording.stale_index(self.call.client_tool, git_call.by, index[0], head)
+            denial, line = self._once(top, head, told, index[1], text, fact)
+            if denial is not None:
+                return denial, ""
+        if note.head != head or not note.at_ns or is_settled(top, self.now):
+            self._to_note[top] = head, told
+        movement = movement_of(git_call, words, top, head)
+        if movement is None:
+            if words[0] in _COMMITS:
+                self._to_note[top] = Head(head.branch, ""), told
+            elif words[0] in _GOES_ON:
+                self._to_note[top] = Head(UNKNOWN, ""), told
+            return None, fact
+        return self._movement(git_call, movement, top, head, told, fact)
+
+    def _movement(
+        self, git_call: GitCall, movement: Movement, top: str, head: Head, told: set[str], fact: str
+    ) -> tuple[Denial | None, str]:
+        """Judge a command that moves HEAD: denied until the session was told of all sessions there."""
+        others = self._with_purposes(self.others[top])
+        is_told = {one.instance_id for one in others} <= told or top in self._moved
+        label = self.session.label
+        if not is_told and self.denies and not git_call.in_doubt:
+            text = wording.would_move(self.call.client_tool, git_call.by, movement, head, others, label, top)
+            told = told | {one.instance_id for one in others}
+            self._note(top, head, told)
+            return Denial(top, None, "\n".join(filter(None, (text, fact)))), ""
+        self._moved.add(top)
+        self._moves[top] = movement.deed, head
+        self._to_note[top] = Head(UNKNOWN, ""), told | {one.instance_id for one in others}
+        if is_told:
+            return None, fact
+        return None, "\n".join(filter(None, (fact, wording.moves(git_call.by, movement, others, label))))
+
+    def _once(self, top: str, head: Head, told: set[str], fact: str, text: str, more: str) -> tuple[Denial | None, str]:
+        """Return a Denial with this `text`, unless the session was told of this `fact`, or the level is `notice`.
+
+        `more`: words for a call that goes ahead. An empty fact is what the note of the present HEAD says.
+        """
+        if fact in told:
+            return None, more
+        told = told | ({fact} if fact else set())
+        if not self.denies:
+            self._to_note[top] = head, told
+            return None, more or text
+        self._note(top, head, told)
+        return Denial(top, None, text), ""
+
+    def _stale_index(self, git_call: GitCall, top: str) -> tuple[str, str] | None:
+        """Return ``(path, fact)`` of the private index of a commit, if HEAD has moved since it was written."""
+        named = git_call.environment.get("GIT_INDEX_FILE") or os.environ.get("GIT_INDEX_FILE")
+        tree = heads.tree_at(top, is_real=True)
+        if not named or tree is None or "\0" in named or top in self._moved:
+            return None
+        if any(one.words[:1] in (["read-tree"], ["reset"]) for one in self.effects.git):
+            return None  # it is filled anew by this call
+        path = os.path.join(top, named)
+        try:
+            written_ns = os.stat(path).st_mtime_ns
+            moved_ns = os.stat(os.path.join(tree.own, "logs", "HEAD")).st_mtime_ns
+        except OSError:
+            return None  # a new index, or a repository without a log
+        if path == os.path.join(tree.own, "index") or written_ns >= moved_ns:
+            return None
+        return path, f"index:{written_ns}"
+
+    def _lock_removed(self) -> Denial | None:
+        """Return the Denial of a call that removes git's index lock while a git command may hold it."""
+        for top in self.others:
+            tree = heads.tree_at(top, is_real=True)
+            if tree is None:
+                continue
+            path = os.path.join(tree.own, "index.lock")
+            try:
+                made_ns = os.lstat(path).st_mtime_ns
+            except OSError:
+                continue  # nothing is locked
+            by = self._removes(path)
+            age, pid = self.now - made_ns / 1e9, 0
+            if not by or (age > FRESH_SECONDS and not (pid := running_git(top))):
+                continue
+            head = heads.read(top) or Head("", "")
+            note = heads.noted(self.runtime, self.call.session_id, top)
+            told = note.told if note is not None else set()
+            text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
+            denial, _words = self._once(top, head, told, f"lock:{made_ns}", text, "")
+            if denial is not None:
+                return denial
+        return None
+
+    def _removes(self, path: str) -> str:
+        """Return the part of the command that removes the file at `path`, or an empty text."""
+        for write in self.effects.writes:
+            if write.how == REMOVE and os.path.realpath(os.path.join(write.folder, write.path)) == path:
+                return write.by
+        for tree in self.effects.trees:
+            if tree.how == REMOVE and path.startswith(tree.root.rstrip("/") + "/") and tree.admits(path):
+                return tree.by
+        return ""
+
+    def _with_purposes(self, others: list[Held]) -> list[Held]:
+        for one in others[: wording.NAMED]:
+            one.note = one.note or self.reader.purpose_of(one.instance_id)
+        return others
+
+    def _note(self, top: str, head: Head, told: set[str]) -> None:
+        if not self.trail.is_asked:
+            heads.note(self.runtime, self.call.session_id, top, head, told)
+
+    def _leave(self) -> None:
+        """Note the moves of a call that goes ahead, and the HEAD that its session knows."""
+        if self.trail.is_asked:
+            return
+        for top, (deed, head) in self._moves.items():
+            heads.note_move(self.runtime, self.call.session_id, top, deed, head)
+            self.trail.note_at(top, "moved", deed)  # with a journal here, the others' calls look for it
+        for top, (head, told) in self._to_note.items():
+            self._note(top, head, told)
+
+
+def running_git(top: str) -> int:
+    """Return the pid of a git process that runs in the work tree `top`, or 0. Only where the system lists them."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return 0  # no such list
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                is_git = file.read(64).strip() == "git"
+            if is_git and (os.readlink(f"/proc/{pid}/cwd") + "/").startswith(top.rstrip("/") + "/"):
+                return pid
+        except OSError:
+            continue  # ended meanwhile, or another user's
+    return 0

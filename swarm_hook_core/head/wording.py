@@ -1,0 +1,149 @@
+"""Denials and notices about a HEAD that several sessions share."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.labels import token
+from swarm_hook_core.untrusted_text import command, cut, named
+from swarm_hook_core.wording import duration, holder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm_hook_core.head import Head
+    from swarm_hook_core.head.movement import Movement
+    from swarm_hook_core.lookup import Held
+
+NAMED = 4  # sessions named in one line
+LONGEST_REF = 100  # characters of a branch's name
+AGAIN = "the same command again goes ahead"
+
+# deed: (what a command would do, what a command has done); {} stands for its target
+_DEEDS = {
+    "switch": ("switch this work tree to {}", "switched this work tree"),
+    "reset": ("move the branch of this work tree to {}", "reset the branch of this work tree"),
+    "rebase": ("rebase the branch of this work tree", "rebased the branch of this work tree"),
+    "amend": ("replace the last commit", "replaced the last commit"),
+    "merge": ("merge {} into the branch of this work tree", "merged into the branch of this work tree"),
+    "pull": ("pull into the branch of this work tree", "pulled into the branch of this work tree"),
+    "move-branch": ("move or rename the branch {}", "moved or renamed a branch"),
+    "force-push": ("replace commits of {} on the remote", "replaced commits on the remote"),
+}
+
+
+def would_move(
+    tool: str, by: str, movement: Movement, head: Head, others: Sequence[Held], own_label: str, top: str
+) -> str:
+    """Return the denial of a command that moves HEAD under `others`, the live sessions of the work tree `top`."""
+    deed = _DEEDS[movement.deed][0].format(_ref(movement.target))
+    return (
+        f"swarm: {tool} ({command(by)}) would {deed}, now on {on(head)}. {working(others, own_label)} work"
+        f"{'s' if len(others) == 1 else ''} in it, too: one HEAD and one index for all. {_instead(movement, top)} If it"
+        f" has to be here, {AGAIN}, and they are told."
+    )
+
+
+def moves(by: str, movement: Movement, others: Sequence[Held], own_label: str) -> str:
+    """Return the notice about such a command that goes ahead."""
+    deed = _DEEDS[movement.deed][0].format(_ref(movement.target))
+    return f"swarm: {command(by)} may {deed}. In the same work tree: {working(others, own_label)}."
+
+
+def _instead(movement: Movement, top: str) -> str:
+    """Return the advice: a work tree of one's own."""
+    target = movement.target
+    if movement.deed == "force-push":
+        return "Their commits may be among those that it replaces: ask them first."
+    if movement.deed != "switch" or not target or not _is_plain(target):
+        return f"Work in a tree of your own: `git worktree add -b BRANCH {_beside(top, 'BRANCH')}`."
+    option = f"-b {target} " if movement.is_new else ""
+    place = _beside(top, target)
+    return f"Work in a tree of your own: `git worktree add {option}{place}{'' if movement.is_new else f' {target}'}`."
+
+
+def _beside(top: str, branch: str) -> str:
+    name = f"{os.path.basename(top)}-{branch.rpartition('/')[2]}"
+    return f"../{name}" if _is_plain(name) else "../FOLDER"
+
+
+def _is_plain(text: str) -> bool:
+    return all(letter.isalnum() or letter in "-_./" for letter in text) and not text.startswith("-")
+
+
+def was_moved(deed: str, who: str, since: float, before: Head, now: Head) -> str:
+    """Return the notice that HEAD has moved since the session last knew it; `who` is empty for an unknown mover."""
+    if who:
+        fact = f"{who} {_DEEDS[deed][1] if deed in _DEEDS else 'moved HEAD'} {duration(since)} ago"
+    else:
+        fact = "this work tree's branch was switched, by a person or a script"
+    was, is_now = on(before), on(now)
+    if was == is_now:
+        was, is_now = (f"{is_now} ({cut(head.commit, 8).rstrip('…')})" for head in (before, now))
+    return f"swarm: {fact}: it was on {was}, and is on {is_now} now. Read files again before you go on with them."
+
+
+def commits_elsewhere(tool: str, by: str, fact: str, now: Head) -> str:
+    """Return the denial of a commit to another branch than its session knew; `fact`: the notice of the change."""
+    return (
+        f"{fact} So {tool} ({command(by)}) was not run: it would commit to {on(now)}. If that is meant, {AGAIN}."
+        " If not, leave this work tree as it is, and commit in one of your own (`git worktree add`)."
+    )
+
+
+def removes_lock(tool: str, by: str, path: str, age: float, pid: int) -> str:
+    """Return the denial of a command that removes a lock of git's index; `pid`: a git that runs there, or 0."""
+    runs = f"git (process {pid}) runs in this work tree" if pid else f"it was made {duration(age)} ago"
+    return (
+        f"swarm: {tool} ({command(by)}) would remove {named(path)}, the lock of a git command that may still run:"
+        f" {runs}. Without it two commands write one index. Wait a few seconds and look again. If no git runs there,"
+        f" {AGAIN}."
+    )
+
+
+def stale_index(tool: str, by: str, path: str, now: Head) -> str:
+    """Return the denial of a commit from a private index that is older than HEAD."""
+    return (
+        f"swarm: {tool} ({command(by)}) would commit from {named(path)} (GIT_INDEX_FILE), which is older than the last"
+        f" move of {on(now)}: the commit would undo what was committed since. First `git read-tree HEAD` into it, then"
+        f" stage your files again. If it is meant, {AGAIN}."
+    )
+
+
+def takes_anothers_entry(tool: str, by: str) -> str:
+    """Return the denial of a stash pop after a stash of this session that had nothing to put aside."""
+    return (
+        f"swarm: {tool} ({command(by)}) would take an entry out of the stash that this session has not made: its own"
+        f" `git stash` had nothing to put aside. `git stash list` shows it. If it is meant, {AGAIN}."
+    )
+
+
+def working(others: Sequence[Held], own_label: str) -> str:
+    """Return the sessions in words: ``codex 5f0c (working on "...") and claude ab12``."""
+    names = [_session(one, own_label) for one in others[:NAMED]]
+    if len(others) > NAMED:
+        names.append(f"{len(others) - NAMED} more")
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _session(held: Held, own_label: str) -> str:
+    from swarm_hook_core.labels import same_circle
+    from swarm_hook_core.untrusted_text import quoted
+
+    identity = token(own_label, "identity")
+    who = holder(held, identity)[0]
+    if held.note.strip() and same_circle(identity, token(held.label, "identity")):
+        return f"{who} (working on {quoted(held.note)})"
+    return who
+
+
+def on(head: Head) -> str:
+    """Return a HEAD in words: the branch, or the commit."""
+    if head.branch:
+        return _ref(head.branch)
+    return f"a detached HEAD ({cut(head.commit, 12).rstrip('…')})"
+
+
+def _ref(name: str) -> str:
+    return named(name, LONGEST_REF) if name else "another commit"

@@ -1,0 +1,135 @@
+"""The author of a file's uncommitted content: a person, or the session that makes the call.
+
+The file's last change (ctime) is compared with the calls in the session's journal. A change during one of them is the
+session's: its own write, or a build's. Any other change is a person's, or of a session that has ended. A file that the
+session has written may hold older lines of a person: those of the version before its first write (``versions``).
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.traces import journal
+from swarm_hook_core.traces.unread import looks_only
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.persons.losses import Loss
+    from swarm_hook_core.traces.meetings import Meetings
+
+PERSON, BUILT, OWN = "person", "built", "own"
+AFTER_NS = 2 * 10**9  # after a call's end: a formatter that the client runs, or a process that ends late
+_CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries with which a call begins
+
+
+class Author:
+    """The author of a file's uncommitted content.
+
+    who    PERSON; OWN: certainly the session; BUILT: made while a command of the session ran
+    lines  numbers of the person's lines, if only some lines are a person's; else empty
+    """
+
+    __slots__ = ("who", "lines")
+
+    def __init__(self, who: str, lines: list[int] | None = None):
+        self.who = who
+        self.lines = lines or []
+
+
+class Authors:
+    """Finds authors for one call. `meetings`: those of its Trail."""
+
+    def __init__(self, meetings: Meetings):
+        self._meetings = meetings
+        self._calls: dict[str, list[tuple[int, str, bool]]] = {}  # place -> ``(time, agent, may write from then on)``
+
+    def of(self, loss: Loss) -> Author:
+        """Return the Author of the content of the file in `loss`."""
+        path = loss.path
+        if self._meetings.newest_write(loss.spelled, path) is not None:
+            return Author(OWN)  # of another session that lives: the rule about those decides
+        try:
+            changed_ns = os.lstat(path).st_ctime_ns
+        except OSError:
+            return Author(OWN)  # gone: nothing can be lost
+        if not self._is_during_call(path, changed_ns):
+            return Author(PERSON)
+        own = self._meetings.journals.own(os.path.dirname(path))
+        if journal.newest(own, path, ("wrote",)) is None:
+            return Author(BUILT)
+        lines = self._lines_of_person(path)
+        return Author(PERSON if lines else OWN, lines)
+
+    def _lines_of_person(self, path: str) -> list[int]:
+        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
+
+        They may be a person's (``versions.lines``), and a version has them that none of the session's calls had left.
+        """
+        from swarm_hook_core.traces.versions.lines import NoLines, lines_of
+        from swarm_hook_core.traces.versions.stored import versions_of
+
+        trail, texts = self._meetings.trail, set()
+        place = trail.place_of(os.path.dirname(path))
+        try:
+            for version in versions_of(place, path):
+                if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
+                    texts.update(line.rstrip() for line in version.content().split(b"\n"))
+            lines = lines_of(path) if texts - {b""} else []
+        except (NoLines, OSError):
+            return []  # binary, large, or git does not answer: the last writer counts
+        return [
+            number
+            for number, line in enumerate(lines, 1)
+            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts - {b""}
+        ]
+
+    def _was_own(self, path: str, at_ns: int) -> bool:
+        """Return True if a call of the session had made the content that the file had before its write at `at_ns`."""
+        own = self._meetings.journals.own(os.path.dirname(path))
+        for entry in journal.newest_first(own, path, ("wrote",)):
+            if entry.at_ns == at_ns:
+                changed = entry.text.partition(" ")[0]
+                return changed.isdigit() and self._is_during_call(path, int(changed))
+        return False  # an old entry, which was dropped
+
+    def _is_during_call(self, path: str, changed_ns: int) -> bool:
+        """Return True if a call of the session may have made the change of the file at `changed_ns`."""
+        places = dict.fromkeys((os.path.dirname(path), self._meetings.trail.call.folder))
+        return any(self._is_during_call_in(folder, changed_ns) for folder in places)
+
+    def _is_during_call_in(self, folder: str, changed_ns: int) -> bool:
+        place = self._meetings.trail.place_of(folder)
+        if place not in self._calls:
+            self._calls[place] = _calls_in(self._meetings.journals.of_session(place))
+        last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry before the change
+        before: dict[str, bool] = {}  # agent -> its entry before that
+        for at_ns, agent, may_write in self._calls[place]:
+            if at_ns > changed_ns:
+                break
+            if agent in last:
+                before[agent] = last[agent][1]
+            last[agent] = (at_ns, may_write)
+        return any(
+            may_write or (before.get(agent, False) and changed_ns - at_ns <= AFTER_NS)
+            for agent, (at_ns, may_write) in last.items()
+        )
+
+
+def _calls_in(data: bytes) -> list[tuple[int, str, bool]]:
+    """Return ``(time, agent, may write from then on)`` of the calls in a journal and of their ends, in order of time.
+
+    A call that only looks ends the one before it.
+    """
+    found: list[tuple[int, str, bool]] = []
+    for raw in data.split(b"\n"):
+        words = raw.partition(b"\0")[0].split(b" ")
+        if len(words) != 4 or not words[0].isdigit():
+            continue  # torn
+        kind = words[1].decode("ascii", "replace")
+        if kind in _CALLS:
+            # The kernel's file times lag behind our clock, but not behind an end, which is the time of a file.
+            begun = max(int(words[0]) - journal.SLACK_NS, found[-1][0] if found else 0)
+            found.append((begun, words[2].decode("ascii", "replace"), kind != "ran" or not looks_only(raw)))
+        elif kind == "over":
+            found.append((int(words[0]), words[2].decode("ascii", "replace"), False))
+    return sorted(found, key=lambda one: one[0])

@@ -1,0 +1,167 @@
+"""The decision about a call that would lose a person's uncommitted work, by the level in force.
+
+From `keep` on the call is denied, or the person is asked if the client can ask. Below, it goes ahead: at `notice` its
+model is told. Contents that may go, and that are neither in git nor certainly the session's own, are kept first.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core.denial import Denial
+from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.persons import wording
+from swarm_hook_core.persons.losses import Loss, Losses, top_of
+from swarm_hook_core.persons.owners import BUILT, PERSON, Author, Authors
+from swarm_hook_core.traces import NOTICE, OFF
+from swarm_hook_core.traces.meetings import Meetings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces import Trail
+
+MOST_FILES = 500  # files of one call with an author looked up, and with contents kept
+MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it
+
+
+def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float) -> Verdict | None:
+    """Return the Verdict on a call, or None if no work of a person is at stake.
+
+    `effects`: effects of a shell or MCP call, or None for a call that names its files.
+    """
+    losses = Losses(trail, effects)
+    if not (losses.found or losses.ignored or losses.late):
+        return None
+    meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
+    authors = Authors(meetings)
+    known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
+    known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
+    theirs = [(loss, author) for loss, author in known if author.who == PERSON]
+    denied = [one for one in theirs if one[0].is_certain and not _was_read(meetings, one[0])]
+    denies = trail.level not in (OFF, NOTICE)
+    verdict = None
+    if denies and (denied or losses.late):
+        verdict = Verdict(_denial(trail, meetings, denied, known, losses))
+    elif theirs and trail.level == NOTICE:
+        verdict = Verdict(None, _notice(trail, theirs))
+    may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
+    if may_pass and not trail.is_asked:
+        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.ignored, now)
+    return verdict
+
+
+def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
+    """Return True if the client asks its user about a call for which a hook wants that."""
+    return config.asks is not None and config.asks(call)
+
+
+def _is_kept_by(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool:
+    """Return True if the call's new content of the file keeps all uncommitted lines."""
+    if loss.how != REPLACE or loss.words:
+        return False
+    from swarm_hook_core.traces import new_text
+
+    trail = meetings.trail
+    return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path, meetings)
+
+
+def _was_read(meetings: Meetings, loss: Loss) -> bool:
+    """Return True if the call replaces a whole file that its session has read as it is now."""
+    if loss.how != REPLACE or loss.words:
+        return False
+    from swarm_hook_core.persons.looks import has_read
+
+    return has_read(meetings, loss.spelled, loss.path)
+
+
+def _denial(
+    trail: Trail,
+    meetings: Meetings,
+    theirs: list[tuple[Loss, Author]],
+    known: list[tuple[Loss, Author]],
+    losses: Losses,
+) -> Denial:
+    """Return the Denial, with a question for the person if the client can ask."""
+    call = trail.call
+    if not theirs:
+        git_call, words = losses.late[0]
+        deed = _deed_of_git(words)
+        denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed))
+        denial.question = wording.late_question(git_call.by, deed)
+        return denial
+    parts, first = _parts(theirs), theirs[0][0]
+    deed = _deed(first)
+    denial = Denial(first.path, None, wording.denial(call, parts, deed, _way(call, first, known), call.folder))
+    denial.short = wording.shortly(parts, deed, call.folder)
+    denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
+    return denial
+
+
+def _notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> str:
+    return wording.notice(_parts(theirs), _deed(theirs[0][0]), trail.call.folder)
+
+
+def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
+    """Return each file with its uncommitted lines; only a person's lines of a file with others."""
+    from swarm_hook_core.persons.lines import Extent, extents
+
+    found = extents([loss.path for loss, _author in theirs], [loss.path for loss, _author in theirs if loss.is_new])
+    for loss, author in theirs:
+        if author.lines:
+            found[loss.path] = Extent(author.lines, 0, False)
+    return [(loss, found.get(loss.path)) for loss, _author in theirs]
+
+
+def _way(call: ToolCall, first: Loss, known: list[tuple[Loss, Author]]) -> str:
+    """Return the sentence with a command of the same kind for the session's own files."""
+    if not first.words:
+        return ""
+    from swarm_hook_core.traces import narrow_forms
+
+    own = [loss for loss, author in known if author.who != PERSON and loss.words == first.words]
+    is_here = top_of(first.path) == top_of(os.path.join(call.folder, "x"))
+    changed = [loss.path for loss in own if is_here and not loss.is_new]
+    new = [loss.path for loss in own if is_here and loss.is_new]
+    return narrow_forms.way(first.words, changed, new, call.folder)
+
+
+def _deed(loss: Loss) -> str:
+    """Return the verb for the call's effect on the file."""
+    if loss.words:
+        return _deed_of_git(loss.words)
+    return "remove" if loss.how == REMOVE else "overwrite"
+
+
+def _deed_of_git(words: list[str]) -> str:
+    from swarm_hook_core.traces.sweeps import deed_of
+
+    return deed_of(words)
+
+
+def _short_deed(loss: Loss) -> str:
+    deed = _deed(loss)
+    return "discard" if deed == "throw away" else deed
+
+
+def _keep(losses: list[Loss], ignored: list[Loss], now: float) -> None:
+    """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
+    from swarm_hook_core.paths import key_of
+    from swarm_hook_core.watching.kept import FILE_BYTES, Kept, NotKept
+
+    paths = list(dict.fromkeys(loss.path for loss in [*losses, *ignored]))[:MOST_FILES]
+    kept, left = None, MOST_BYTES
+    for path in paths:
+        try:
+            size = os.lstat(path).st_size
+            if size > min(FILE_BYTES, left):
+                continue
+            kept = kept or Kept(now)
+            kept.keep(key_of(path), path)
+            left -= size
+        except (NotKept, OSError, ValueError):
+            continue  # gone, or unreadable: the others can be kept all the same

@@ -1,0 +1,166 @@
+"""The lines that others have changed in a file: if a new text keeps them, and how a denial shows them.
+
+Three texts are compared: the *base* that the session knows, the *present* one with the others' changes, and the *new*
+one that the session is about to write. A new text drops a change if a line that others have added is not in it at its
+place, or if a line that they have removed is back there.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    Hunk = tuple[int, int, int, int]  # first and end line in the old text, first and end line in the new one
+
+MOST_LINES = 40  # lines of a diff in a denial
+MOST_TEXT = 4000  # characters of it
+LONGEST_LINE = 200  # characters of one line of it
+CONTEXT = 2  # unchanged lines around a change
+MOST_COMPARED = 3000  # differing lines of a text; in longer ones, lines are counted
+MARK = "| "  # begins each quoted line: none of them can be taken for words of swarm
+
+
+def are_kept(base: str, present: str, new: str) -> bool:
+    """Return True if `new` has all changes from `base` to `present` in it.
+
+    Lines without a letter or digit decide only if a change has no other lines. Line ends are not compared.
+    """
+    old, now, then = base.splitlines(), present.splitlines(), new.splitlines()
+    hunks, places = _hunks(old, now), _matched(now, then)
+    if hunks is None or places is None:
+        return _have_counts(_counted(old), _counted(now), _counted(then))
+    # Without a hunk the texts differ in their line ends alone, which are not looked at.
+    return bool(hunks) and all(_is_kept(hunk, old, now, then, places) for hunk in hunks)
+
+
+def _is_kept(hunk: Hunk, old: list[str], now: list[str], then: list[str], places: dict[int, int]) -> bool:
+    """Return True if the new lines `then` keep one change. `places`: for lines of `now`, their index in `then`."""
+    first_old, end_old, first, end = hunk
+    added, removed = now[first:end], old[first_old:end_old]
+    telling = _telling(added + removed)
+    for at, line in enumerate(added, first):
+        # A line that the base has not may have been moved; any other one must be at its place.
+        is_moved = line in then and line not in old
+        if line in telling and at not in places and not is_moved:
+            return False
+    before = max((places[at] for at in range(first) if at in places), default=-1)
+    after = min((places[at] for at in range(end, len(now)) if at in places), default=len(then))
+    kept = {places[at] for at in range(first, end) if at in places}
+    between = {line for at, line in enumerate(then[before + 1 : after], before + 1) if at not in kept}
+    return not any(line in telling and line in between for line in removed if line not in added)
+
+
+def _telling(lines: list[str]) -> Collection[str]:
+    """Return the lines with a letter or digit; all lines if there are none."""
+    return {line for line in lines if any(letter.isalnum() for letter in line)} or set(lines)
+
+
+def shown(base: str, present: str, most: int = MOST_LINES) -> tuple[list[str], bool]:
+    """Return ``(at most `most` lines of a unified diff, quoted, True if that is the whole diff)``.
+
+    Empty for equal texts, and for binary or very long ones.
+    """
+    if "\0" in base or "\0" in present:
+        return [], False
+    old, now = base.splitlines(), present.splitlines()
+    hunks = _hunks(old, now)
+    if not hunks:
+        return [], False
+    lines = [line for group in _groups(hunks) for line in _diff(group, old, now)]
+    from swarm_hook_core.untrusted_text import cut_text
+
+    quoted, room = [], MOST_TEXT
+    for line in lines[:most]:
+        quoted.append(MARK + cut_text(line, LONGEST_LINE))
+        room -= len(quoted[-1])
+        if room < 0:
+            return quoted[:-1], False
+    return quoted, len(lines) <= most and all(len(line) <= LONGEST_LINE for line in lines)
+
+
+def _groups(hunks: list[Hunk]) -> list[list[Hunk]]:
+    """Return the changes, those together whose context meets."""
+    groups: list[list[Hunk]] = []
+    for hunk in hunks:
+        if groups and hunk[0] - groups[-1][-1][1] <= 2 * CONTEXT:
+            groups[-1].append(hunk)
+        else:
+            groups.append([hunk])
+    return groups
+
+
+def _diff(group: list[Hunk], old: list[str], now: list[str]) -> list[str]:
+    """Return one part of a unified diff, with its heading."""
+    first_old, first = max(0, group[0][0] - CONTEXT), max(0, group[0][2] - CONTEXT)
+    end_old, end = min(len(old), group[-1][1] + CONTEXT), min(len(now), group[-1][3] + CONTEXT)
+    lines = [f"@@ -{first_old + 1},{end_old - first_old} +{first + 1},{end - first} @@"]
+    at = first_old
+    for begin_old, finish_old, begin, finish in group:
+        lines += [f" {line}" for line in old[at:begin_old]]
+        lines += [f"-{line}" for line in old[begin_old:finish_old]]
+        lines += [f"+{line}" for line in now[begin:finish]]
+        at = finish_old
+    return lines + [f" {line}" for line in old[at:end_old]]
+
+
+# ------------------------------------------------------------------------------------------------ comparing
+
+
+def _hunks(old: list[str], new: list[str]) -> list[Hunk] | None:
+    """Return the changes from `old` to `new`, or None for too many lines."""
+    blocks = _blocks(old, new)
+    if blocks is None:
+        return None
+    hunks, at_old, at = [], 0, 0
+    for first_old, first, size in [*blocks, (len(old), len(new), 0)]:
+        if at_old < first_old or at < first:
+            hunks.append((at_old, first_old, at, first))
+        at_old, at = first_old + size, first + size
+    return hunks
+
+
+def _matched(old: list[str], new: list[str]) -> dict[int, int] | None:
+    """Return ``{index in old: index in new}`` of the lines that both texts have in one order; None for too many."""
+    blocks = _blocks(old, new)
+    if blocks is None:
+        return None
+    return {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
+
+
+def _blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]] | None:
+    """Return ``[(index in old, index in new, length)]`` of equal parts, in order; None for too many lines."""
+    begin, most = 0, min(len(old), len(new))
+    while begin < most and old[begin] == new[begin]:
+        begin += 1
+    end = 0
+    while end < most - begin and old[-1 - end] == new[-1 - end]:
+        end += 1
+    middle_old, middle = old[begin : len(old) - end], new[begin : len(new) - end]
+    if max(len(middle_old), len(middle)) > MOST_COMPARED:
+        return None
+    found = [(0, 0, begin)]
+    if middle_old and middle:
+        from difflib import SequenceMatcher
+
+        blocks = SequenceMatcher(None, middle_old, middle).get_matching_blocks()
+        found += [(begin + block.a, begin + block.b, block.size) for block in blocks]
+    found.append((len(old) - end, len(new) - end, end))
+    return [block for block in found if block[2]]
+
+
+def _have_counts(before: dict[str, int], present: dict[str, int], new: dict[str, int]) -> bool:
+    """Return True if `new` has each added line as often as `present`, and no removed line more often."""
+    added = [line for line, count in present.items() if count > before.get(line, 0)]
+    removed = [line for line, count in before.items() if count > present.get(line, 0)]
+    return all(new.get(line, 0) >= present[line] for line in added) and all(
+        new.get(line, 0) <= present.get(line, 0) for line in removed
+    )
+
+
+def _counted(lines: list[str]) -> dict[str, int]:
+    """Return ``{line: number of times}``."""
+    found: dict[str, int] = {}
+    for line in lines:
+        found[line] = found.get(line, 0) + 1
+    return found

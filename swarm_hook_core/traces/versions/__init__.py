@@ -1,0 +1,135 @@
+"""Versions: the content of a file before a certain write, kept so that each uncommitted line has an owner.
+
+A session that is alone keeps one *version* a file: the content before its own first write of it; and another one if the
+file has changed since its last write. Beside other sessions, and in a sub-agent, each write keeps one. The call keeps
+it as it is let pass; its entry ``wrote`` in the journal has the same time (``traces.journal``). Where a hook looks at a
+file after a write, the content then is a version too, with an entry ``is``.
+
+A *step* leads from one version of a file to the next one, by any session, or to the present content. The *authors* of a
+step are all that may have made it: mostly the one session that kept the first of the two; a person too, if the file's
+times do not fit that session's call. A line's authors are those of the step that brought it. A line of the last commit
+has no author. More than one author means that nothing tells them apart. Nothing here guesses.
+
+Files: ``<state>/kept/<place>/<journal>/<path>``, with slashes of the path escaped. Appended: ``%w`` and a time for
+versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call. The file's
+mtime is the time of the entry, the first version's atime that of the session's last write. Permissions say its state:
+
+    r     the content, whole; other bits as in the file
+    -     there was no file
+    w     nothing was kept: a folder, a link, over 1 MiB, unreadable, or changed during the copy
+    rw    a half copy, of a process that was killed or still copies: never read
+
+The kernel copies, or shares the blocks where the file system can. Nothing is hashed before a write; ``pruning`` folds
+equal contents, drops files that git ignores, and holds the bounds.
+
+    stored    the versions of a file; `before_first_write`
+    steps     the steps of a file, and their authors
+    lines     the lines of a file, and their authors: `lines_of`, `changes_of`, `changes_by`
+    pruning   bounds, ignored files, equal contents
+
+This module holds only the copy. A check loads it when a copy is due.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from swarm_hook_core.state import make_private, write_all
+
+LIMIT_BYTES = 1024 * 1024  # of a file; nothing is kept of a larger one
+NO_FILE, NOT_KEPT = 0, 0o200  # permissions that stand for a state
+CONTENT, HALF = 0o400, 0o600
+
+_PIECE = 128 * 1024  # bytes read at once where the kernel does not copy
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (_READ & ~getattr(os, "O_NONBLOCK", 0))
+
+
+def keep(source: str, target: str, at_ns: int) -> bool:
+    """Keep the present content of the file `source` as the version at path `target`, of time `at_ns`.
+
+    Return False if there is such a version already, also a half one: its content was another. Raises OSError.
+    """
+    reading = -1
+    try:
+        reading, state = _opened(source)
+        try:
+            writing = os.open(target, _CREATE, HALF)
+        except FileNotFoundError:
+            make_private(os.path.dirname(target))
+            writing = os.open(target, _CREATE, HALF)
+        try:
+            if reading >= 0:
+                state = _copied(reading, writing)
+            by = writing if os.utime in os.supports_fd else target  # Windows takes paths only
+            os.utime(by, ns=(at_ns, at_ns))
+            os.chmod(by, state)
+        finally:
+            os.close(writing)
+    except FileExistsError:
+        return False  # kept before, by this call or another one
+    finally:
+        if reading >= 0:
+            os.close(reading)
+    return True
+
+
+def _opened(source: str) -> tuple[int, int]:
+    """Return ``(handle, CONTENT)`` of a file that can be kept, else ``(-1, NO_FILE or NOT_KEPT)``."""
+    try:
+        found = os.lstat(source)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
+            return -1, NOT_KEPT
+        return os.open(source, _READ), CONTENT
+    except (FileNotFoundError, NotADirectoryError):
+        return -1, NO_FILE  # the write creates the file
+    except (OSError, ValueError):
+        return -1, NOT_KEPT  # unreadable, or a path that cannot exist
+
+
+def _copied(reading: int, writing: int) -> int:
+    """Copy one open file into the other; return the permissions of the version."""
+    before = os.fstat(reading)
+    if not stat.S_ISREG(before.st_mode) or before.st_size > LIMIT_BYTES:
+        return NOT_KEPT  # another file by now
+    copied = _by_kernel(reading, writing, before.st_size)
+    if copied < before.st_size:
+        copied += _by_hand(reading, writing, before.st_size - copied)
+    after = os.fstat(reading)
+    is_same = (before.st_ctime_ns, before.st_size) == (after.st_ctime_ns, after.st_size)
+    if copied != before.st_size or not is_same:
+        os.ftruncate(writing, 0)
+        return NOT_KEPT
+    return CONTENT | (before.st_mode & 0o177)
+
+
+def _by_kernel(reading: int, writing: int, size: int) -> int:
+    """Have the kernel copy `size` bytes; return the number of bytes that it has copied."""
+    copied = 0
+    try:
+        while copied < size:
+            done = os.copy_file_range(reading, writing, size - copied)
+            if not done:
+                break
+            copied += done
+    except (OSError, AttributeError):
+        return copied  # another file system, an older kernel, or another platform
+    return copied
+
+
+def _by_hand(reading: int, writing: int, size: int) -> int:
+    copied = 0
+    while copied < size:
+        piece = os.read(reading, min(_PIECE, size - copied))
+        if not piece:
+            break
+        write_all(writing, piece)
+        copied += len(piece)
+    return copied

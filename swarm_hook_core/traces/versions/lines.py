@@ -1,0 +1,331 @@
+"""The lines of a file, and the authors of each: a fold over the steps of the file (``steps``).
+
+The fold begins at the last version that equals the last commit, or at the first one. Each step's difference marks its
+new lines, and the committed lines that it removed, with the step's authors. The difference of a step is small, so that
+lines keep their owner while they move.
+
+A line counts as committed if the last commit has it at that place, whoever wrote it. Line ends alone are no change
+where the commit has no CRLF: git converts them. A file that a step brought whole, while the same session had the same
+content under another name, was moved: its lines keep their authors.
+
+    a missing file        no lines; its committed lines are removed
+    no commit yet         every line has authors
+    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit    NoLines
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+
+from swarm_hook_core.traces import place_of
+from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.steps import PERSON, Author, History
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from swarm_hook_core.traces.versions.steps import Moment, Step
+
+    Authors = tuple[Author, ...]
+
+SECONDS = 2.0  # for git's answer
+POPULAR = 2000  # lines from which on difflib leaves out frequent ones, to be fast
+BINARY = 8000  # bytes that are searched for NUL, as git does
+MOVED_NS = 10**9  # the two names of a moved file are noted within one call
+
+_LFS = b"version https://git-lfs.github.com/spec/"
+
+
+class NoLines(Exception):
+    """The file has no lines that could be told apart; the message says why."""
+
+
+class Line:
+    """One line of the present file, with its line end.
+
+    authors  all that may have written it, empty for a committed line
+    """
+
+    __slots__ = ("text", "authors")
+
+    def __init__(self, text: bytes, authors: Authors):
+        self.text = text
+        self.authors = authors
+
+    @property
+    def is_committed(self) -> bool:
+        return not self.authors
+
+    @property
+    def author(self) -> Author | None:
+        """The one author; None for a committed line, and for one that several may have written."""
+        return self.authors[0] if len(self.authors) == 1 else None
+
+    def may_be_by(self, runtime: str, session_id: str) -> bool:
+        return any(author.session == (runtime, session_id) for author in self.authors)
+
+
+class Change:
+    """One place where the file differs from the last commit.
+
+    old, new      index of the first line there, in the commit and in the present file
+    removed       lines of the commit, `authors` of each: all that may have removed it
+    added         lines of the present file
+    """
+
+    __slots__ = ("old", "new", "removed", "added")
+
+    def __init__(self, old: int, new: int, removed: list[Line], added: list[Line]):
+        self.old = old
+        self.new = new
+        self.removed = removed
+        self.added = added
+
+    @property
+    def authors(self) -> list[Author]:
+        """All that may have taken part, without repeats."""
+        return list(dict.fromkeys(author for line in (*self.removed, *self.added) for author in line.authors))
+
+    def is_only_by(self, runtime: str, session_id: str) -> bool:
+        """Return True if this session alone made the whole change."""
+        return all(author.session == (runtime, session_id) for author in self.authors)
+
+
+def lines_of(path: str) -> list[Line]:
+    """Return the lines of the file at absolute `path`, empty for a missing file. Raises NoLines, OSError."""
+    return _Fold(path).lines()
+
+
+def changes_of(path: str) -> list[Change]:
+    """Return the differences of the file from the last commit, in order. Raises NoLines, OSError."""
+    return _Fold(path).changes()
+
+
+def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Change]]:
+    """Return ``{path: changes}`` of files at and below absolute `folder` that this session may have made.
+
+    Files without lines are left out; ``stored.files_of`` names all files that the session has written. Raises OSError.
+    """
+    from swarm_hook_core.traces.versions.stored import files_of
+
+    found = {}
+    for path in files_of(runtime, session_id, folder):
+        try:
+            changes = changes_of(path)
+        except NoLines:
+            continue  # nothing that could be told apart
+        own = [one for one in changes if any(author.session == (runtime, session_id) for author in one.authors)]
+        if own:
+            found[path] = own
+    return found
+
+
+class _Element:
+    """A line during the fold, of a version or removed since. `head`: its index in the last commit, or None."""
+
+    __slots__ = ("text", "authors", "head", "removed_by")
+
+    def __init__(self, text: bytes, authors: Authors, head: int | None = None):
+        self.text = text
+        self.authors = authors
+        self.head = head
+        self.removed_by: Authors = ()
+
+
+class _Fold:
+    """The fold over the steps of one file. `until_ns`: as of that time, for a file that was moved away then."""
+
+    def __init__(self, path: str, until_ns: int = 0):
+        self.path = os.path.realpath(path)
+        data, present = _present(self.path)
+        if until_ns:
+            data = b""
+        committed = _committed(self.path)
+        self.ignores_ends = bool(committed) and b"\r\n" not in committed
+        self.head = _split(committed)
+        self.place = place_of(os.path.dirname(self.path))
+        history = History(self.path, data, present, until_ns)
+        self.removed: list[_Element] = []
+        self.alive: list[_Element] = []
+        self._follow(history)
+
+    def lines(self) -> list[Line]:
+        """Return the present lines."""
+        committed = {new for _old, new in self._pairs()}
+        return [
+            Line(one.text, () if index in committed else one.authors or (PERSON,))
+            for index, one in enumerate(self.alive)
+        ]
+
+    def changes(self) -> list[Change]:
+        """Return the places where the present lines differ from the commit."""
+        found, old, new, lines = [], 0, 0, self.lines()
+        for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
+            if old < old_end or new < new_end:
+                removed = [Line(self.head[index], self._remover_of(index)) for index in range(old, old_end)]
+                found.append(Change(old, new, removed, lines[new:new_end]))
+            old, new = old_end + 1, new_end + 1
+        return found
+
+    # ------------------------------------------------------------------------------------------- the fold
+
+    def _follow(self, history: History) -> None:
+        steps, moments = history.steps(), history.moments
+        self.alive = [_Element(text, (), index) for index, text in enumerate(self.head)]
+        first = next((at for at in reversed(range(len(moments))) if self._is_head(moments[at])), None)
+        if first is not None:
+            texts = _split(moments[first].content())
+            self.alive = [_Element(text, (), index) for index, text in enumerate(texts)]
+        elif moments:
+            first = 0
+            self._step(_split(moments[0].content()), history.earlier())
+        for step in steps[first:]:
+            content = _split(step.after.content())
+            moved = None
+            if content and not step.before.exists:
+                moved = self._moved_from(step, content)
+            if moved is not None:
+                self.alive = moved
+            else:
+                self._step(content, step.authors)
+
+    def _step(self, content: list[bytes], authors: Authors) -> None:
+        """Go on to the next `content`, which these authors may have made."""
+        before, alive = [one.text for one in self.alive], []
+        for kind, i1, i2, j1, j2 in _differences(self._compared(before), self._compared(content)):
+            if kind == "equal":
+                for one, text in zip(self.alive[i1:i2], content[j1:j2]):
+                    one.text = text  # perhaps with another line end
+                alive += self.alive[i1:i2]
+                continue
+            for one in self.alive[i1:i2]:
+                one.removed_by = authors
+            self.removed += self.alive[i1:i2]
+            alive += [_Element(text, authors) for text in content[j1:j2]]
+        self.alive = alive
+
+    def _is_head(self, moment: Moment) -> bool:
+        if not self.head or not moment.exists:
+            return False
+        return self._compared(_split(moment.content())) == self._compared(self.head)
+
+    def _moved_from(self, step: Step, content: list[bytes]) -> list[_Element] | None:
+        """Return the lines of a file that this step has brought from another name, or None."""
+        from swarm_hook_core.traces.versions.stored import kept_at
+
+        data, at_ns = b"".join(content), step.before.at_ns
+        for path, version in kept_at(self.place, step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
+            if path == self.path or version.size != len(data) or version.content() != data or os.path.lexists(path):
+                continue
+            source = _Fold(path, version.at_ns).alive
+            if [one.text for one in source] == content:
+                return [_Element(one.text, one.authors or step.authors) for one in source]
+        return None
+
+    # ------------------------------------------------------------------------------------------- the commit
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Return ``[(index in the commit, index in the present file)]`` of the committed lines, in order."""
+        fixed = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
+        found, old, new = [], 0, 0
+        for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:
+            # Lines that were committed after a session had written them.
+            gap_old = self._compared(self.head[old:old_end])
+            gap_new = self._compared([one.text for one in self.alive[new:new_end]])
+            for kind, i1, i2, j1, _j2 in _differences(gap_old, gap_new):
+                if kind == "equal":
+                    found += [(old + i1 + index, new + j1 + index) for index in range(i2 - i1)]
+            found.append((old_end, new_end))
+            old, new = old_end + 1, new_end + 1
+        return found[:-1]
+
+    def _compared(self, lines: list[bytes]) -> list[bytes]:
+        """Return the lines as they are compared with the commit: without ends, if git converts them."""
+        return _without_ends(lines) if self.ignores_ends else lines
+
+    def _remover_of(self, index: int) -> Authors:
+        """Return all that may have removed the committed line with this index."""
+        own = [one for one in self.removed if one.head == index]
+        if own:
+            return own[-1].removed_by
+        text = self._compared([self.head[index]])
+        same = [one for one in self.removed if one.head is None and self._compared([one.text]) == text]
+        return tuple(dict.fromkeys(author for one in same for author in one.removed_by)) or (PERSON,)
+
+
+def _differences(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield the opcodes of difflib between two lists of lines; equal lines at both ends cost little."""
+    start, most = 0, min(len(old), len(new))
+    while start < most and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < most - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    if start:
+        yield "equal", 0, start, 0, start
+    old_end, new_end = len(old) - end, len(new) - end
+    middle_old, middle_new = old[start:old_end], new[start:new_end]
+    if not middle_old or not middle_new:
+        if middle_old or middle_new:
+            yield "insert" if middle_new else "delete", start, old_end, start, new_end
+    else:
+        matcher = difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=len(middle_new) > POPULAR)
+        for kind, i1, i2, j1, j2 in matcher.get_opcodes():
+            yield kind, start + i1, start + i2, start + j1, start + j2
+    if end:
+        yield "equal", old_end, len(old), new_end, len(new)
+
+
+def _present(path: str) -> tuple[bytes, os.stat_result | None]:
+    """Return ``(content, state)`` of the file; ``(b"", None)`` if it is missing. Raises NoLines, OSError."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return b"", None  # removed, or never made
+    if not stat.S_ISREG(found.st_mode):
+        raise NoLines("not a plain file")
+    if found.st_size > LIMIT_BYTES:
+        raise NoLines(f"larger than {LIMIT_BYTES // 1024} KiB")
+    from swarm_hook_core.watching.snapshot import read
+
+    data = read(path, LIMIT_BYTES)[1]
+    if b"\0" in data[:BINARY]:
+        raise NoLines("binary")
+    return data, found
+
+
+def _committed(path: str) -> bytes:
+    """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
+    from swarm_hook_core.repository import tree_over
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return b""
+    name = os.path.relpath(path, tree.top)
+    try:
+        text = Repository(tree.top, SECONDS).ask("cat-file", "blob", f"HEAD:{name}")
+    except Refused:
+        return b""  # not in the last commit, or no commit yet
+    except NoAnswer as error:
+        raise OSError(f"git does not answer: {error}") from None
+    data: bytes = text.encode("utf-8", "surrogateescape")
+    if b"\0" in data[:BINARY]:
+        raise NoLines("binary in the last commit")
+    if data.startswith(_LFS):
+        raise NoLines("a git-lfs pointer in the last commit")
+    return data
+
+
+def _split(data: bytes) -> list[bytes]:
+    """Return the lines with their ends. A lone CR is part of a line, as for git."""
+    parts = [part + b"\n" for part in data.split(b"\n")]
+    last = parts.pop()[:-1]
+    return [*parts, last] if last else parts
+
+
+def _without_ends(lines: Sequence[bytes]) -> list[bytes]:
+    return [line.rstrip(b"\r\n") for line in lines]

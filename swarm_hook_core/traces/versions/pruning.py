@@ -1,0 +1,233 @@
+"""Pruning of versions: bounds, files that git ignores, equal contents. The coordinator runs it, never a check.
+
+A session's first version of a file stays as a marker without content (``w``) as long as its journal is in use: without
+it, the session's next write would pass for its first one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from swarm_hook_core.state import state_dir
+from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
+from swarm_hook_core.traces.versions.stored import ENDED, read_name
+
+TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
+TOTAL_FILES = 20_000
+AGE_SECONDS = 7 * 86400
+HALF_SECONDS = 3600  # age of a half copy whose process is gone
+GIT_SECONDS = 0.5  # for the question about ignored files, once a place
+STAMP = "%pruned"  # its mtime is the time of the last pruning of a place
+
+
+class _Kept:
+    """One kept copy: its `path`, the `file` that it is of (empty if its name was cut), and its state."""
+
+    __slots__ = ("path", "file", "is_first", "found")
+
+    def __init__(self, path: str, found: os.stat_result):
+        self.path = path
+        self.file, mark, _at_ns = read_name(os.path.basename(path))
+        self.is_first = not mark
+        self.found = found
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.found.st_mode & CONTENT) and not self.found.st_mode & 0o200
+
+    @property
+    def kept_at(self) -> float:
+        return max(self.found.st_mtime, self.found.st_ctime)
+
+
+def prune(now: float) -> int:
+    """Remove versions that are too old, over the bounds, or of ignored files; return their number.
+
+    `now` in Unix seconds. Raises OSError.
+    """
+    gone, left = 0, []
+    for place in _folders(os.path.join(state_dir(), "kept")):
+        copies = []
+        for session in _folders(place):
+            is_used = os.path.lexists(os.path.join(traces_dir(), *session.split(os.sep)[-2:]))
+            old = [one for one in _copies(session) if _is_over(one, now)]
+            gone += sum(_drop(one, is_used) for one in old)
+            copies += [one for one in _copies(session) if one.has_content or not is_used]
+            _close(session, is_used, now)
+        ignored = _ignored(place, copies)
+        gone += sum(_drop(one, is_used=True) for one in copies if one.file in ignored)
+        copies = [one for one in copies if one.file not in ignored]
+        _fold(copies)
+        left += copies
+        _close_place(place)
+    left.sort(key=lambda one: one.kept_at)
+    total, count = sum(_share_of(one) for one in left), len(left)
+    for one in left:
+        if total <= TOTAL_BYTES and count <= TOTAL_FILES:
+            break
+        total, count = total - _share_of(one), count - 1
+        gone += _drop(one, is_used=True)
+    return gone
+
+
+def _folders(base: str) -> list[str]:
+    try:
+        with os.scandir(base) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []  # nothing was ever kept
+
+
+def _copies(session: str) -> list[_Kept]:
+    found = []
+    for name in os.listdir(session):
+        path = os.path.join(session, name)
+        try:
+            if not name.startswith(ENDED):
+                found.append(_Kept(path, os.lstat(path)))
+        except FileNotFoundError:
+            continue  # removed by another process just now
+    return found
+
+
+def _is_over(one: _Kept, now: float) -> bool:
+    mode = stat.S_IMODE(one.found.st_mode)
+    if mode & 0o600 == 0o600:
+        return one.kept_at < now - HALF_SECONDS
+    return one.kept_at < now - AGE_SECONDS
+
+
+def _drop(one: _Kept, is_used: bool) -> int:
+    """Remove a copy; of a first version leave a marker if its session `is_used`. Return 1 if anything has changed."""
+    if not (one.is_first and is_used):
+        return _remove(one.path)
+    if stat.S_IMODE(one.found.st_mode) in (NOT_KEPT, NO_FILE):
+        return 0
+    # Another file in its place: its inode may be that of other versions as well.
+    scratch = _scratch(one.path)
+    os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NOT_KEPT))
+    os.chmod(scratch, NOT_KEPT)
+    os.utime(scratch, ns=(one.found.st_atime_ns, one.found.st_mtime_ns))
+    os.replace(scratch, one.path)
+    return 1
+
+
+def _scratch(path: str) -> str:
+    """Return the path of a new file beside the version at `path`, of a name that no version has."""
+    return os.path.join(os.path.dirname(path), f"%tmp{os.urandom(6).hex()}")
+
+
+def _remove(path: str) -> int:
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        return 0  # another process was faster
+    return 1
+
+
+def _share_of(one: _Kept) -> int:
+    return one.found.st_size // max(one.found.st_nlink, 1)
+
+
+def _close(session: str, is_used: bool, now: float) -> None:
+    """Remove the folder of a session that has ended, if it has no version left, with its journal."""
+    ended = os.path.join(session, ENDED)
+    is_young = os.path.lexists(ended) and os.lstat(ended).st_ctime > now - AGE_SECONDS
+    if is_used or is_young or _copies(session):
+        return
+    for name in (ENDED, ENDED + ".1"):
+        _remove(os.path.join(session, name))
+    try:
+        os.rmdir(session)
+    except OSError:
+        return  # a version came just now
+
+
+def _close_place(place: str) -> None:
+    if not _folders(place):
+        _remove(os.path.join(place, STAMP))
+        try:
+            os.rmdir(place)
+        except OSError:
+            return  # a session came just now
+
+
+# ------------------------------------------------------------------------------------------- ignored files
+
+
+def _ignored(place: str, copies: list[_Kept]) -> set[str]:
+    """Return the files among those of `copies` that git ignores, asked since the last pruning of this place."""
+    stamp = os.path.join(place, STAMP)
+    try:
+        since = os.stat(stamp).st_mtime - 60
+    except FileNotFoundError:
+        since = 0.0
+    files = {one.file for one in copies if one.file and one.has_content and one.kept_at > since}
+    if not files:
+        return set()
+    handle = os.open(stamp, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.close(handle)
+    os.utime(stamp)
+    return _ignored_of(files)
+
+
+def _ignored_of(files: set[str]) -> set[str]:
+    from swarm_hook_core.repository import tree_over
+    from swarm_hook_core.shell.programs.git.repository import MOST_PATHS, NoAnswer, Refused, Repository
+
+    tops: dict[str, dict[str, str]] = {}
+    for file in sorted(files):
+        tree = tree_over(os.path.dirname(file))
+        if tree is not None and os.path.lexists(file):  # git does not list a missing file
+            tops.setdefault(tree.top, {})[os.path.relpath(file, tree.top)] = file
+    found: set[str] = set()
+    for top, names in tops.items():
+        some = list(names)[:MOST_PATHS]
+        try:
+            repository = Repository(top, GIT_SECONDS)
+            known = {*repository.tracked(some), *repository.untracked(some)}
+        except (NoAnswer, Refused):
+            continue  # asked about again with the next version in this place
+        found |= {names[name] for name in some if name not in known}
+    return found
+
+
+# ------------------------------------------------------------------------------------------- equal contents
+
+
+def _fold(copies: list[_Kept]) -> None:
+    """Have equal versions of one file share one inode. Its times are those of the first of them.
+
+    Later versions have their time in their names; a session's first version keeps an inode of its own.
+    """
+    groups: dict[tuple[str, int, int], list[_Kept]] = {}
+    for one in copies:
+        if one.has_content and one.found.st_size and not one.is_first:
+            groups.setdefault((one.file or one.path, one.found.st_size, one.found.st_mode), []).append(one)
+    for group in groups.values():
+        if len({one.found.st_ino for one in group}) < 2:
+            continue
+        by_content: dict[bytes, _Kept] = {}
+        for one in group:
+            first = by_content.setdefault(_content_of(one.path), one)
+            if first.found.st_ino != one.found.st_ino:
+                _share(first.path, one.path)
+
+
+def _share(first: str, path: str) -> None:
+    scratch = _scratch(path)
+    try:
+        os.link(first, scratch)
+        os.replace(scratch, path)
+    except OSError:
+        return  # a file system without links, or a version that is gone by now
+
+
+def _content_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(LIMIT_BYTES)
+    except OSError:
+        return path.encode("utf-8", "surrogateescape")  # gone: equal to nothing else

@@ -1,0 +1,240 @@
+"""The versions of a file, as sessions have kept them. Reads the disk; never used before a write of a session alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from swarm_hook_core.state import make_private, read_all
+from swarm_hook_core.traces import (
+    AFTER,
+    CUT,
+    LATER,
+    LOOK,
+    WHOLE,
+    journal,
+    journal_name,
+    kept_dir,
+    others_in,
+    place_of,
+    version_path,
+)  # fmt: skip
+from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
+_MARKS = (LATER, LOOK, AFTER)
+_KEEPS_ATIME = hasattr(os, "O_NOATIME")  # a first version's atime means something
+_READ = os.O_RDONLY
+for _flag in ("O_NOATIME", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+    _READ |= getattr(os, _flag, 0)
+
+
+class Version:
+    """One version of a file.
+
+    path       of the kept copy
+    journal    file name of the journal of the session that kept it
+    at_ns      time of its entry there
+    is_look    True if it was kept after a write, not before one
+    is_after   True if that look was at the end of the call
+    is_whole   False: nothing was kept, or half of it; only that the session was about to write is known
+    exists     False: there was no file
+    mode       permissions of the file, without the owner's right to write
+    """
+
+    __slots__ = ("path", "journal", "at_ns", "is_look", "is_after", "is_whole", "exists", "mode", "size", "times")
+
+    def __init__(self, path: str, found: os.stat_result):
+        self.path = path
+        _file, mark, at_ns = read_name(os.path.basename(path))
+        self.journal = os.path.basename(os.path.dirname(path))
+        self.at_ns = at_ns or found.st_mtime_ns
+        self.is_look = mark in (LOOK, AFTER)
+        self.is_after = mark == AFTER
+        self.mode = stat.S_IMODE(found.st_mode)
+        self.exists = self.mode != NO_FILE
+        self.is_whole = not self.exists or bool(self.mode & CONTENT and not self.mode & 0o200)
+        self.size = found.st_size
+        self.times = (found.st_atime_ns, found.st_mtime_ns)
+
+    def content(self) -> bytes:
+        """Return the content, empty if there was no file. Raises OSError if it is gone."""
+        if not self.exists:
+            return b""
+        handle = os.open(self.path, _READ)
+        try:
+            data = read_all(handle, LIMIT_BYTES)
+            if not _KEEPS_ATIME:
+                os.utime(self.path, ns=self.times)
+            return data
+        finally:
+            os.close(handle)
+
+
+def before_first_write(path: str, runtime: str, session_id: str) -> bytes | None:
+    """Return the content of the file at absolute `path` before the session's own first write of it.
+
+    Empty if there was no file; `first_version` tells the two apart. None if it is unknown: the session has not written
+    the file, or its content was not kept.
+    """
+    version = first_version(path, runtime, session_id)
+    if version is None:
+        return None
+    try:
+        return version.content()
+    except OSError:
+        return None  # removed just now
+
+
+def first_version(path: str, runtime: str, session_id: str) -> Version | None:
+    """Return the Version of the file before the session's own first write of it, or None if it is unknown."""
+    for one in _spellings(path):
+        place = place_of(os.path.dirname(one))
+        found = _found_at(version_path(place, journal_name(runtime, session_id), one))
+        if found is not None:
+            return found if found.is_whole else None
+    return None
+
+
+def version_at(path: str) -> Version | None:
+    """Return the Version kept at `path`, or None if nothing whole is there."""
+    found = _found_at(path)
+    return found if found is not None and found.is_whole else None
+
+
+def _found_at(path: str) -> Version | None:
+    """Return the Version at `path`, perhaps half of it, or None."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None  # never kept, or removed
+    return Version(path, found) if stat.S_ISREG(found.st_mode) else None
+
+
+def versions_of(place: str, path: str) -> list[Version]:
+    """Return all versions of the file at `path`, links resolved, in `place`, the oldest first; half ones, too."""
+    found = []
+    base = kept_dir(place)
+    for session in _names_in(base):
+        first = version_path(place, session, path)
+        folder, name = os.path.split(first)
+        for one in _names_in(folder):
+            mark = one[len(name) :][:2]
+            if one == name or (one.startswith(name) and mark in _MARKS and one[len(name) + 2 :].isdigit()):
+                found.append(_found_at(os.path.join(folder, one)))
+    return sorted(filter(None, found), key=lambda version: version.at_ns)
+
+
+def files_of(runtime: str, session_id: str, folder: str) -> list[str]:
+    """Return the absolute paths of files at and below absolute `folder`, in one repository, that a session has
+    written, as far as its journal and its versions tell.
+    """
+    root = os.path.realpath(folder)
+    place, name = place_of(root), journal_name(runtime, session_id)
+    data = journals_of(place).get(name, b"")
+    keys = [os.fsdecode(key) for key in journal.newest_lines(data, ("wrote",))]
+    keys += [path for path, _version in _kept_by(place, name)]
+    return sorted({key for key in keys if (key + "/").startswith(root.rstrip("/") + "/")})
+
+
+def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
+    """Return ``[(path, version)]`` of the versions that a session has kept between the two times.
+
+    `name`: file name of its journal. Files with a name too long to be read back are left out.
+    """
+    return [(path, one) for path, one in _kept_by(place, name) if since_ns <= one.at_ns <= until_ns]
+
+
+def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
+    folder = os.path.join(kept_dir(place), name)
+    for one in _names_in(folder):
+        path = read_name(one)[0]
+        version = version_at(os.path.join(folder, one))
+        if path and version is not None:
+            yield path, version
+
+
+def read_name(name: str) -> tuple[str, str, int]:
+    """Return ``(path, mark, time)`` of the version with this file name.
+
+    The path is that of its file, empty if it was too long. The mark is empty, and the time 0, for a first version.
+    """
+    mark, at_ns = "", 0
+    for one in _MARKS:
+        head, found, at = name.rpartition(one)
+        if found and at.isdigit():
+            name, mark, at_ns = head, one, int(at)
+    if CUT in name:
+        return "", mark, at_ns
+    name = name.partition(WHOLE)[0]
+    for escape, letter in (("%2F", "/"), ("%5C", "\\"), ("%3A", ":"), ("%25", "%")):
+        name = name.replace(escape, letter)
+    return (name if os.path.isabs(name) else ""), mark, at_ns
+
+
+def journals_of(place: str) -> dict[str, bytes]:
+    """Return ``{file name: entries}`` of the journals in `place`, also of sessions that have ended."""
+    base = kept_dir(place)
+    paths = [(name, os.path.join(base, name, ENDED)) for name in _names_in(base)]
+    paths += [(os.path.basename(path), path) for path in others_in(place, "")]
+    found: dict[str, bytes] = {}
+    for name, path in paths:
+        try:
+            data = journal.read(path)
+        except OSError:
+            continue  # removed just now, or not a journal
+        found[name] = found.get(name, b"") + data  # a session may go on after its end
+    return found
+
+
+def ended_at(place: str) -> dict[str, int]:
+    """Return ``{file name of the journal: time}`` of the ends of sessions in `place` with versions."""
+    base, found = kept_dir(place), {}
+    for name in _names_in(base):
+        try:
+            found[name] = os.lstat(os.path.join(base, name, ENDED)).st_ctime_ns  # it was renamed then
+        except OSError:
+            continue  # it goes on
+    return found
+
+
+def store_ended(path: str) -> bool:
+    """Put away the journal at `path`, of a session that has ended, beside its versions.
+
+    Return False if it tells nothing of any author: the session has neither versions nor unparsed commands.
+    """
+    place, name = os.path.split(path)
+    folder = os.path.join(kept_dir(place), name)
+    if not os.path.isdir(folder):
+        try:
+            if b" ran " not in journal.read(path):
+                return False
+            make_private(folder)
+        except OSError:
+            return False  # not a journal, or a full disk
+    for part in (".1", ""):
+        try:
+            os.replace(path + part, os.path.join(folder, ENDED + part))
+        except OSError:
+            continue  # there is no such part
+    return True
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # nothing was kept there
+
+
+def _spellings(path: str) -> Iterator[str]:
+    """Yield the path with links resolved, and with only those of its folder: a write may replace a link itself."""
+    whole = os.path.realpath(path)
+    yield whole
+    beside = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    if beside != whole:
+        yield beside

@@ -1,0 +1,147 @@
+"""The level of protection for uncommitted changes."""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core import settings
+from swarm_hook_core.state import config_dir
+from swarm_hook_core.traces import KEEP, LEVELS, NOTICE, OFF, TURN
+from swarm_mcp.cli.arguments import JSON, LOCKS, Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import UsageError
+from swarm_mcp.hooks.protection_watch import tell_lowered
+from swarm_mcp.runtimes import user_settings
+from swarm_mcp.sessions.person import require_person
+
+NAME, FENCE = "protect", "fence"
+MINUTE, HOUR, LONGEST = 60, 3600, 24 * 3600
+MEANS = {
+    OFF: "only locks count",
+    NOTICE: "a session that edits a file with another session's uncommitted change is told about it",
+    KEEP: "a call that would destroy another session's uncommitted change, or a person's, is denied",
+    TURN: "the first write of a file locks it until its session's turn ends",
+}
+
+
+@verb(
+    Usage(
+        choice(*LEVELS, about="level", optional=True),
+        Option("--user", "for all checkouts of this user, not only the one here"),
+        Option("--unset", "remove the setting"),
+        Option("--for DURATION", "the level holds for that time only: 5m, 90s, 2h; then the one before holds again"),
+        Option("--fence SWITCH", "on or off: a session stays in its linked work tree"),
+        JSON,
+    ),
+    group=LOCKS,
+)
+def protect(args: Arguments) -> int:
+    """protect: the level of protection for uncommitted changes
+
+    Without a level, prints the level in force here and its source. With a level, sets it for this checkout (the git
+    root of this folder), or with --user for all checkouts without a level of their own. SWARM_PROTECT overrides both;
+    SWARM_CC_PROTECT, SWARM_CODEX_PROTECT and the like override it for one client. The older names of verb, key and
+    variables have `auto` in place of `protect`, and work as before.
+
+    Each level includes the ones before it. off: only locks count. notice: a session that edits a file with another live
+    session's uncommitted change is told about it. keep (default): a call that would destroy such a change, or a
+    person's, is denied: an overwrite, a removal, or a git command that sweeps many files. turn: the first write to a
+    file locks it until the turn ends.
+
+    With --for the level holds for a time (at most 24 hours), in this checkout: `protect off --for 5m` lets a session
+    throw away your changes. Copies are kept all the same: `swarm-mcp restore --list`.
+
+    With --fence off a session that began in a linked work tree may write into other work trees of the repository; with
+    on (default) it is denied once for each. SWARM_FENCE overrides it.
+
+    Only a person may lower the protection: a lower level, an --unset that lowers it, or --fence off, is refused from an
+    agent's shell (exit 1). Running sessions are told of the change.
+
+    The level is kept in config.json of the configuration folder; nothing is written into the checkout. An unreadable
+    config.json is left as it is: exit 1.
+
+    example: swarm-mcp protect off --for 5m
+    """
+    level, checkout = "".join(args.words), user_settings.checkout_here()
+    unset, of_user = args.given("--unset"), args.given("--user")
+    if level and unset:
+        raise UsageError("protect: either a level or --unset")
+    if of_user and not (level or unset or args.given("--fence")):
+        raise UsageError("protect: --user wants a level, or --unset")
+    seconds = _seconds_of(args.value("--for")) if args.given("--for") else 0
+    if seconds and (of_user or not level):
+        raise UsageError("protect: --for wants a level, and goes without --user")
+    place, words, result = checkout, "this checkout", {"ok": True}
+    if of_user:
+        place, words = "", "the user"
+    if args.given("--fence"):
+        return _set_fence(args.value("--fence"), place, bool(level or unset), args.json)
+    if level or unset:
+        result["changed"] = _change(level, place, seconds)
+    found, others = user_settings.in_force(NAME, checkout)
+    if args.json:
+        clients = {name: user_settings.described(one) for name, one in others.items()}
+        show({**result, **user_settings.described(found), "checkout": checkout, "clients": clients})
+        return 0
+    until = f" until {time.strftime('%H:%M:%S', time.localtime(found.until))}" if found.until else ""
+    say(f"{found.value}{until} in {checkout}, {user_settings.whose(found)}: {MEANS[found.value]}")
+    for name, one in others.items():
+        say(f"{one.value} for {name}, {user_settings.whose(one)}")
+    if level and found.value != level:
+        say(f"{level} is set for {words} now, and overridden here")
+    return 0
+
+
+def _set_fence(switch: str, place: str, is_with_level: bool, as_json: bool) -> int:
+    """Set the fence for the checkout `place`, or for the user if that is empty. Raises PersonOnly, UsageError."""
+    if switch not in settings.WORDS[FENCE] or is_with_level:
+        raise UsageError("protect: --fence wants on or off, and goes without a level")
+    before, command = settings.in_file(FENCE, place).value, f"swarm-mcp {NAME} --fence {switch}"
+    where, command = ("in this checkout", command) if place else ("in all checkouts", f"{command} --user")
+    is_lower = (before, switch) == ("on", "off")
+    if is_lower:
+        require_person(command, f"lets sessions {where} write into other work trees", config_dir())
+    changed = user_settings.change(FENCE, switch, place)
+    if is_lower and changed:
+        tell_lowered(FENCE, f"sessions may leave their work trees now (`{command}`)", bool(place))
+    found = user_settings.in_force(FENCE, user_settings.checkout_here())[0]
+    if as_json:
+        show({"ok": True, "changed": changed, "fence": user_settings.described(found)})
+    else:
+        say(f"the fence is {found.value} here, {user_settings.whose(found)}")
+    return 0
+
+
+def _seconds_of(text: str) -> int:
+    """Return the seconds of a duration such as ``5m``. Raises UsageError."""
+    unit = {"s": 1, "m": MINUTE, "h": HOUR}.get(text[-1:].lower())
+    number = text if unit is None else text[:-1]
+    if not number.isdecimal() or not 0 < (seconds := int(number) * (unit or 1)) <= LONGEST:
+        raise UsageError(f"protect: --for {text}: not a duration of up to 24 hours, such as 90s, 5m, 2h")
+    return seconds
+
+
+def _change(level: str, checkout: str, seconds: int = 0) -> bool:
+    """Set the level for this checkout, or for the user if `checkout` is empty; an empty `level` removes the setting.
+
+    seconds  the level holds that long, and then the one before; 0: until it is changed
+
+    Return True if that changed anything. Raises PersonOnly if an agent lowers the level.
+    """
+    before = settings.in_file(NAME, checkout).value
+    after = level or settings.without(NAME, checkout)
+    is_lower = LEVELS.index(after) < LEVELS.index(before)
+    limit = f" --for {seconds}s" if seconds else ""
+    where, command = "in this checkout", f"swarm-mcp {NAME} {level or '--unset'}{limit}"
+    if not checkout:
+        where, command = "in all checkouts", f"{command} --user"
+    if is_lower:
+        effect = f"lowers the protection of all sessions {where} from {before} to {after}"
+        require_person(command, effect, config_dir())
+    if seconds:
+        changed = user_settings.change_for_a_while(NAME, level, int(time.time()) + seconds, checkout)
+    else:
+        changed = user_settings.change(NAME, level, checkout)
+    if is_lower and changed:
+        tell_lowered(NAME, f"the level of protection is {after} now, and was {before} (`{command}`)", bool(checkout))
+    return changed

@@ -1,0 +1,214 @@
+"""`swarm-mcp protect`: the level in force here, and setting it without harm to a person's other settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+
+from swarm_hook_core.state import config_path
+from swarm_hook_core.traces import level
+
+CONFIG = '{"writers": [{"tool": "ä", "paths": ["p"]}], "x": 1.50, "checkouts": {"/a": {"strict": true}}}'
+
+
+@pytest.fixture(autouse=True)
+def _here(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of its own reads the file anew, and so do we."""
+    (ground.repo / "sub").mkdir()
+    monkeypatch.setattr("swarm_hook_core.settings._last", (None, None))
+
+
+def shown(ground: Ground, *words: str) -> dict:
+    return json.loads(ground.swarm("protect", *words, "--json").out)
+
+
+def config() -> dict:
+    return json.loads(Path(config_path()).read_text())
+
+
+def given(text: str) -> Path:
+    path = Path(config_path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_the_level_in_force_and_who_says_so(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    done = ground.swarm("protect")
+    assert done.code == 0 and done.out.startswith(f"keep in {ground.repo}, by default: ") and done.out.count("\n") == 1
+    assert not os.path.exists(config_path()), "asking writes nothing"
+    nothing = {"ok": True, "value": "keep", "source": "default", "checkout": str(ground.repo), "clients": {}}
+    assert shown(ground) == nothing
+    monkeypatch.setenv("SWARM_PROTECT", "notice")
+    monkeypatch.setenv("SWARM_CODEX_PROTECT", "off")
+    lines = ground.swarm("protect").out.splitlines()
+    assert lines[0].startswith("notice in") and "by SWARM_PROTECT" in lines[0]
+    assert lines[1:] == ["off for codex, by SWARM_CODEX_PROTECT"]
+    told = shown(ground)
+    assert (told["value"], told["source"]) == ("notice", "SWARM_PROTECT")
+    assert told["clients"] == {"codex": {"value": "off", "source": "SWARM_CODEX_PROTECT"}}
+
+
+def test_it_is_set_for_the_checkout_for_the_user_and_taken_out_again(ground: Ground):
+    before = sorted(ground.repo.rglob("*"))
+    repo = str(ground.repo)
+    assert f"set for {repo} in {config_path()}" in ground.swarm("protect", "turn").out
+    assert config() == {"checkouts": {repo: {"protect": "turn"}}} and level("CC", repo) == "turn"
+    assert os.stat(config_path()).st_mode & 0o777 == 0o600
+    assert "overridden here" in ground.swarm("protect", "off", "--user").out
+    assert config() == {"protect": "off", "checkouts": {repo: {"protect": "turn"}}}
+    told = shown(ground, "--unset")
+    assert (told["changed"], told["value"], told["source"]) == (True, "off", "user") and config() == {"protect": "off"}
+    assert shown(ground, "--unset")["changed"] is False
+    assert shown(ground, "--unset", "--user")["source"] == "default" and config() == {}
+    assert sorted(ground.repo.rglob("*")) == before, "nothing is written into the checkout"
+
+
+def test_the_fence_is_switched_for_the_checkout_or_the_user(ground: Ground):
+    repo = str(ground.repo)
+    assert ground.swarm("protect", "--fence", "off").out.startswith(f"the fence is off here, set for {repo}")
+    assert config() == {"checkouts": {repo: {"fence": "off"}}}
+    ground.swarm("protect", "--fence", "on")
+    assert shown(ground, "--fence", "off", "--user")["fence"] == {"value": "on", "source": "checkout", "folder": repo}
+    assert config() == {"fence": "off", "checkouts": {repo: {"fence": "on"}}}
+    for wrong in (["--fence", "no"], ["--fence", "off", "turn"], ["--fence", "on", "--unset"]):
+        assert ground.swarm("protect", *wrong).code == 1
+
+
+def test_a_subfolder_and_a_link_mean_the_same_checkout(ground: Ground):
+    link = ground.folder / "link"
+    link.symlink_to(ground.repo)
+    ground.swarm("protect", "notice", cwd=ground.repo / "sub")
+    ground.swarm("protect", "turn", cwd=link)
+    assert config() == {"checkouts": {str(ground.repo): {"protect": "turn"}}}
+
+
+def test_whatever_else_is_in_the_file_stays(ground: Ground):
+    path = given(CONFIG)
+    ground.swarm("protect", "turn")
+    ground.swarm("protect", "keep", "--user")
+    wanted = json.loads(CONFIG)
+    wanted["checkouts"][str(ground.repo)] = {"protect": "turn"}
+    assert config() == {**wanted, "protect": "keep"} and "ä" in path.read_text()
+    ground.swarm("protect", "--unset")
+    ground.swarm("protect", "--unset", "--user")
+    assert config() == json.loads(CONFIG)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_another_setting_of_the_checkout_stays(ground: Ground):
+    given(json.dumps({"checkouts": {str(ground.repo): {"fail": "closed"}}}))
+    ground.swarm("protect", "off")
+    assert config()["checkouts"] == {str(ground.repo): {"fail": "closed", "protect": "off"}}
+    ground.swarm("protect", "--unset")
+    assert config()["checkouts"] == {str(ground.repo): {"fail": "closed"}}
+
+
+@pytest.mark.parametrize(
+    "text", ["nonsense", "[]", '{"checkouts": []}', '{"checkouts": {"/a": 3}}', "{", "[" * 100_000, "{}x"], ids=ascii
+)
+def test_a_file_that_cannot_be_read_is_left_as_it_is(text: str, ground: Ground):
+    path = given(text)
+    done = ground.swarm("protect", "turn")
+    assert done.code == 1 and done.out == "" and done.err.count("\n") == 1
+    assert str(path) in done.err and "was left as it is" in done.err and path.read_text() == text
+
+
+def test_a_pipe_or_a_folder_in_its_place_is_refused(ground: Ground):
+    path = Path(config_path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    assert ground.swarm("protect", "turn").code == 1 and ground.swarm("protect").code == 0
+    path.unlink()
+    path.mkdir()
+    assert ground.swarm("protect", "turn").code == 1
+
+
+def test_a_link_in_its_place_stays_one(ground: Ground):
+    own = ground.folder / "dotfiles.json"
+    own.write_text('{"strict": true}')
+    path = Path(config_path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(own)
+    ground.swarm("protect", "off", "--user")
+    assert path.is_symlink() and json.loads(own.read_text()) == {"strict": True, "protect": "off"}
+
+
+def test_a_place_that_cannot_be_written_is_said_in_one_line(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SWARM_CONFIG_DIR", "/dev/null/nowhere")
+    done = ground.swarm("protect", "turn")
+    assert done.code == 1 and done.err.count("\n") == 1 and "/dev/null/nowhere" in done.err
+
+
+@pytest.mark.parametrize("words", [("loud",), ("off", "--unset"), ("--user",), ("off", "on")])
+def test_a_wrong_command_line_is_refused(words: tuple[str, ...], ground: Ground):
+    done = ground.swarm("protect", *words)
+    assert done.code == 1 and done.out == "" and not os.path.exists(config_path())
+
+
+def test_two_at_once_lose_nothing(ground: Ground):
+    from support.fixtures import SWARM
+
+    folders = [ground.folder / f"r{number}" for number in range(6)]
+    for folder in folders:
+        (folder / ".git").mkdir(parents=True)
+    running = [
+        subprocess.Popen([*SWARM, "protect", "off"], cwd=folder, stdout=subprocess.DEVNULL) for folder in folders
+    ]
+    assert [one.wait(60) for one in running] == [0] * 6
+    assert config()["checkouts"] == {str(folder): {"protect": "off"} for folder in folders}
+
+
+def test_the_doctor_shows_level_and_fail_with_where_they_come_from(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    from swarm_mcp.doctor import own_checks
+
+    monkeypatch.chdir(ground.repo)
+
+    def finding(name: str):
+        return next(one for one in own_checks.findings("") if one.name == name)
+
+    assert finding("protect").message.startswith("keep, by default") and finding("fail").message.startswith("open, by")
+    given(json.dumps({"fail": "closed", "checkouts": {str(ground.repo): {"protect": "off"}}}))
+    assert f"off, set for {ground.repo} in {config_path()}" in finding("protect").message
+    assert f"closed, set in {config_path()}" in finding("fail").message and finding("fail").status == "ok"
+    monkeypatch.setenv("SWARM_CC_FAIL", "shut")
+    found = finding("fail")
+    assert found.status == "warn" and "SWARM_CC_FAIL=shut" in found.message and "open, closed" in found.mend
+    monkeypatch.setenv("SWARM_CC_FAIL", "open")
+    assert "open for claude-code, by SWARM_CC_FAIL" in finding("fail").message
+
+
+def test_a_level_for_a_while_gives_way_to_the_one_before(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    repo = str(ground.repo)
+    ground.swarm("protect", "turn")
+    said = ground.swarm("protect", "off", "--for", "5m").out
+    assert said.startswith("off until ") and level("CC", repo) == "off"
+    entry = config()["checkouts"][repo]
+    assert entry["protect"] == "turn" and entry["protect_for"]["value"] == "off"
+    monkeypatch.setattr("swarm_hook_core.settings.time.time", lambda: entry["protect_for"]["until"] + 1.0)
+    assert level("CC", repo) == "turn", "its time is over"
+    ground.swarm("protect", "notice")
+    assert config()["checkouts"] == {repo: {"protect": "notice"}}, "a level without an end ends it"
+
+
+@pytest.mark.parametrize("words", [("off", "--for", "soon"), ("off", "--for", "25h"), ("--for", "5m"),
+                                   ("off", "--for", "0s"), ("off", "--user", "--for", "5m")])  # fmt: skip
+def test_a_wrong_time_is_refused(words: tuple[str, ...], ground: Ground):
+    assert ground.swarm("protect", *words).code == 1 and not os.path.exists(config_path())
+
+
+def test_the_old_names_work(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    repo = str(ground.repo)
+    given(json.dumps({"auto": "notice", "checkouts": {repo: {"auto": "off"}}}))
+    assert level("CC", repo) == "off" and shown(ground)["source"] == "checkout"
+    assert ground.swarm("auto", "turn").code == 0
+    assert config() == {"auto": "notice", "checkouts": {repo: {"protect": "turn"}}}, "the new name takes its place"
+    monkeypatch.setenv("SWARM_AUTO", "keep")
+    assert level("CC", repo) == "keep"
+    monkeypatch.setenv("SWARM_PROTECT", "notice")
+    assert level("CC", repo) == "notice", "the new name counts first"

@@ -1,0 +1,273 @@
+"""HEAD is shared: commands that move it under other sessions, and commits to a branch that a session does not know."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.traced import Player, git
+
+from swarm_hook_core import head as heads
+from swarm_hook_core import session_events
+from swarm_hook_core.head import Head
+from swarm_hook_core.head.movement import movement_of
+from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.shell.model import GitCall
+
+pytestmark = pytest.mark.usefixtures("no_faults")
+
+# command: the deed and its target, or None where HEAD and branches stay
+MOVEMENTS = {
+    "switch other": ("switch", "other"),
+    "switch -": ("switch", "-"),
+    "switch -c new": ("switch", "new"),
+    "switch main": None,
+    "checkout other": ("switch", "other"),
+    "checkout -b new": ("switch", "new"),
+    "checkout main": None,
+    "checkout notes.md": None,
+    "checkout -- other": None,
+    "checkout other -- notes.md": None,
+    "checkout other notes.md": None,
+    "checkout .": None,
+    "checkout": None,
+    "checkout HEAD~1": ("switch", "HEAD~1"),
+    "checkout -p other": None,
+    "checkout missing": None,
+    "reset": None,
+    "reset --hard": None,
+    "reset HEAD": None,
+    "reset main": None,
+    "reset --soft HEAD~1": ("reset", "HEAD~1"),
+    "reset --hard other": ("reset", "other"),
+    "reset notes.md": None,
+    "reset HEAD -- notes.md": None,
+    "reset HEAD~1 notes.md": None,
+    "rebase other": ("rebase", "other"),
+    "rebase --abort": None,
+    "rebase --continue": None,
+    "commit --amend --no-edit": ("amend", ""),
+    "commit -m x": None,
+    "merge other": ("merge", "other"),
+    "merge --abort": None,
+    "pull": ("pull", ""),
+    "pull --rebase": ("pull", ""),
+    "branch -f other": ("move-branch", "other"),
+    "branch -f new": None,
+    "branch -m renamed": ("move-branch", "main"),
+    "branch -m other renamed": None,
+    "branch new": None,
+    "branch -D other": None,
+    "push": None,
+    "push -f": ("force-push", "main"),
+    "push origin +other": ("force-push", "other"),
+    "push --force-with-lease origin main": ("force-push", "main"),
+    "push -n -f": None,
+    "cherry-pick other": None,
+    "revert HEAD": None,
+    "status": None,
+}
+
+
+@pytest.fixture
+def repo(work: Path) -> Path:
+    """The repository `work`, with a second commit, and a branch `other` on the first one."""
+    git(work, "branch", "other")
+    (work / "third.md").write_text("x\n")
+    git(work, "add", "third.md")
+    git(work, "commit", "-qm", "second")
+    return work
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_git_commands_that_move_head_are_known(packed: bool, repo: Path) -> None:
+    if packed:
+        git(repo, "pack-refs", "--all")
+    head = heads.read(str(repo))
+    assert head is not None and head.branch == "main" and head.commit == git(repo, "rev-parse", "HEAD").strip()
+    found = {}
+    for command in MOVEMENTS:
+        words = command.split()
+        movement = movement_of(GitCall(str(repo), words, command), words, str(repo), head)
+        found[command] = (movement.deed, movement.target) if movement is not None else None
+    assert found == MOVEMENTS
+
+
+@pytest.mark.parametrize("command", [f"git {one}" for one in MOVEMENTS if MOVEMENTS[one] and one != "switch -"])
+def test_what_moves_head_under_another_session_is_denied_once(command: str, repo: Path) -> None:
+    me, peer = Player("claude-code", repo), Player("codex", repo)
+    said = me.denied("Bash", {"command": command})
+    assert said.startswith("swarm: Bash (`git") and "codex" in said and "the same command again goes ahead" in said
+    assert "git worktree add" in said or "push" in command
+    assert me.denied("Bash", {"command": command}) == "", "it has been told"
+    assert peer.session_id
+
+
+@pytest.mark.parametrize("command", [f"git {one}" for one in MOVEMENTS if not MOVEMENTS[one]])
+def test_what_moves_nothing_passes(command: str, repo: Path) -> None:
+    me, _peer = Player("claude-code", repo), Player("codex", repo)
+    assert me.denied("Bash", {"command": command}) == ""
+
+
+def test_a_session_alone_switches_as_it_likes(repo: Path, tmp_path: Path) -> None:
+    me = Player("codex", repo)
+    git(repo, "worktree", "add", "-q", "../tree", "other")
+    Player("codex", tmp_path / "tree")
+    for command in (
+        "git switch -c new",
+        "git commit --allow-empty -qm x",
+        "git switch main",
+        "git reset --soft HEAD~1",
+    ):
+        assert me.runs(command) == ""
+    assert git(repo, "branch", "--show-current").strip() == "main"
+
+
+def test_a_session_that_has_shown_no_sign_of_life_for_long_is_not_disturbed(repo: Path) -> None:
+    from swarm_mcp.store import Store
+
+    me, peer = Player("codex", repo), Player("codex", repo)
+    with Store() as store:
+        store.database.connection.execute(
+            "UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (int(time.time()) - 8000, peer.row["id"])
+        )
+    assert me.runs("git switch other") == ""
+
+
+@pytest.mark.parametrize("level", ["off", "notice"])
+def test_below_keep_the_session_is_told_at_most(level: str, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_AUTO", level)
+    me, _peer = Player("codex", repo), Player("codex", repo)
+    said = me.runs("git switch other")
+    assert ("In the same work tree: codex" in said) is (level == "notice") and "denied" not in said
+    assert me.runs("git switch main") == "", "told once"
+
+
+NEXT_CALLS = {
+    "an edit": lambda peer: peer.edits("notes.md", "alpha", "mine"),
+    "a command": lambda peer: peer.runs("ls > list.txt"),
+    "a git command": lambda peer: peer.runs("git add notes.md"),
+    "a turn": lambda peer: _turns(peer),
+}
+
+
+def _turns(player: Player) -> str:
+    return session_events._head_of(player.core, SessionEvent(player.session_id, str(player.folder), "UserPromptSubmit"))
+
+
+@pytest.mark.parametrize("call", NEXT_CALLS.values(), ids=NEXT_CALLS)
+def test_the_others_are_told_at_their_next_call(call, repo: Path) -> None:
+    me, peer = Player("codex", repo), Player("claude-code", repo)
+    assert _turns(me) == _turns(peer) == ""
+    peer.runs("touch hers.md")
+    me.runs("git switch other")
+    assert me.runs("git switch other") == ""
+    said = call(peer)
+    assert "codex" in said and "switched this work tree" in said
+    assert "it was on main, and is on other now" in said
+    assert "switched" not in call(peer), "told once"
+    assert me.runs("git switch main") == "" == _turns(me)
+
+
+def test_a_commit_to_another_branch_than_the_known_one_is_denied_once(repo: Path) -> None:
+    me, peer = Player("codex", repo), Player("claude-code", repo)
+    _turns(me), _turns(peer)
+    me.runs("git switch other")
+    assert me.runs("git switch other") == ""
+    peer.edits("sub/deep.md", "alpha", "mine")
+    me.runs("git switch main && git switch other")
+    _turns(peer)
+    git(repo, "switch", "-q", "main")
+    said = peer.runs("git commit -qam x")
+    assert said.startswith("denied: ") and "by a person or a script" in said and "would commit to main" in said
+    assert not peer.runs("git commit -qam x").startswith("denied")
+    assert "x" in git(repo, "log", "-1", "--format=%s")
+
+
+def test_the_mover_is_named_where_a_commit_is_denied(repo: Path) -> None:
+    me, peer = Player("codex", repo), Player("claude-code", repo)
+    _turns(me), _turns(peer)
+    me.runs("git switch other")
+    me.runs("git switch other")
+    said = peer.runs("git commit --allow-empty -qm x")
+    assert said.startswith("denied: ") and "codex" in said and "switched this work tree" in said
+    assert peer.runs("git commit --allow-empty -qm x") == ""
+
+
+def test_what_the_session_itself_moved_is_no_surprise(repo: Path) -> None:
+    me, _peer = Player("codex", repo), Player("claude-code", repo)
+    _turns(me)
+    me.runs("git switch other")
+    assert me.runs("git switch other") == "" == me.runs("git commit --allow-empty -qm x")
+    assert me.runs("git switch -q main; git commit --allow-empty -qm y") == ""
+
+
+def test_a_command_that_failed_is_no_news(repo: Path) -> None:
+    me, peer = Player("codex", repo), Player("claude-code", repo)
+    _turns(peer)
+    me.runs("git switch other")
+    assert me.denied("Bash", {"command": "git switch other"}) == ""
+    assert peer.runs("git commit --allow-empty -qm x") == "" == peer.edits("notes.md", "alpha", "mine")
+
+
+def test_a_lock_of_git_s_is_removed_at_the_second_attempt_while_it_is_fresh(repo: Path) -> None:
+    me, _peer = Player("codex", repo), Player("claude-code", repo)
+    lock = repo / ".git" / "index.lock"
+    lock.touch()
+    for command in ("rm -f .git/index.lock", "rm .git/*.lock"):
+        said = me.denied("Bash", {"command": command})
+        assert "the lock of a git command that may still run" in said, command
+        lock.unlink()
+        time.sleep(0.02)
+        lock.touch()
+    assert me.denied("Bash", {"command": "rm -f .git/index.lock"})
+    assert me.runs("rm -f .git/index.lock") == "" and not lock.exists()
+    lock.touch()
+    os.utime(lock, (time.time() - 3600,) * 2)
+    assert me.runs("rm -f .git/index.lock") == "", "an old one, and no git runs here"
+
+
+def test_a_commit_from_a_private_index_that_is_older_than_head_is_denied_once(repo: Path) -> None:
+    me, _peer = Player("codex", repo), Player("claude-code", repo)
+    commit = "GIT_INDEX_FILE=.git/mine git commit -qm mine"
+    assert me.runs("GIT_INDEX_FILE=.git/mine git read-tree HEAD") == ""
+    os.utime(repo / ".git" / "mine", (time.time() - 60,) * 2)
+    git(repo, "commit", "--allow-empty", "-qm", "theirs")
+    assert "read-tree HEAD" in me.denied("Bash", {"command": commit})
+    assert me.denied("Bash", {"command": commit}) == ""
+    assert me.denied("Bash", {"command": f"export GIT_INDEX_FILE=.git/mine; git read-tree HEAD; {commit}"}) == ""
+
+
+def test_notes_go_with_their_session_and_after_a_day(repo: Path) -> None:
+    me = Player("codex", repo)
+    _turns(me)
+    assert heads.noted("codex", me.session_id, str(repo)) is not None
+    heads.forget("codex", me.session_id)
+    assert heads.noted("codex", me.session_id, str(repo)) is None
+    heads.note_move("codex", me.session_id, str(repo), "switch", Head("main", ""))
+    heads.prune(time.time() + 2 * heads.DAY_SECONDS)
+    assert not os.path.exists(heads.heads_dir(str(repo)))
+
+
+@pytest.mark.parametrize("state", ["detached", "unborn", "linked", "broken", "bare ref"])
+def test_head_is_read_in_every_state(state: str, repo: Path, tmp_path: Path) -> None:
+    top = repo
+    if state == "detached":
+        git(repo, "checkout", "-q", "--detach")
+        expected: Head | None = Head("", git(repo, "rev-parse", "HEAD").strip())
+    elif state == "unborn":
+        git(repo, "switch", "-q", "--orphan", "new")
+        expected = Head("new", "")
+    elif state == "linked":
+        git(repo, "worktree", "add", "-q", "../tree", "other")
+        top = tmp_path.resolve() / "tree"
+        expected = Head("other", git(repo, "rev-parse", "other").strip())
+    elif state == "broken":
+        (repo / ".git" / "HEAD").write_text("")
+        expected = None
+    else:
+        (repo / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
+        expected = None
+    assert heads.read(str(top)) == expected

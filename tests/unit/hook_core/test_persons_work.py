@@ -1,0 +1,183 @@
+"""A person's uncommitted work beside one session: commands that would lose it, and those that may pass."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+from support.traced import Player, git
+
+from swarm_hook_core.persons import owners
+from swarm_hook_core.watching.kept import Kept, content_of
+
+pytestmark = pytest.mark.usefixtures("no_faults")
+
+AFTERNOON = "alpha\nbeta\nafter\nnoon\nof\nwork\ngamma\n"
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person writes right after a call here, not seconds later."""
+    monkeypatch.setattr(owners, "AFTER_NS", 0)
+
+
+@pytest.fixture
+def me(work: Path) -> Player:
+    """A session that is alone, in a folder where a person has changed `notes.md` and made `new.md`."""
+    player = Player("codex", work)
+    player.runs("ls")
+    (work / "notes.md").write_text(AFTERNOON)
+    (work / "new.md").write_text("one\ntwo\n")
+    return player
+
+
+DESTROYERS = {
+    "checkout of a file": "git checkout -- notes.md",
+    "checkout of all": "git checkout .",
+    "restore": "git restore notes.md",
+    "hard reset": "git reset --hard",
+    "stash": "git stash",
+    "stash with untracked": "git stash push -u -- new.md",
+    "clean": "git clean -fd",
+    "forced switch": "git switch -f main",
+    "remove": "rm notes.md",
+    "remove untracked": "rm -f new.md",
+    "remove all": "rm -rf ./*",
+    "overwrite": "echo x > notes.md",
+    "overwrite an untracked file": "cat > new.md <<'EOF'\nx\nEOF",
+    "copy over": "cp other.md notes.md",
+    "move over": "mv other.md new.md",
+    "find": "find . -name '*.md' -delete",
+    "truncate": "truncate -s 0 notes.md",
+    "git rm": "git rm -f notes.md",
+    "in another folder": "cd sub && git checkout ..",
+    "python": "python3 -c \"open('notes.md', 'w').write('x')\"",
+}
+
+
+@pytest.mark.parametrize("command", DESTROYERS.values(), ids=DESTROYERS)
+def test_a_command_that_would_lose_a_person_s_work_is_denied_to_a_session_that_is_alone(
+    command: str, me: Player, work: Path
+) -> None:
+    before = {path: path.read_text() for path in work.glob("*.md")}
+    for _ in range(2):
+        said = me.runs(command)
+        assert said.startswith("denied: ") and "a person's work" in said and "protect off --for" in said
+    assert {path: path.read_text() for path in work.glob("*.md")} == before
+    if "new.md" not in said:
+        assert "notes.md: 4 lines (3 to 6)" in said
+
+
+@pytest.mark.parametrize("command", DESTROYERS.values(), ids=DESTROYERS)
+def test_the_session_s_own_work_may_go(command: str, work: Path) -> None:
+    me = Player("codex", work)
+    assert me.edits("notes.md", "beta", "mine") == me.writes("new.md", "one\ntwo\n") == ""
+    assert me.runs(command) == ""
+
+
+PASSES = {
+    "looks": ["cat notes.md", "git status --short", "git diff", "ls"],
+    "an edit": ["sed -i s/alpha/ALPHA/ notes.md", "echo more >> notes.md"],
+    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
+    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "takes back own files": ["echo x > own.md", "echo y > own.md", "rm own.md"],
+    "moves it": ["mv notes.md moved.md"],
+    "stashes own": ["echo x > own.md", "git stash push -q -u -- own.md", "git stash pop -q"],
+    "another file": ["git checkout -- other.md", "rm -f missing.md", "git stash list", "git clean -n"],
+    "switches": ["git switch -c side", "git switch main"],
+    "overwrites what it has read": ["cat notes.md", "echo x > notes.md"],
+}
+
+
+@pytest.mark.parametrize("commands", PASSES.values(), ids=PASSES)
+def test_what_loses_nothing_of_a_person_passes_in_silence(commands: list[str], me: Player) -> None:
+    for command in commands:
+        assert me.runs(command) == "", command
+
+
+def test_what_passes_is_kept_first(me: Player, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in ("notice", "off"):
+        (work / "notes.md").write_text(AFTERNOON)
+        (work / "new.md").write_text("one\ntwo\n")
+        monkeypatch.setenv("SWARM_AUTO", level)
+        said = me.runs("git checkout . && git clean -fdq")
+        assert not said.startswith("denied") and ("notes.md: 4 lines" in said) is (level == "notice")
+        assert not (work / "new.md").exists()
+        kept = Kept(time.time())
+        found = {Path(path).name: content_of(some[0]) for path, some in kept.by_path().items()}
+        assert found == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
+
+
+def test_older_lines_of_a_person_stay_theirs_in_a_file_that_the_session_edits(me: Player, work: Path) -> None:
+    assert me.edits("notes.md", "gamma", "mine") == ""
+    said = me.runs("git checkout -- notes.md")
+    assert said.startswith("denied: ") and "notes.md: 4 lines (3 to 6)" in said
+    assert me.edits("new.md", "two", "2") == ""
+    assert "new.md: 1 line (1)" in me.runs("rm new.md")
+
+
+def test_a_person_s_later_change_of_the_session_s_file_is_theirs(work: Path) -> None:
+    me = Player("claude-code", work)
+    me.edits("notes.md", "beta", "mine")
+    me.runs("git status")
+    (work / "notes.md").write_text(AFTERNOON)
+    assert me.runs("git checkout .").startswith("denied: ")
+
+
+@pytest.mark.parametrize("runtime", ["claude-code", "codex"])
+def test_a_whole_file_is_overwritten_only_after_it_was_read(runtime: str, work: Path) -> None:
+    me = Player(runtime, work)
+    me.runs("ls")
+    (work / "notes.md").write_text(AFTERNOON)
+    said = me.writes("notes.md", "other\n")
+    assert said.startswith("denied: ") and "`cat notes.md`" in said and "(3 to 6)" in said
+    assert me.writes("notes.md", "other\n").startswith("denied: "), "the same again"
+    assert me.writes("notes.md", AFTERNOON + "more\n") == "", "it keeps the lines"
+    (work / "notes.md").write_text(AFTERNOON + "and more\n")
+    me.runs("sed -n 1,200p notes.md")
+    assert me.writes("notes.md", "other\n") == ""
+
+
+def test_the_denial_names_the_same_command_for_the_session_s_own_files(me: Player, work: Path) -> None:
+    me.edits("other.md", "beta", "mine")
+    said = me.runs("git checkout .")
+    assert "`git checkout -- other.md`" in said and "other.md:" not in said
+    assert me.runs("git checkout -- other.md") == "" and "mine" not in (work / "other.md").read_text()
+
+
+BUILDS = ["python3 gen.py", "make"]
+
+
+@pytest.mark.parametrize("command", ["git clean -fdq", "rm -rf out", "git checkout .", "rm out/a.txt"])
+def test_what_a_command_of_the_session_has_made_is_its_own(command: str, work: Path) -> None:
+    (work / "gen.py").write_text("import os; os.makedirs('out', exist_ok=True); open('out/a.txt', 'w').write('x')\n"
+                                 "open('notes.md', 'a').write('generated')\n")  # fmt: skip
+    git(work, "add", "gen.py")
+    git(work, "commit", "-qm", "gen")
+    me = Player("codex", work)
+    me.runs("python3 gen.py")
+    assert me.runs(command) == ""
+
+
+def test_ignored_files_are_not_protected_but_kept(me: Player, work: Path) -> None:
+    (work / ".gitignore").write_text(".env\n")
+    (work / ".env").write_text("KEY=1\n")
+    assert me.runs("rm .env") == "" and not (work / ".env").exists()
+    assert any(path.endswith(".env") for path in Kept(time.time()).by_path())
+
+
+def test_outside_of_a_repository_nothing_is_protected(me: Player, tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("x\n")
+    assert me.runs(f"rm {shlex.quote(str(file))}") == ""
+
+
+def test_of_two_sessions_each_may_throw_away_its_own(me: Player, work: Path) -> None:
+    peer = Player("claude-code", work)
+    assert peer.edits("other.md", "beta", "PEER") == ""
+    said = me.runs("git checkout -- other.md")
+    assert said.startswith("denied: ") and "person" not in said.split("Past this")[0]
+    assert peer.runs("git checkout -- other.md") == ""
+    assert peer.runs("git checkout -- notes.md").startswith("denied: ")

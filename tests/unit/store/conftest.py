@@ -1,0 +1,30 @@
+"""The open store of a test, and two sessions that hand work to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.fixtures import Ground
+
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
+
+
+@pytest.fixture
+def store(ground: Ground) -> Iterator[Store]:
+    """The store of `ground`, open for the time of the test."""
+    with ground.store() as opened:
+        yield opened
+
+
+@pytest.fixture
+def planner(ground: Ground) -> Session:
+    """A session that asks for work."""
+    return ground.session("p")
+
+
+@pytest.fixture
+def worker(ground: Ground) -> Session:
+    """A session that does it."""
+    return ground.session("w")
