@@ -26,8 +26,8 @@ else
         [ "$killed" = 0 ] && exit
         [ "$killed" -gt 128 ] || killed=  # it has not begun: the payload is still unread
     fi
-    # The time of a call's end, for swarm_hook_core/traces (`Trail.leave`); the parent process is the client.
-    [ "$event" = post_tool_use ] && [ "$state" ] && [ -d "$state/ended" ] && { : >"$state/ended/$PPID"; } 2>/dev/null
+    # The end of a call, for swarm_hook_core/traces (`Trail.leave`). Four clients start hooks from one more shell.
+    case $event.$client in *.copilot | *.cursor | *.grok | *.qwen) ;; post_tool_use.*) [ -d "${state:-/}/ended" ] && : >"$state/ended/$PPID" ;; esac 2>/dev/null
     # After a call Python is needed only if a call is watched, words wait for a session, or the call's end is awaited.
     [ "$event" = post_tool_use ] && [ "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
         [ ! -d "$state/awaited" ] && { PATH=${PATH:-}:/usr/bin:/bin; exec cat >/dev/null; }

@@ -71,7 +71,9 @@ class AskedCore(HookCore):
             call = self._call(path, how, agent)
             found[how] = verdict = self._verdict(call)
             is_plain = verdict.denial is None and not verdict.notice and self._is_alone(call, path)
-            if is_plain or (verdict.denial is not None and verdict.denial.loss is None):
+            is_plain = is_plain and not os.path.lexists(path)  # a person's work is not lost by an edit
+            is_of_lock = verdict.denial is not None and verdict.denial.loss is None and not verdict.denial.question
+            if is_plain or is_of_lock:
                 return dict.fromkeys(KINDS, verdict)  # the kind of write makes no difference
         return found
 

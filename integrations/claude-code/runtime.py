@@ -1,6 +1,18 @@
 """Claude Code: the tools that write files, and where they name them."""
 
+import os
+
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.hooks import ToolCall
+
+
+def _asks(call: "ToolCall") -> bool:
+    """Return True at a terminal, where Claude Code asks its user. With ``-p`` it would deny without our words."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and call.mode in ("default", "acceptEdits", "plan")
+
 
 RUNTIME = RuntimeConfig(
     runtime_name="claude-code",
@@ -12,4 +24,5 @@ RUNTIME = RuntimeConfig(
     harmless_tools="TodoWrite TaskCreate TaskUpdate CronCreate CronDelete TeamCreate TeamDelete".split(),
     extract_paths=paths_under_keys("file_path", "notebook_path", "path", "file", "filepath"),
     kernel="shell",
+    asks=_asks,
 )

@@ -219,8 +219,12 @@ def persons_work(check: Check) -> "Verdict | None":
         return None
     from swarm_hook_core.persons.verdict import judge as of_person
 
-    trail = check.trail or check.unnoted_trail()
-    return of_person(trail, effects, check.reader, check.now) if trail is not None else None
+    trail = check.trail
+    if trail is None and not check.is_question:
+        trail = check.unnoted_trail()
+    if trail is None:
+        return None
+    return of_person(trail, effects, check.reader, check.now)
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":

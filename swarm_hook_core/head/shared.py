@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces import Trail
 
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
+_COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
+_GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
 MOST_CALLS = 50  # git commands of one call
 
 
@@ -88,6 +90,10 @@ class Shared:
             self._to_note[top] = head, told
         movement = movement_of(git_call, words, top, head)
         if movement is None:
+            if words[0] in _COMMITS:
+                self._to_note[top] = Head(head.branch, ""), told
+            elif words[0] in _GOES_ON:
+                self._to_note[top] = Head(UNKNOWN, ""), told
             return None, fact
         return self._movement(git_call, movement, top, head, told, fact)
 

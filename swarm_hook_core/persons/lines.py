@@ -1,4 +1,4 @@
-"""The uncommitted lines of a file, and those of them that a person had there before the session's first write."""
+"""The uncommitted lines of a file, as git counts them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
 SECONDS = 0.5  # for git's answers about one file, or about the lines of all files
 LARGEST = 1024 * 1024  # bytes of a file that is compared line by line
 MOST_FILES = 20  # files of one call with their lines counted
@@ -36,7 +35,8 @@ class Extent:
 
 def extents(paths: Iterable[str], new: Iterable[str]) -> dict[str, Extent]:
     """Return the Extent of the first files in `paths`, as far as git answers. `new`: those that git does not know."""
-    unknown, by_top = set(new), {}
+    unknown: set[str] = set(new)
+    by_top: dict[str, list[str]] = {}
     found: dict[str, Extent] = {}
     for path in list(paths)[:MOST_FILES]:
         if path in unknown:
@@ -81,47 +81,6 @@ def _whole(path: str) -> Extent:
     return Extent(list(range(1, len(lines) + 1)), 0, True)
 
 
-def of_person(path: str, runtime: str, session_id: str) -> list[int]:
-    """Return the numbers of the lines that were uncommitted before the session's first write and are still there.
-
-    Empty if there are none, or if nothing says what was there.
-    """
-    from swarm_hook_core.versions.stored import before_first_write
-
-    before, present = before_first_write(path, runtime, session_id), _lines_of(path)
-    if not before or present is None or b"\0" in before:
-        return []
-    committed = _counted(_committed(path))
-    theirs: dict[bytes, int] = {}
-    for line, count in _counted(_split(before)).items():
-        if line.strip() and count > committed.get(line, 0):
-            theirs[line] = count - committed.get(line, 0)
-    found = []
-    for number, line in enumerate(present, 1):
-        if theirs.get(line, 0) > 0 and not _is_left_over(committed, line):
-            theirs[line] -= 1
-            found.append(number)
-    return found
-
-
-def _is_left_over(committed: dict[bytes, int], line: bytes) -> bool:
-    """Take one `line` out of the `committed` ones; return False if there is none left."""
-    left = committed.get(line, 0)
-    committed[line] = left - 1
-    return left > 0
-
-
-def _committed(path: str) -> list[bytes]:
-    top = top_of(path)
-    if not top:
-        return []
-    try:
-        text = Repository(top, SECONDS).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, top)}")
-    except (NoAnswer, Refused):
-        return []  # no answer, or not in the last commit
-    return _split(text.encode("utf-8", "surrogateescape"))
-
-
 def _lines_of(path: str) -> list[bytes] | None:
     """Return the lines of a plain text file, without their ends; None for any other file."""
     from swarm_hook_core.watching.snapshot import read
@@ -136,10 +95,3 @@ def _lines_of(path: str) -> list[bytes] | None:
 def _split(data: bytes) -> list[bytes]:
     lines = data.replace(b"\r\n", b"\n").split(b"\n")
     return lines[:-1] if lines[-1] == b"" else lines
-
-
-def _counted(lines: list[bytes]) -> dict[bytes, int]:
-    found: dict[bytes, int] = {}
-    for line in lines:
-        found[line] = found.get(line, 0) + 1
-    return found

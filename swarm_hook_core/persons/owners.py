@@ -45,39 +45,72 @@ class Authors:
 
     def of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
-        trail, path = self._meetings.trail, loss.path
+        path = loss.path
         if self._meetings.newest_write(loss.spelled, path) is not None:
             return Author(OWN)  # of another session that lives: the rule about those decides
         try:
             changed_ns = os.lstat(path).st_ctime_ns
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
-        places = dict.fromkeys((os.path.dirname(path), trail.call.folder))
-        if not any(self._is_during_call(folder, changed_ns) for folder in places):
+        if not self._is_during_call(path, changed_ns):
             return Author(PERSON)
         own = self._meetings.journals.own(os.path.dirname(path))
         if journal.newest(own, path, ("wrote",)) is None:
             return Author(BUILT)
-        from swarm_hook_core.persons.lines import of_person
-
-        lines = of_person(path, trail.config.runtime_name, trail.call.session_id)
+        lines = self._lines_of_person(path)
         return Author(PERSON if lines else OWN, lines)
 
-    def _is_during_call(self, folder: str, changed_ns: int) -> bool:
-        """Return True if a call of the session may have made the change at `changed_ns` in the place of `folder`."""
+    def _lines_of_person(self, path: str) -> list[int]:
+        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
+
+        They may be a person's (``versions.lines``), and a version has them that none of the session's calls had left.
+        """
+        from swarm_hook_core.traces.versions.lines import NoLines, lines_of
+        from swarm_hook_core.traces.versions.stored import versions_of
+
+        trail, texts = self._meetings.trail, set()
+        place = trail.place_of(os.path.dirname(path))
+        try:
+            for version in versions_of(place, path):
+                if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
+                    texts.update(line.rstrip() for line in version.content().split(b"\n"))
+            lines = lines_of(path) if texts - {b""} else []
+        except (NoLines, OSError):
+            return []  # binary, large, or git does not answer: the last writer counts
+        return [
+            number
+            for number, line in enumerate(lines, 1)
+            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts - {b""}
+        ]
+
+    def _was_own(self, path: str, at_ns: int) -> bool:
+        """Return True if a call of the session had made the content that the file had before its write at `at_ns`."""
+        own = self._meetings.journals.own(os.path.dirname(path))
+        for entry in journal.newest_first(own, path, ("wrote",)):
+            if entry.at_ns == at_ns:
+                changed = entry.text.partition(" ")[0]
+                return changed.isdigit() and self._is_during_call(path, int(changed))
+        return False  # an old entry, which was dropped
+
+    def _is_during_call(self, path: str, changed_ns: int) -> bool:
+        """Return True if a call of the session may have made the change of the file at `changed_ns`."""
+        places = dict.fromkeys((os.path.dirname(path), self._meetings.trail.call.folder))
+        return any(self._is_during_call_in(folder, changed_ns) for folder in places)
+
+    def _is_during_call_in(self, folder: str, changed_ns: int) -> bool:
         place = self._meetings.trail.place_of(folder)
         if place not in self._calls:
-            self._calls[place] = _calls_in(self._meetings.journals.own(folder))
+            self._calls[place] = _calls_in(self._meetings.journals.of_session(place))
         last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry before the change
         before: dict[str, bool] = {}  # agent -> its entry before that
         for at_ns, agent, may_write in self._calls[place]:
-            if at_ns > changed_ns + journal.SLACK_NS:
+            if at_ns > changed_ns:
                 break
             if agent in last:
                 before[agent] = last[agent][1]
             last[agent] = (at_ns, may_write)
         return any(
-            may_write or (before.get(agent, False) and changed_ns - at_ns < AFTER_NS)
+            may_write or (before.get(agent, False) and changed_ns - at_ns <= AFTER_NS)
             for agent, (at_ns, may_write) in last.items()
         )
 
@@ -87,14 +120,16 @@ def _calls_in(data: bytes) -> list[tuple[int, str, bool]]:
 
     A call that only looks ends the one before it.
     """
-    found = []
+    found: list[tuple[int, str, bool]] = []
     for raw in data.split(b"\n"):
         words = raw.partition(b"\0")[0].split(b" ")
         if len(words) != 4 or not words[0].isdigit():
             continue  # torn
         kind = words[1].decode("ascii", "replace")
         if kind in _CALLS:
-            found.append((int(words[0]), words[2].decode("ascii", "replace"), kind != "ran" or not looks_only(raw)))
+            # The kernel's file times lag behind our clock, but not behind an end, which is the time of a file.
+            begun = max(int(words[0]) - journal.SLACK_NS, found[-1][0] if found else 0)
+            found.append((begun, words[2].decode("ascii", "replace"), kind != "ran" or not looks_only(raw)))
         elif kind == "over":
             found.append((int(words[0]), words[2].decode("ascii", "replace"), False))
     return sorted(found, key=lambda one: one[0])

@@ -23,11 +23,13 @@ _ADD = "*** Add File: "
 
 
 def keeps(
-    config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str, meetings: Meetings
-) -> bool:
+    config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str,
+    meetings: Meetings | None = None,
+) -> bool:  # fmt: skip
     """Return True if the new content is known and keeps all that others have changed since the session saw the file.
 
-    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None.
+    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None. Without
+    `meetings`, all that is not committed counts as others' changes.
     """
     if effects is None:
         new = _of_tool(config, call, path)

@@ -33,9 +33,11 @@ class Known:
         self.is_seen = is_seen
 
 
-def known(meetings: Meetings, path: str) -> Known:
-    """Return the Known text of the file at resolved `path` for the session of the call."""
-    data = _seen(meetings, path)
+def known(meetings: Meetings | None, path: str) -> Known:
+    """Return the Known text of the file at resolved `path` for the session of the call, else the last commit's."""
+    data = None
+    if meetings is not None:
+        data = _seen(meetings, path)
     if data is not None:
         return Known(_decoded(data), True)
     return Known(_committed(path) or "", False)
@@ -91,7 +93,7 @@ def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes |
 
     `name`: that of its journal; `mark`: the kind of version, as in its file name.
     """
-    from swarm_hook_core.versions.stored import version_at
+    from swarm_hook_core.traces.versions.stored import version_at
 
     first = version_path(place, name, path)
     version = version_at(f"{first}{mark}{at_ns}")

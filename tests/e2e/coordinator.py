@@ -12,7 +12,7 @@ from typing import Any
 PEER_LABEL = "identity:personal night-shift"
 PEER_NAME = "night-shift"
 # Verbs for persons, and the environment of one: a test has no person's terminal.
-OF_PERSONS, PERSON = ("auto", "uninstall", "guard", "team"), {"SWARM_MCP_ALLOW_SPAWN": "1"}
+OF_PERSONS, PERSON = ("auto", "protect", "uninstall", "guard", "team"), {"SWARM_MCP_ALLOW_SPAWN": "1"}
 PATIENCE = 300.0  # seconds: a command ends by itself, on a busy machine too; this is for one that hangs
 
 

@@ -16,6 +16,7 @@ from .marketplace import Marketplace
 from .models import play
 from .more import ground_for, other_client
 from .more.opencode import OpenCode
+from .test_persons_work import play_a_person_s_work
 
 pytestmark = pytest.mark.xdist_group("more-opencode")
 CHANGE = ("notes.md", "line one", "line two")
@@ -66,7 +67,7 @@ def test_sessions_of_one_process_are_told_apart(opencode: OpenCode) -> None:
 
     removal = urllib.request.Request(f"{address}/session/{first}", method="DELETE")
     urllib.request.urlopen(removal, timeout=10).close()
-    assert wait_for(lambda: not coordinator.locks(), 10) and len(coordinator.sessions()) == 1
+    assert wait_for(lambda: not coordinator.locks(), 60) and len(coordinator.sessions()) == 1
 
 
 def test_a_command_in_another_folder(opencode: OpenCode) -> None:
@@ -94,3 +95,8 @@ def test_code_that_calls_tools_of_servers(opencode: OpenCode) -> None:
     opencode.run("work", {"name": "execute", "input": {"code": code}}, env={"OPENCODE_EXPERIMENTAL_CODE_MODE": "1"})
     assert "swarm lock blocked mcp__files__write_file" in opencode.last_result("work")
     assert_text(opencode, "notes.md", "line one\n")
+
+
+@pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
+def test_a_person_s_work_stays(opencode: OpenCode) -> None:
+    play_a_person_s_work(opencode)

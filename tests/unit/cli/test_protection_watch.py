@@ -47,15 +47,15 @@ def test_a_setting_that_was_edited_is_said_once_to_each_session(place: Path) -> 
     start("claude-code", two, place)
     Path(config_path()).write_text(json.dumps({"auto": "off", "fail": "open"}))
     told = prompted(one, place)
-    assert "`auto` is off in this checkout, and was keep" in told and config_path() in told
-    assert "`auto` is off" in prompted(two, place), "whoever finds it tells the others"
-    assert "`auto` is off" not in prompted(one, place) + prompted(two, place)
-    assert lowered() == [(None, "auto")]
+    assert "`protect` is off in this checkout, and was keep" in told and config_path() in told
+    assert "`protect` is off" in prompted(two, place), "whoever finds it tells the others"
+    assert "`protect` is off" not in prompted(one, place) + prompted(two, place)
+    assert lowered() == [(None, "protect")]
     Path(config_path()).write_text(json.dumps({"auto": "turn", "strict": True, "fail": "closed"}))
     assert "is now" not in prompted(one, place)
     Path(config_path()).write_text("{}")
     told = prompted(one, place)
-    assert all(f"`{name}` is" in told for name in ("auto", "strict", "fail"))
+    assert all(f"`{name}` is" in told for name in ("protect", "strict", "fail"))
 
 
 def test_a_store_that_was_replaced_is_said(place: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.traced import Player
 
-from swarm_hook_core.versions.lines import lines_of
+from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

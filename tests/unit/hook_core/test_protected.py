@@ -88,7 +88,8 @@ DENIED = [
     "git config --global core.hooksPath /tmp/none", "git config set core.hooksPath x",
     "rm .git/hooks/pre-commit", "echo > .git/hooks/pre-push", "chmod -x .git/hooks/pre-commit", "rm -rf .git/hooks",
     # commands
-    "swarm-mcp auto off", "swarm-mcp auto notice --user", "swarm-locks auto off", "/usr/local/bin/swarm-mcp auto off",
+    "swarm-mcp protect off --for 5m", "swarm-mcp protect off", "swarm-mcp auto off", "swarm-mcp auto notice --user", "swarm-locks auto off", "/usr/local/bin/swarm-mcp auto off",
+    "swarm-mcp protect --fence off", "swarm-mcp protect --fence=off --user",
     "python3 -m swarm_mcp auto off", "env -u CLAUDECODE swarm-mcp auto off", "nohup setsid swarm-mcp auto off &",
     "sh -c 'swarm-mcp auto off'", "echo auto off | xargs swarm-mcp", "swarm-mcp uninstall", "swarm-mcp guard uninstall",
     "swarm-mcp install --no-kernel", "swarm-mcp team leave", "swarm-mcp steal f --force --reason x",
@@ -96,7 +97,7 @@ DENIED = [
 ]  # fmt: skip
 PASSES = [
     "cat {config}", "ls -la {state}", "grep auto {config}", "cp {config} src/copy.json", "cp {state}/kept/1 src/a",
-    "echo x > {state}/worktrees/t/f", "rm {state}/worktrees/t/f", "swarm-mcp auto", "swarm-mcp auto turn",
+    "echo x > {state}/worktrees/t/f", "rm {state}/worktrees/t/f", "swarm-mcp auto", "swarm-mcp protect", "swarm-mcp protect --fence on", "swarm-mcp auto turn",
     "swarm-mcp auto keep", "swarm-mcp lock a --note swarm.db", "swarm-mcp uninstall --dry-run", "swarm-mcp doctor",
     "swarm-mcp guard install", "swarm-mcp status && swarm-mcp log", "swarm-mcp unlock a",
     "git config core.hooksPath", "git config --get core.hooksPath", "git config user.name me", "git config core.editor vi",
@@ -122,10 +123,10 @@ def test_what_weakens_nothing_passes(place: Guarded, command: str) -> None:
 
 
 WRITTEN = {
-    "{config}": "swarm-mcp auto LEVEL", "{store}": "steal", "{store}-wal": "steal", "{state}/traces/x": "swarm's own state",
+    "{config}": "swarm-mcp protect LEVEL", "{store}": "steal", "{store}-wal": "steal", "{state}/traces/x": "swarm's own state",
     "{claude}/settings.json": "uninstall --client claude-code", "{claude}/plugins/cache/swarm/swarm/1/hooks.json": "plugin",
     "{home}/.local/share/swarm-mcp/marketplace/integrations/hook.py": "plugin", "{repo}/.git/hooks/pre-commit": "guard uninstall",
-    "alias/config.json": "swarm-mcp auto LEVEL", "../repo/.git/../.git/hooks/pre-push": "guard uninstall",
+    "alias/config.json": "swarm-mcp protect LEVEL", "../repo/.git/../.git/hooks/pre-push": "guard uninstall",
 }  # fmt: skip
 
 

@@ -26,6 +26,8 @@ from swarm_hook_core.shell.programs.git import named_places
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.watching import records
 
+pytestmark = pytest.mark.slow
+
 SECONDS_A_CALL = 1e-7  # of a function, by the clock of the test below
 SECONDS = budget.SECONDS + budget.SECONDS_TO_LOAD + 0.01
 SIZE = 64_000

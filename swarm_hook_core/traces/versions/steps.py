@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, keys_of, place_of, seen
+from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of, place_of, seen
 from swarm_hook_core.traces.others import is_in
-from swarm_hook_core.versions.stored import journals_of, versions_of
+from swarm_hook_core.traces.versions.stored import ended_at, journals_of, versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from swarm_hook_core.traces.journal import Entry
-    from swarm_hook_core.versions.stored import Version
+    from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 
@@ -94,7 +94,8 @@ class Act:
     """A call that may have written the file.
 
     end_ns   end of the call, infinity if unknown
-    late_ns  latest time at which a change of the file is certainly the call's
+    late_ns  latest time at which a change of the file is certainly the call's; 0 for a call without an entry: its hook
+             was killed, or the journal was cut
     is_once  True for a write tool, which writes once
     is_over  True once that write has been seen
     """
@@ -122,9 +123,10 @@ class History:
         self.keys = keys_of(path)
         place = place_of(os.path.dirname(path))
         self._journals = journals_of(place)
+        self._ended = ended_at(place)
         versions = [one for one in versions_of(place, path) if not until_ns or one.at_ns <= until_ns]
         self.acts = sorted(self._acts(versions), key=lambda act: act.at_ns)
-        self.moments = [self._moment(one) for one in versions]
+        self.moments = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
             changed_ns = present.st_ctime_ns if present is not None else 0
             self.moments.append(Moment(time.time_ns(), changed_ns, present is not None, None, data))
@@ -154,6 +156,8 @@ class History:
 
     def _is_explained(self, before: Moment, after: Moment, acts: list[Act]) -> bool:
         """Return True if each known change of the file between the two is certainly by one of these calls."""
+        if not all(act.late_ns for act in acts):
+            return False
         changes = self._changes_between(before, after)
         if not after.exists:
             changes.append(after.at_ns)  # a removal leaves no time
@@ -170,7 +174,9 @@ class History:
     def _changes_between(self, before: Moment, after: Moment) -> list[int]:
         """Return the times of change noted by calls between two Moments that have kept no version."""
         entries = [
-            entry for data in self._journals.values() for entry in journal.newest_first(data, self.path, ("wrote",))
+            entry
+            for data in self._journals.values()
+            for entry in journal.newest_first(data, self.path, ("wrote", "will"))
         ]
         return [
             _number(entry.text.partition(" ")[0])
@@ -184,19 +190,27 @@ class History:
         found, known = [], set()
         for name, data in self._journals.items():
             owner, ends = journal.owner_of(data), _Ends(data)
-            ended = [one.at_ns for one in versions if one.journal == name and one.is_after]
+            looks = [one.at_ns for one in versions if one.journal == name and one.is_after]
             for entry in self._entries(data):
-                found.append(_act(owner, entry, ends, ended))
+                found.append(_act(owner, entry, ends, looks))
                 known.add((name, entry.at_ns))
         for one in versions:
             if not one.is_look and (one.journal, one.at_ns) not in known:  # its entry was never written, or is gone
                 author = Author(*_owner_by(one.journal, self._journals), at_ns=one.at_ns)
-                found.append(Act(author, float("inf"), one.at_ns + OWN_NS, is_once=False))
+                found.append(Act(author, float("inf"), 0, is_once=False))
+        for act in found:
+            ended_ns = self._ended.get(journal_name(*act.author.session), 0)
+            if ended_ns > act.at_ns:
+                act.end_ns, act.late_ns = min(act.end_ns, ended_ns), min(act.late_ns, ended_ns)
         return found
 
     def _entries(self, data: bytes) -> list[Entry]:
         """Return the entries of a journal about calls that may have written the file."""
-        found = list(journal.newest_first(data, self.path, ("wrote",)))
+        found, is_answered = [], False
+        for entry in journal.newest_first(data, self.path, ("wrote", "will", "wont")):
+            if entry.kind == "wrote" or (entry.kind == "will" and not is_answered):  # its hook was killed
+                found.append(entry)
+            is_answered = entry.kind != "will"
         if b" clears " in data:
             found += [entry for entry in journal.newest_of(data, "clears") if is_in(self.keys, entry.key)]
         if b" ran " in data:
@@ -241,12 +255,12 @@ class _Ends:
         return min(ends, default=float("inf"))
 
 
-def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, ended: list[int]) -> Act:
-    """Return the Act of an entry. `ended`: times of looks at the file at the end of a call of that session."""
+def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: list[int]) -> Act:
+    """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
     author = Author(*owner, entry.agent, entry.tool, entry.at_ns)
-    look_ns: float = min((at for at in ended if at > entry.at_ns), default=float("inf"))
+    look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))
     end_ns = min(ends.of(entry), look_ns)
-    is_once = entry.kind == "wrote" and entry.tool not in SHELL
+    is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     late_ns = end_ns
     if is_once and end_ns != look_ns:
         late_ns = min(end_ns, entry.at_ns + OWN_NS)

@@ -20,14 +20,14 @@ import os
 import stat
 
 from swarm_hook_core.traces import place_of
-from swarm_hook_core.versions import LIMIT_BYTES
-from swarm_hook_core.versions.steps import PERSON, Author, History
+from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from swarm_hook_core.versions.steps import Moment, Step
+    from swarm_hook_core.traces.versions.steps import Moment, Step
 
     Authors = tuple[Author, ...]
 
@@ -109,7 +109,7 @@ def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Cha
 
     Files without lines are left out; ``stored.files_of`` names all files that the session has written. Raises OSError.
     """
-    from swarm_hook_core.versions.stored import files_of
+    from swarm_hook_core.traces.versions.stored import files_of
 
     found = {}
     for path in files_of(runtime, session_id, folder):
@@ -214,7 +214,7 @@ class _Fold:
 
     def _moved_from(self, step: Step, content: list[bytes]) -> list[_Element] | None:
         """Return the lines of a file that this step has brought from another name, or None."""
-        from swarm_hook_core.versions.stored import kept_at
+        from swarm_hook_core.traces.versions.stored import kept_at
 
         data, at_ns = b"".join(content), step.before.at_ns
         for path, version in kept_at(self.place, step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
@@ -284,7 +284,7 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return b"", None
+        return b"", None  # removed, or never made
     if not stat.S_ISREG(found.st_mode):
         raise NoLines("not a plain file")
     if found.st_size > LIMIT_BYTES:

@@ -1,0 +1,116 @@
+"""One session, and a person who has written something and not committed it: ten commands that would destroy that."""
+
+from __future__ import annotations
+
+import pytest
+
+from .client import Call, Client
+from .clients import ClaudeCode, Codex
+from .ground import wait_for
+
+pytestmark = pytest.mark.ways("install")
+
+BEFORE = "alpha\nbeta\ngamma\n"
+AFTERNOON = "alpha\nbeta\nan\nafternoon\ngamma\n"
+COMMANDS = {
+    "checkout of a file": "git checkout -- FILE",
+    "checkout": "git checkout .",
+    "restore": "git restore FILE",
+    "reset": "git reset --hard",
+    "stash": "git stash -u",
+    "clean": "git clean -fd",
+    "switch": "git switch -f -c side",
+    "remove": "rm -f FILE NEW",
+    "remove a folder": "rm -rf ./*",
+    "overwrite": "echo x > FILE",
+}
+PROMISE = pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
+
+
+def calls(client: Client, file: str, new: str) -> list[Call]:
+    """Return the calls of the ten commands, and of the client's own tool that replaces a whole file."""
+    commands = [client.shell(one.replace("FILE", file).replace("NEW", new)) for one in COMMANDS.values()]
+    return [*commands, client.create(file, "other\n")]
+
+
+def play_a_person_s_work(client: Client) -> None:
+    """Have the client's model try each command on a person's change: all are denied, and the files stay."""
+    ground = client.ground
+    (ground.checkout / "work.md").write_text(BEFORE)
+    ground.commit(ground.checkout)
+    (ground.checkout / "work.md").write_text(AFTERNOON)
+    (ground.checkout / "idea.md").write_text("an\nidea\n")
+    client.run("tries", *calls(client, "work.md", "idea.md"))
+    assert (ground.checkout / "work.md").read_text() == AFTERNOON, client.results("tries")
+    assert (ground.checkout / "idea.md").read_text() == "an\nidea\n"
+    told = client.results("tries")
+    assert len(told) == len(COMMANDS) + 1
+    by_us = [said for said in told if "a person's work" in said]
+    assert len(by_us) >= len(COMMANDS), told
+    assert "work.md: 2 lines (3 to 4)" in by_us[0] and "protect off --for 5m" in by_us[0]
+    assert any("idea.md: a new file, 2 lines" in said for said in by_us)
+
+
+@PROMISE
+def test_a_person_s_work_stays(client: Client) -> None:
+    play_a_person_s_work(client)
+
+
+@PROMISE
+def test_a_session_may_throw_away_its_own_work(client: Client) -> None:
+    ground = client.ground
+    (ground.checkout / "work.md").write_text(BEFORE)
+    ground.commit(ground.checkout)
+    steps: list[Call] = []
+    for command in COMMANDS.values():
+        begin = f"git checkout -q -f HEAD; git stash clear; printf '{AFTERNOON}' > work.md; echo x > own.md"
+        own = command.replace("FILE", "work.md").replace("NEW", "own.md").replace("./*", "./own.md")
+        steps += [client.shell(begin), client.shell(own)]
+    client.run("own", *steps)
+    assert not any("a person's work" in said for said in client.results("own")), client.results("own")
+
+
+@pytest.mark.only("codex")
+@PROMISE
+def test_a_person_s_work_stays_in_code_mode(client: Client) -> None:
+    assert isinstance(client, Codex)
+    client.model = client.code_model
+    play_a_person_s_work(client)
+
+
+@pytest.mark.only("claude-code")
+@pytest.mark.parametrize("model", ["claude-opus-4-1-20250805", "claude-opus-4-7"])
+@PROMISE
+def test_a_person_s_work_stays_with_older_and_newer_models(client: Client, model: str) -> None:
+    client.ground.env["ANTHROPIC_MODEL"] = model
+    try:
+        play_a_person_s_work(client)
+    finally:
+        del client.ground.env["ANTHROPIC_MODEL"]
+
+
+@pytest.mark.only("claude-code")
+@pytest.mark.parametrize("answer", ["no", "yes"])
+@PROMISE
+def test_claude_code_asks_its_user_at_a_terminal(client: Client, answer: str) -> None:
+    """The person's word counts. What the person lets go is kept."""
+    assert isinstance(client, ClaudeCode)
+    ground = client.ground
+    (ground.checkout / "work.md").write_text(BEFORE)
+    ground.commit(ground.checkout)
+    (ground.checkout / "work.md").write_text(AFTERNOON)
+    with client.interactive() as terminal:
+        client.models.script("ask", client.shell("git checkout -- work.md"))
+        terminal.enter("Please <<play ask>> now.")
+        terminal.wait_for(r"discard 2 uncommitted\s+lines\s+of\s+work.md", 40)
+        assert (ground.checkout / "work.md").read_text() == AFTERNOON
+        if answer == "yes":
+            terminal.press("Enter")
+            assert wait_for(lambda: (ground.checkout / "work.md").read_text() == BEFORE, 30)
+        else:
+            terminal.press("Escape")
+            terminal.wait_until_gone(r"discard 2 uncommitted", 20)
+    if answer == "no":
+        assert (ground.checkout / "work.md").read_text() == AFTERNOON
+        return
+    assert "work.md" in ground.coordinator.text("restore", "--list")

@@ -1,0 +1,172 @@
+"""A person's uncommitted work in repositories of every kind: refused where it would go, and only there."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.traced import Player, checkout, git
+
+from swarm_hook_core.persons import losses
+from swarm_hook_core.shell.programs.git.repository import NoAnswer, Repository
+from swarm_hook_core.watching.kept import Kept
+
+pytestmark = pytest.mark.usefixtures("no_faults")
+
+
+def _plain(work: Path) -> None:
+    (work / "notes.md").write_text("mine\n")
+
+
+def _crlf(work: Path) -> None:
+    git(work, "config", "core.autocrlf", "true")
+    (work / "other.md").write_bytes(b"alpha\r\nbeta\r\ngamma\r\n")  # the same to git
+    (work / "notes.md").write_bytes(b"alpha\r\nbeta\r\nmine\r\n")
+
+
+def _filter(work: Path) -> None:
+    git(work, "config", "filter.up.clean", "tr a-z A-Z")
+    git(work, "config", "filter.up.smudge", "tr A-Z a-z")
+    (work / ".gitattributes").write_text("*.md filter=up\n")
+    git(work, "add", "--renormalize", ".")
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "filtered")
+    (work / "notes.md").write_text("alpha\nmine\n")
+
+
+def _sparse(work: Path) -> None:
+    git(work, "sparse-checkout", "set", "--no-cone", "/notes.md", "/other.md")
+    assert not (work / "sub").exists()
+    _plain(work)
+
+
+def _detached(work: Path) -> None:
+    git(work, "checkout", "-q", "--detach")
+    _plain(work)
+
+
+def _rebase(work: Path) -> None:
+    git(work, "checkout", "-q", "-b", "side")
+    (work / "notes.md").write_text("side\n")
+    git(work, "commit", "-qam", "side")
+    git(work, "checkout", "-q", "main")
+    (work / "notes.md").write_text("main\n")
+    git(work, "commit", "-qam", "main")
+    with pytest.raises(Exception, match="rebase"):
+        git(work, "rebase", "side")
+    (work / "notes.md").write_text("resolved\nby hand\n")
+
+
+def _binary(work: Path) -> None:
+    (work / "notes.md").write_bytes(b"\0\1\2mine")
+
+
+def _mode(work: Path) -> None:
+    (work / "notes.md").chmod(0o755)
+
+
+def _renamed(work: Path) -> None:
+    (work / "notes.md").write_text("alpha\nbeta\ngamma\nmine\n")
+    git(work, "mv", "notes.md", "renamed.md")
+
+
+def _link(work: Path) -> None:
+    (work / "notes.md").unlink()
+    (work / "notes.md").symlink_to("other.md")
+
+
+def _monitor(work: Path) -> None:
+    git(work, "config", "core.fsmonitor", "true")
+    git(work, "config", "core.untrackedCache", "true")
+    _plain(work)
+
+
+def _staged(work: Path) -> None:
+    _plain(work)
+    git(work, "add", ".")
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "plain": _plain, "crlf": _crlf, "filter": _filter, "sparse checkout": _sparse, "detached HEAD": _detached,
+    "rebase in progress": _rebase, "binary": _binary, "mode": _mode, "renamed": _renamed, "link": _link,
+    "fsmonitor": _monitor, "staged": _staged,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sweep_is_refused_and_a_command_for_a_clean_file_passes(kind: str, work: Path) -> None:
+    me = Player("codex", work)
+    me.runs("ls")
+    KINDS[kind](work)
+    said = me.denied("Bash", {"command": "git reset --hard"})
+    assert "a person's work" in said and ("renamed.md" if kind == "renamed" else "notes.md") in said
+    assert "other.md" not in said
+    assert me.denied("Bash", {"command": "git checkout -- other.md"}) == ""
+
+
+def test_before_the_first_commit(tmp_path: Path, work: Path) -> None:
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    git(fresh, "init", "-q")
+    me = Player("codex", fresh)
+    me.runs("ls")
+    (fresh / "idea.md").write_text("one\n")
+    git(fresh, "add", "idea.md")
+    (fresh / "new.md").write_text("two\n")
+    for command in ("git rm -f idea.md", "git clean -fd", "rm idea.md", "echo x > new.md"):
+        assert "a person's work" in me.denied("Bash", {"command": command}), command
+
+
+def test_a_submodule_and_a_repository_inside(work: Path, tmp_path: Path) -> None:
+    library = checkout(tmp_path / "library", "lib.md")
+    git(work, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+    git(work, "commit", "-qm", "lib")
+    me = Player("codex", work)
+    me.runs("ls")
+    (work / "lib" / "lib.md").write_text("mine\n")
+    assert "lib.md" in me.denied("Bash", {"command": "rm -rf lib"})
+    assert "lib.md" in me.denied("Bash", {"command": "git -C lib checkout ."})
+    assert "lib.md" in me.denied("Bash", {"command": f"rm -rf {shlex.quote(str(work))}"})
+    assert me.denied("Bash", {"command": "git checkout ."}) == "", "git leaves the work inside of a submodule alone"
+
+
+def test_if_git_does_not_answer(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_slow(*_given: object, **_named: object) -> list[str]:
+        raise NoAnswer("out of time")
+
+    me = Player("codex", work)
+    me.runs("ls")
+    (work / "notes.md").write_text("mine\n")
+    monkeypatch.setattr(Repository, "untracked", too_slow)
+    for command in ("git checkout .", "git reset --hard", "git stash", "git clean -fd"):
+        assert "too slow" in me.denied("Bash", {"command": command}), command
+    for command in ("rm notes.md", "rm -rf sub", "git switch main", "git merge side", "echo x > notes.md"):
+        assert me.denied("Bash", {"command": command}) == "", command
+
+
+def test_a_folder_that_passes_is_kept_within_bounds(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swarm_hook_core.persons import verdict
+
+    monkeypatch.setattr(verdict, "MOST_BYTES", 10)
+    monkeypatch.setenv("SWARM_PROTECT", "off")
+    me = Player("codex", work)
+    (work / "pile").mkdir()
+    for name in "abcd":
+        (work / "pile" / name).write_text("four")
+    assert me.runs("rm -r pile") == "" and not (work / "pile").exists()
+    assert len(Kept(time.time()).by_path()) == 2
+
+
+def test_many_files_are_asked_about_in_time(work: Path) -> None:
+    for number in range(1500):
+        (work / f"f{number}").write_text("x")
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "many")
+    me = Player("codex", work)
+    me.runs("ls")
+    (work / "f7").write_text("mine")
+    assert "f7" in me.denied("Bash", {"command": "git checkout ."})
+    assert (work / "f7").exists() and losses.SECONDS == 2.0
