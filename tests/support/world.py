@@ -32,7 +32,10 @@ from swarm_hook_core.traces import journal
 from swarm_mcp.store import Store, driver
 
 TEXT = "alpha\nbeta\ngamma\n"  # of every file at first
-PERSON = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+PERSON = [
+    *("-c", "user.name=t", "-c", "user.email=t@t"),
+    *("-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"),
+]
 
 
 class Verdict(NamedTuple):

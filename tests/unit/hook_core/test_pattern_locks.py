@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from support.fixtures import Ground, time_limit, wait_for
 from support.judged import Scene
 from support.sessions import after, captured, join, mistakes, new_session, run, start
+from support.world import git
 
 from swarm_hook_core import pattern_match
 from swarm_hook_core.lookup import GLOB, Held, Peers
@@ -49,11 +49,6 @@ def repo(ground: Ground) -> Path:
 def beside(ground: Ground, repo: Path, *patterns: str, **given: Any) -> Scene:
     """A session, and a peer that holds `patterns` of the repository."""
     return Scene(ground, repo, *patterns, as_pattern=True, **given)
-
-
-def git(folder: Path, *words: str) -> None:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", "-C", str(folder), *settings, *words], check=True, capture_output=True)
 
 
 def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground, repo: Path) -> None:

@@ -249,6 +249,13 @@ def test_a_refusal_that_comes_late_is_noted_for_the_present_holder(ground: Groun
     assert mail_of(ground, waiter) == []
 
 
+def test_a_file_that_the_refused_session_holds_by_now_is_not_waited_for(ground: Ground, store: Store):
+    holder, waiter = ground.session("h"), ground.session("w")
+    ground.lock(waiter, "f")
+    assert store.denials.report(waiter, f"{ground.scope}/f", holder["id"], "Write") is False
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
 def test_an_unknown_session_is_no_error(ground: Ground):
     words = ("--runtime", "codex", "--session-id", "nobody", "--holder", "x")
     assert ground.swarm("denied", "/f", *words).code == 0
