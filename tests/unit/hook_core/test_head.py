@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core import head as heads
 from swarm_hook_core import session_events
-from swarm_hook_core.head import Head
-from swarm_hook_core.head.movement import movement_of
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.shell.model import GitCall
+from swarm_hook_core.traces import head as heads
+from swarm_hook_core.traces.head import Head
+from swarm_hook_core.traces.head.movement import movement_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from swarm_hook_core.head import Head
-    from swarm_hook_core.head.movement import Movement
     from swarm_hook_core.lookup import Held
+    from swarm_hook_core.traces.head import Head
+    from swarm_hook_core.traces.head.movement import Movement
 
 NAMED = 4  # sessions named in one line
 LONGEST_REF = 100  # characters of a branch's name

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core import head as heads
+from swarm_hook_core.traces import head as heads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.head import Head, Note
     from swarm_hook_core.lookup import Session
+    from swarm_hook_core.traces.head import Head, Note
 
 SETTLED_SECONDS = 120  # a command that was let pass this long ago has moved HEAD by now, or does not
 
@@ -30,7 +30,7 @@ def words_of(
         move = None
         if not note.head.is_known:
             return ""
-    from swarm_hook_core.head import wording
+    from swarm_hook_core.traces.head import wording
 
     if move is None:
         if note.head.is_elsewhere(head):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.head import Head, commit_of
 from swarm_hook_core.repository import tree_at
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.command_line import cut
 from swarm_hook_core.shell.programs.git.table import options_of
+from swarm_hook_core.traces.head import Head, commit_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

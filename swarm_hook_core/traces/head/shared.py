@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core import head as heads
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.denial import Denial
-from swarm_hook_core.head import UNKNOWN, Head, Note, wording
-from swarm_hook_core.head.movement import Movement, movement_of
-from swarm_hook_core.head.news import is_settled, words_of
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
 from swarm_hook_core.traces import NOTICE
+from swarm_hook_core.traces import head as heads
+from swarm_hook_core.traces.head import UNKNOWN, Head, Note, wording
+from swarm_hook_core.traces.head.movement import Movement, movement_of
+from swarm_hook_core.traces.head.news import is_settled, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
