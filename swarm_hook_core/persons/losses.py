@@ -1,4 +1,4 @@
-"""The files whose uncommitted content a call would lose, by the call's own words and by git's answers."""
+"""The files with uncommitted content that a call would lose, by the call's own words and by git's answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SECONDS = 2.0  # for all of git's answers about one call; commands of this kind 
 MOST_CALLS = 50  # git commands of one call
 MOST_TREES = 50  # folders of one call
 MOST_INSIDE = 300  # entries of a folder outside of any repository that are searched for repositories
-_KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs after which the content still exists
+_KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave the content in being
 
 
 class Loss:
-    """One file whose uncommitted content goes.
+    """A file that loses its uncommitted content.
 
     path       absolute, links resolved but for a link that goes itself
     how        the call's effect on it (``change``)
@@ -53,8 +53,8 @@ class Losses:
     """The Losses of one call.
 
     found    the Loss of each file, by its path
-    ignored  Losses of named files that git ignores, or that no repository has: not protected, but worth keeping
-    late     ``[(GitCall, words)]`` of commands that clearly discard changes, and about which git did not answer
+    ignored  Losses of named files that git ignores, or outside of any repository: not protected, but worth keeping
+    late     ``[(GitCall, words)]`` of commands that clearly discard changes, if git did not answer in time
     """
 
     def __init__(self, trail: Trail, effects: Effects | None):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PERSON, BUILT, OWN = "person", "built", "own"
 AFTER_NS = 2 * 10**9  # after a call's end: a formatter that the client runs, or a process that ends late
-_CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries with which a call begins
+_CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 
 
 class Author:
@@ -93,7 +93,7 @@ class Authors:
             if entry.at_ns == at_ns:
                 changed = entry.text.partition(" ")[0]
                 return changed.isdigit() and self._is_during_call(path, int(changed))
-        return False  # an old entry, which was dropped
+        return False  # an old entry: it was dropped
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""
