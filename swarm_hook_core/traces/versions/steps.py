@@ -250,14 +250,13 @@ class _Ends:
         self._found: list[tuple[int, bytes, bytes]] = []  # time, kind, agent
         for raw in data.split(b"\n"):
             words = raw.partition(b"\0")[0].split(b" ")
-            if len(words) == 4 and words[0].isdigit():
+            if len(words) == 4 and words[0].isdigit() and words[1] in (b"over", b"is", *seen.CALLS):
                 self._found.append((int(words[0]), words[1], words[2]))
 
     def of(self, entry: Entry) -> float:
         """Return the time at which the call of `entry` was over, infinity if unknown.
 
-        Each later call of the same agent, with an entry of any kind, begins after it, unless the two may have run side by
-        side.
+        A later call of the same agent begins after it, unless the two may have run side by side.
         """
         agent, later = (entry.agent or "-").encode(), entry.at_ns + seen.APART_NS
         ends = (
