@@ -194,7 +194,7 @@ def _head_of(core: "HookCore", event: "SessionEvent") -> str:
         folder = event.cwd or os.getcwd()
         if trail_of(core.config, ToolCall("", None, event.session_id, folder, event.name)) is None:
             return ""
-        from swarm_hook_core.head import news
+        from swarm_hook_core.traces.head import news
 
         return news.at_turn(core.config.runtime_name, event.session_id, folder, core.driver)
     except Exception as error:

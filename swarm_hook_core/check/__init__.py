@@ -219,7 +219,7 @@ class Check:
         command = self.call.input.get("command") if isinstance(self.call.input, dict) else None
         if not isinstance(command, str) or "git" not in command or not any(word in command for word in _OF_HEAD):
             return False
-        from swarm_hook_core import head
+        from swarm_hook_core.traces import head
 
         top = head.top_of(self.call.folder)
         if self.neighbours and (top in self.neighbours or any(word in command for word in _OF_OTHER_TREES)):
@@ -232,8 +232,8 @@ class Check:
     def neighbours(self) -> "dict[str, list[Held]]":
         """The other live sessions by the root of each (``head.neighbours``)."""
         if self._neighbours is None:
-            from swarm_hook_core import head
             from swarm_hook_core.lookup.sqlite import StoreReader
+            from swarm_hook_core.traces import head
 
             file, self._neighbours = local_store(), {}
             if file:

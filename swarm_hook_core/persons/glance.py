@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 # Programs that replace or remove files; a text without one of them, a `>` or git's verbs is harmless.
 PROGRAMS = frozenset(
-    "rm mv cp tee truncate rsync unlink shred dd install ln curl wget tar unzip patch sponge split rmdir sort trash"
-    " apply_patch".split()
+    "rm mv cp tee truncate rsync unlink shred dd install ln curl wget tar unzip patch sponge split sort trash".split()
 )
 # With these, an option or a word in the text says more.
 IN_PLACE = ("sed", "perl", "ruby", "gawk", "awk")
 INLINE = ("write_text", "write_bytes", "unlink", "rmtree", "os.remove", "os.rename", "os.replace", "shutil.",
-          "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint")  # fmt: skip
+          "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint",
+          "*** Begin Patch")  # fmt: skip
 # Subcommands of git that never lose a change of the work tree; all others are looked at, aliases included.
 HARMLESS = frozenset(
     "status diff log show add commit push fetch branch blame grep ls-files rev-parse remote tag config describe init"
@@ -50,9 +50,8 @@ def _is_git_verb(words: "list[str]", place: int) -> bool:
     """Return True if the git command at index `place` may lose a change of the work tree."""
     place += 1
     while place < len(words) and words[place][:1] == "-":
-        place += 2 if words[place] in VALUED else 1
-    verb = words[place] if place < len(words) else ""
-    after = words[place + 1] if place + 1 < len(words) else ""
+        place += 1 + (words[place] in VALUED)
+    verb, after = [*words[place : place + 2], "", ""][:2]
     if verb in HARMLESS or not verb or (verb == "stash" and after in QUIET_STASH):
         return False
     return verb != "worktree" or after not in ("list", "add", "prune")
@@ -65,7 +64,7 @@ def _redirected(text: str) -> "Iterator[str]":
         after = text[place + 1 : place + 400]
         before = text[place - 1 : place]
         if after[:1] in (">", "&", "=", "(") or before in ("=", "-", "<"):
-            place = text.find(">", place + 2 if after[:1] == ">" else place + 1)
+            place = text.find(">", place + 1 + (after[:1] == ">"))
             continue
         words = after.lstrip("|! \t").translate(_APART).split()
         if words and words[0] != "/dev/null":

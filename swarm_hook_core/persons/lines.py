@@ -44,7 +44,7 @@ def extents(paths: Iterable[str], new: Iterable[str]) -> dict[str, Extent]:
         else:
             by_top.setdefault(top_of(path), []).append(path)
     for top, some in by_top.items():
-        for path in some if top else ():
+        for path in some:
             try:
                 found[path] = _hunks(Repository(top, SECONDS), os.path.relpath(path, top))
             except (NoAnswer, Refused):
@@ -89,9 +89,13 @@ def _lines_of(path: str) -> list[bytes] | None:
         data = read(path, LARGEST)[1]
     except (OSError, ValueError):
         return None  # gone, too large, or not a plain file
-    return None if b"\0" in data else _split(data)
+    if b"\0" in data:
+        return None
+    return _split(data)
 
 
 def _split(data: bytes) -> list[bytes]:
     lines = data.replace(b"\r\n", b"\n").split(b"\n")
-    return lines[:-1] if lines[-1] == b"" else lines
+    if not lines[-1]:
+        lines.pop()
+    return lines

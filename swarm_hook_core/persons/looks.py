@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import journal, keys_of, seen, state_of
+from swarm_hook_core.traces import NO_FILE, journal, keys_of, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def has_read(meetings: Meetings, path: str, resolved: str) -> bool:
 
 def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, state: str) -> bool:
     """Return True if an unparsed command of the session has shown the whole file since its last change."""
-    if state == seen.NO_FILE:
+    if state == NO_FILE:
         return False
     changed_ns = int(state.partition(" ")[0])
     name = os.path.basename(path).encode("utf-8", "surrogatepass")
@@ -41,7 +41,9 @@ def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, 
         if entry.at_ns < changed_ns:
             return False
         effects = meetings.reading().effects_of(entry)
-        for read in effects.reads if effects is not None else ():
+        if effects is None:
+            return False  # no time is left
+        for read in effects.reads:
             is_it = os.path.realpath(os.path.join(read.folder, read.path)) == resolved
             if is_it and not read.since and (not read.spans or _are_all(read.spans, resolved)):
                 return True

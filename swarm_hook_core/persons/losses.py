@@ -125,7 +125,7 @@ class Losses:
         key = f"{top}\0{folder}"
         if key not in self._dirty:
             inside = os.path.relpath(folder, top)
-            changed, new = _dirty(top, ["" if inside == "." else inside], self.left())
+            changed, new = _dirty(top, [{".": ""}.get(inside, inside)], self.left())
             paths = [os.path.join(top, name) for name in [*changed, *new]]
             self._dirty[key] = (
                 [path for path in dict.fromkeys(paths) if _has_content(path)],
@@ -170,7 +170,7 @@ class Losses:
         paths: dict[str, None] = {}
         unknown: set[str] = set()
         for root in uncommitted.roots(git_call, self.left()):
-            top = top_of(os.path.join(root, "x")) if os.path.isdir(root) else top_of(root)
+            top = top_around(root)
             if top:
                 some, new = self._below(top, root)
                 paths.update(dict.fromkeys(some))
@@ -186,7 +186,16 @@ def top_of(path: str) -> str:
     from swarm_hook_core.repository import tree_over
 
     tree = tree_over(os.path.dirname(path))
-    return tree.top if tree is not None else ""
+    if tree is None:
+        return ""
+    return tree.top
+
+
+def top_around(path: str) -> str:
+    """Return the top of the work tree that absolute `path`, a file or a folder, lies in or is; or ""."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        path = os.path.join(path, "x")
+    return top_of(path)
 
 
 def _dirty(top: str, names: Collection[str], seconds: float) -> tuple[list[str], set[str]]:
@@ -223,9 +232,7 @@ def _repositories(root: str) -> list[tuple[str, str]]:
     """Return ``[(top, folder)]`` of the work trees that `root` lies in, or that lie in it."""
     from swarm_hook_core.shell.programs.git.removed_trees import submodules
 
-    if os.path.islink(root) or not os.path.isdir(root):
-        return [(top, root)] if (top := top_of(root)) else []
-    top = top_of(os.path.join(root, "x"))
+    top = top_around(root)
     if top:
         inner = submodules(top, top, [])
         return [(top, root), *((one, one) for one in inner if one.startswith(root.rstrip("/") + "/"))]

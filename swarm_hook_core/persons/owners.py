@@ -68,13 +68,16 @@ class Authors:
         from swarm_hook_core.traces.versions.lines import NoLines, lines_of
         from swarm_hook_core.traces.versions.stored import versions_of
 
-        trail, texts = self._meetings.trail, set()
+        trail = self._meetings.trail
+        texts: set[bytes] = set()
         place = trail.place_of(os.path.dirname(path))
         try:
             for version in versions_of(place, path):
                 if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
                     texts.update(line.rstrip() for line in version.content().split(b"\n"))
-            lines = lines_of(path) if texts - {b""} else []
+            if not texts - {b""}:
+                return []
+            lines = lines_of(path)
         except (NoLines, OSError):
             return []  # binary, large, or git does not answer: the last writer counts
         return [
@@ -128,7 +131,7 @@ def _calls_in(data: bytes) -> list[tuple[int, str, bool]]:
         kind = words[1].decode("ascii", "replace")
         if kind in _CALLS:
             # The kernel's file times lag behind our clock, but not behind an end, which is the time of a file.
-            begun = max(int(words[0]) - journal.SLACK_NS, found[-1][0] if found else 0)
+            begun = max([int(words[0]) - journal.SLACK_NS, *(one[0] for one in found[-1:])])
             found.append((begun, words[2].decode("ascii", "replace"), kind != "ran" or not looks_only(raw)))
         elif kind == "over":
             found.append((int(words[0]), words[2].decode("ascii", "replace"), False))

@@ -134,7 +134,7 @@ def _deed(loss: Loss) -> str:
     """Return the verb for the call's effect on the file."""
     if loss.words:
         return _deed_of_git(loss.words)
-    return "remove" if loss.how == REMOVE else "overwrite"
+    return {REMOVE: "remove"}.get(loss.how, "overwrite")
 
 
 def _deed_of_git(words: list[str]) -> str:
@@ -145,7 +145,7 @@ def _deed_of_git(words: list[str]) -> str:
 
 def _short_deed(loss: Loss) -> str:
     deed = _deed(loss)
-    return "discard" if deed == "throw away" else deed
+    return {"throw away": "discard"}.get(deed, deed)
 
 
 def _keep(losses: list[Loss], ignored: list[Loss], now: float) -> None:

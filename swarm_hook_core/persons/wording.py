@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from swarm_hook_core.change import REPLACE
 from swarm_hook_core.untrusted_text import command, named
 
@@ -21,26 +19,25 @@ WAY_PAST = "`swarm-mcp protect off --for 5m`"
 
 
 def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
-    """Return the denial of a call: the files and lines that would go, and what to do instead.
+    """Return the denial of a call: the files and lines that would go, and the next step.
 
     deed  the call's effect as a verb; `way`: a sentence with a narrower command, or ""
     """
-    loss = parts[0][0]
-    by = f" ({command(loss.by)})" if loss.by else ""
-    it = "them" if len(parts) > 1 else "it"
-    read = ""
+    loss, read, it, as_it_is = parts[0][0], "", "it", "as it is"
+    if len(parts) > 1:
+        it, as_it_is = "them", "as they are"
     if loss.how == REPLACE and not loss.words:
         show = " ".join(named(_short(one.spelled, folder)) for one, _extent in parts[:NAMED])
-        read = f"Read {it} first (`cat {show}`) and keep what is there: that passes."
+        read = f"Read {it} first (`cat {show}`) and keep the lines that are there: that passes."
     sentences = [
-        f"swarm: {call.client_tool}{by} would {deed} a person's work that is not committed: {listed(parts, folder)}."
-        " No session at work has written it.",
+        f"swarm: {call.client_tool}{_in_brackets(loss.by)} would {deed} a person's work that is not committed:"
+        f" {listed(parts, folder)}. No session at work has written it.",
         way,
         read,
-        f"Leave {it} as it is, or ask the person to commit {it}, or to do this in a terminal of their own, where"
+        f"Leave {it} {as_it_is}, or ask the person to commit {it}, or to do this in a terminal of their own, where"
         f" {WAY_PAST} lets you do it.",
     ]
-    return " ".join(filter(None, sentences)).replace("Leave them as it is", "Leave them as they are")
+    return " ".join(filter(None, sentences))
 
 
 def shortly(parts: list[Part], deed: str, folder: str) -> str:
@@ -54,12 +51,11 @@ def shortly(parts: list[Part], deed: str, folder: str) -> str:
 def question(parts: list[Part], deed: str, by: str, folder: str) -> str:
     """Return the question to the person at the client."""
     if len(parts) == 1:
-        what = f"{_extent_of(parts[0], of_file=True)} {named(_short(parts[0][0].path, folder))}"
+        loss, extent = parts[0]
+        asked = f"swarm: {deed} {_in_question(extent)} {named(_short(loss.path, folder))} that you wrote?"
     else:
-        what = f"your uncommitted work: {listed(parts, folder)}"
-    run = f" {command(by)} would do that." if by else ""
-    whose = " that you wrote" if len(parts) == 1 else ""
-    return f"swarm: {deed} {what}{whose}?{run} A copy is kept for `swarm-mcp restore`."
+        asked = f"swarm: {deed} your uncommitted work: {listed(parts, folder)}?"
+    return f"{asked}{_in_brackets(by)} A copy is kept for `swarm-mcp restore`."
 
 
 def notice(parts: list[Part], deed: str, folder: str) -> str:
@@ -86,32 +82,42 @@ def late_question(by: str, deed: str) -> str:
 
 def listed(parts: list[Part], folder: str) -> str:
     """Return ``a.txt: 4 lines (12 to 15); b.txt: a new file, 10 lines; and 3 more files``."""
-    some = [f"{named(_short(part[0].path, folder))}: {_extent_of(part)}" for part in parts[:NAMED]]
-    more = len(parts) - NAMED
-    return "; ".join(some) + (f"; and {more} more file{'s' if more > 1 else ''}" if more > 0 else "")
+    some = [f"{named(_short(loss.path, folder))}: {_in_list(extent)}" for loss, extent in parts[:NAMED]]
+    if len(parts) > NAMED:
+        some.append(f"and {len(parts) - NAMED} more")
+    return "; ".join(some)
 
 
-def _extent_of(part: Part, of_file: bool = False) -> str:
-    """Return the uncommitted part of a file in words. `of_file`: as the beginning of "... a.txt"."""
-    extent = part[1]
-    end = " of" if of_file else ""
+def _in_list(extent: Extent | None) -> str:
+    """Return the uncommitted part of a file in words, behind its name."""
+    if extent is not None and extent.is_new and not extent.is_text:
+        return "a new file"
     if extent is None or not extent.is_text:
-        return ("the uncommitted change" if extent is None or not extent.is_new else "the new file") + (
-            end if extent is None or not extent.is_new else ""
-        )
-    count = len(extent.added)
+        return "uncommitted changes"
     if extent.is_new:
-        return "the new file" if of_file else f"a new file, {_lines(count)}"
-    if not count and not extent.removed:
-        return f"its mode or type{end}" if not of_file else f"the uncommitted change{end}"
-    if not count:
-        return f"{_lines(extent.removed)} taken out{end}"
-    kind = " uncommitted" if of_file else ""
-    return f"{count}{kind} line{'s' if count > 1 else ''}{end}" + ("" if of_file else f" ({_runs(extent.added)})")
+        return f"a new file, {_lines(len(extent.added))}"
+    if extent.added:
+        return f"{_lines(len(extent.added))} ({_runs(extent.added)})"
+    if extent.removed:
+        return f"{_lines(extent.removed)} taken out"
+    return "its mode or type"
 
 
-def _lines(count: int) -> str:
-    return f"{count} line{'s' if count != 1 else ''}"
+def _in_question(extent: Extent | None) -> str:
+    """Return the same in front of the file's name."""
+    if extent is not None and extent.is_new:
+        return "the new file"
+    if extent is None or not extent.added:
+        return "the uncommitted changes of"
+    return f"{_lines(len(extent.added), ' uncommitted')} of"
+
+
+def _lines(count: int, kind: str = "") -> str:
+    return f"{count}{kind} line" + "s" * (count != 1)
+
+
+def _in_brackets(by: str) -> str:
+    return f" ({command(by)})" * bool(by)
 
 
 def _runs(numbers: list[int]) -> str:
@@ -122,11 +128,10 @@ def _runs(numbers: list[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    said = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:RUNS]]
-    return ", ".join(said) + (" and more" if len(runs) > RUNS else "")
+    said = [" to ".join(map(str, dict.fromkeys(run))) for run in runs[:RUNS]]
+    return ", ".join(said) + " and more" * (len(runs) > RUNS)
 
 
 def _short(path: str, folder: str) -> str:
     """Return `path` relative to `folder` if it lies there."""
-    start = folder.rstrip("/") + "/"
-    return os.path.relpath(path, folder) if path.startswith(start) else path
+    return path.removeprefix(folder.rstrip("/") + "/")

@@ -1,7 +1,7 @@
 """The text that a call will put in place of a file, and if it keeps the changes that others have made in it.
 
-The text decides, not the number of attempts: one that has their changes in it loses nothing, whether its session has
-looked at the file or not. One that drops them is denied each time, until the session has looked.
+The text decides, not the number of attempts: one that has their changes in it loses nothing, also without a look at
+the file. One that drops them is denied each time, until the session has looked.
 """
 
 from __future__ import annotations

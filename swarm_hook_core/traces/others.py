@@ -306,7 +306,9 @@ class Journals:
         place = self._trail.place_of(folder)
         if place not in self._own:
             siblings, own = self._siblings_in(place), self.of_session(place)
-            self._own[place] = siblings.known_to_reader(own, int(self._now * 1e9)) if siblings is not None else own
+            if siblings is not None:
+                own = siblings.known_to_reader(own, int(self._now * 1e9))
+            self._own[place] = own
         return self._own[place]
 
     def of_session(self, place: str) -> bytes:

@@ -19,7 +19,7 @@ UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an un
 
 def forget(runtime: str, session_id: str) -> None:
     """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
-    from swarm_hook_core import head
+    from swarm_hook_core.traces import head
 
     head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
@@ -34,7 +34,7 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
     `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError. Notes
     about HEAD without a change for a day go, too.
     """
-    from swarm_hook_core import head
+    from swarm_hook_core.traces import head
 
     head.prune(now)
     gone = 0

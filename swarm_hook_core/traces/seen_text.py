@@ -1,4 +1,4 @@
-"""The text of a file as its session last saw it, to tell what others have changed in it since.
+"""The text of a file as its session last saw it: the base for changes that others have made since.
 
 Known from the versions that are kept before each write (``versions``): another session's next write kept the text that
 this session had seen, or left. Where no version is known, the last commit's text stands for it: then all that is not
@@ -34,7 +34,7 @@ class Known:
 
 
 def known(meetings: Meetings | None, path: str) -> Known:
-    """Return the Known text of the file at resolved `path` for the session of the call; without it, the last commit's."""
+    """Return the Known text of the file at resolved `path` for the session of the call, else the last commit's."""
     data = None
     if meetings is not None:
         data = _seen(meetings, path)
@@ -50,7 +50,7 @@ def present(path: str) -> str | None:
     try:
         return _decoded(read(path, LONGEST)[1])
     except (OSError, ValueError):
-        return None
+        return None  # gone, too large, or not a plain file
 
 
 def _seen(meetings: Meetings, path: str) -> bytes | None:

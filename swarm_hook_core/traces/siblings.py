@@ -1,10 +1,10 @@
-"""The main thread and the agents of one session: each one's entries are a peer's for the others.
+"""The main thread and the agents of one session: for each, the entries of the others are a peer's.
 
     <place>/<runtime>.<session>.agents    agents that run in the place: entries ``begins`` and ``ends``
 
 All of them write one journal, and each entry names its agent. A reader splits it by these rules:
 
-- An agent knows its own entries, and all from before it began. What the others note while it runs counts as a peer's.
+- An agent knows its own entries, and those from before it began, except of agents that still run. Others are a peer's.
 - The main thread knows its own entries and those of agents that have ended. The entries of running ones are a peer's.
 
 The file exists only while an agent runs: a session without agents reads nothing. An agent whose end was not reported
@@ -52,42 +52,39 @@ class Siblings:
         return [(self._words(agent), entries) for agent, entries in self._split(data, now_ns)[1].items()]
 
     def _split(self, data: bytes, now_ns: int) -> tuple[bytes, dict[bytes, bytes]]:
-        first, known, theirs = b"", [], {}
-        last: dict[bytes, int] = {}
+        first, entries = b"", []
+        last = dict(self._running)  # running agent -> time of its last entry
         for raw in data.split(b"\n"):
             words = raw.partition(b"\0")[0].split(b" ")
             if len(words) != 4 or not words[0].isdigit():
                 continue  # torn
-            at_ns, agent = int(words[0]), words[2]
             if words[1] == b"session":
                 first = first or raw
                 continue
-            last[agent] = max(at_ns, last.get(agent, 0))
-            if self._is_known(agent, at_ns):
+            at_ns, agent = int(words[0]), words[2]
+            entries.append((at_ns, agent, raw))
+            if agent in last:
+                last[agent] = max(at_ns, last[agent])
+        running = {agent for agent, at_ns in last.items() if now_ns - at_ns <= SILENT_NS}
+        known: list[bytes] = []
+        theirs: dict[bytes, list[bytes]] = {}
+        for at_ns, agent, raw in entries:
+            if agent == self._agent or (agent not in running and (not self._began_ns or at_ns < self._began_ns)):
                 known.append(raw)
             else:
                 theirs.setdefault(agent, []).append(raw)
-        if not self._began_ns:  # for the main thread an agent that is silent has ended
-            for agent in [one for one in theirs if now_ns - max(last[one], self._running[one]) > SILENT_NS]:
-                known += theirs.pop(agent)
-            known.sort(key=lambda raw: int(raw.partition(b" ")[0]))
         parts = {agent: b"\n".join([first, *lines, b""]) for agent, lines in theirs.items()}
         return b"\n".join([first, *known, b""]), parts
-
-    def _is_known(self, agent: bytes, at_ns: int) -> bool:
-        if agent == self._agent:
-            return True
-        if self._began_ns:
-            return at_ns < self._began_ns
-        return agent not in self._running
 
     def _words(self, agent: bytes) -> str:
         if agent == MAIN:
             return "the main thread of this session"
         from swarm_hook_core.naming import agent_name
 
-        whose = "" if self._began_ns else "your "
-        return f"{whose}{agent_name(agent.decode('ascii', 'replace'))} of this session"
+        start = ""
+        if not self._began_ns:
+            start = "your "
+        return f"{start}{agent_name(agent.decode('ascii', 'replace'))} of this session"
 
 
 def around(trail: Trail, place: str) -> Siblings | None:
@@ -101,21 +98,27 @@ def around(trail: Trail, place: str) -> Siblings | None:
     path = os.path.join(place, trail.own_name + AGENTS)
     if not agent:
         running = _running(_read(path))
-        return Siblings(MAIN, 0, running) if running else None
-    return Siblings(_word_of(trail), begin(trail, place), {})
+        if running:
+            return Siblings(MAIN, 0, running)
+        return None
+    running, own = begin(trail, place), _word_of(trail)
+    return Siblings(own, running[own], running)
 
 
-def begin(trail: Trail, place: str) -> int:
-    """Note that the agent of the call of `trail` runs in `place`, if not noted before; return its beginning in ns."""
+def begin(trail: Trail, place: str) -> dict[bytes, int]:
+    """Note that the agent of the call of `trail` runs in `place`, if not noted before; return all that run there.
+
+    They are named as in entries, each with the time (ns) of its beginning. Raises OSError.
+    """
     path, agent = os.path.join(place, trail.own_name + AGENTS), _word_of(trail)
     running = _running(_read(path))
     if agent in running:
-        return running[agent]
+        return running
     at_ns = time.time_ns()
     if not trail.is_asked:
         first = first_line(trail.config.runtime_name, trail.call.session_id, trail.top_of(place))
         _append(path, line("begins", "/", trail.call, at_ns=at_ns), first)
-    return at_ns
+    return {**running, agent: at_ns}
 
 
 def end(place: str, name: str, agent: str) -> None:

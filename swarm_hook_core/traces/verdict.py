@@ -167,14 +167,14 @@ class _Check:
     def _head(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved."""
         if self.effects is not None and self.neighbours:
-            from swarm_hook_core.head.shared import Shared
+            from swarm_hook_core.traces.head.shared import Shared
 
             shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
             return shared.verdict()
         if self.trail.is_asked or not self._is_head_moved():
             return None, ""
-        from swarm_hook_core import head
-        from swarm_hook_core.head import news
+        from swarm_hook_core.traces import head
+        from swarm_hook_core.traces.head import news
 
         top, runtime, session_id = head.top_of(self.call.folder), self.config.runtime_name, self.call.session_id
         if top is None or not head.is_news(runtime, session_id, top):

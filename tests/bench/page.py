@@ -53,9 +53,7 @@ PARTS = {
         "Very large calls", "Processor time and memory of calls of up to 256 KB.", r"commands|calls|processor"
     ),
     "kernel": Part(
-        "The kernel layer",
-        "Added time of a command that holds locked files, in ms.",
-        r"^a command|^ +wall|^with|^held",
+        "The kernel layer", "Added time of a command that holds locked files, in ms.", r"^a command|^ +wall|^with|^held"
     ),
     "coordinator": Part(
         "Coordinator",

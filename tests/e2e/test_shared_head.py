@@ -49,8 +49,12 @@ def test_a_switch_is_denied_once_and_the_other_is_told_before_its_commit(pair: t
     client, peer = pair
     first = branch_of(client)
     client.ground.git(client.ground.checkout, "branch", "feature")
+    commit = f"{GIT} commit -q --allow-empty -m night"
     with Conversation(client) as session, Conversation(peer, env={f"SWARM_{peer.prefix}_LABEL": PEER}) as other:
-        other.run("works", peer.shell("ls"))
+        client.ground.models.script("works", *(peer.shell(command) for command in ("ls", commit, commit)))
+        before_the_commit = peer.hold("works", 1)
+        other.say("Please <<play works>> now.")
+        assert before_the_commit.wait_reached()
         session.run("tries", client.shell("git switch feature"))
         told = client.last_result("tries")
         assert PEER in told and "git worktree add" in told and "the same command again goes ahead" in told, told
@@ -58,13 +62,12 @@ def test_a_switch_is_denied_once_and_the_other_is_told_before_its_commit(pair: t
         session.run("again", client.shell("git switch feature"))
         assert branch_of(client) == "feature", client.last_result("again")
 
-        commit = f"{GIT} commit -q --allow-empty -m night"
-        other.run("commits", peer.shell(commit))
-        told = peer.last_result("commits")
+        before_the_commit.open()
+        other.wait()
+        _listed, told, meant = peer.results("works")
         assert "switched this work tree" in told and f"it was on {first}, and is on feature now" in told, told
-        assert "night" not in asked(client, "log", "--format=%s")
-        other.run("means-it", peer.shell(commit))
-        assert "night" in asked(client, "log", "--format=%s"), peer.last_result("means-it")
+        assert "PreToolUse" in told and "PreToolUse" not in meant, (told, meant)
+        assert asked(client, "log", "--format=%s").split("\n").count("night") == 1
 
 
 def test_the_denial_of_a_whole_write_shows_the_change_and_a_text_that_keeps_it_passes(

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core import head as heads
 from swarm_hook_core import session_events
-from swarm_hook_core.head import Head
-from swarm_hook_core.head.movement import movement_of
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.shell.model import GitCall
+from swarm_hook_core.traces import head as heads
+from swarm_hook_core.traces.head import Head
+from swarm_hook_core.traces.head.movement import movement_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -238,6 +238,17 @@ def test_a_commit_from_a_private_index_that_is_older_than_head_is_denied_once(re
     assert "read-tree HEAD" in me.denied("Bash", {"command": commit})
     assert me.denied("Bash", {"command": commit}) == ""
     assert me.denied("Bash", {"command": f"export GIT_INDEX_FILE=.git/mine; git read-tree HEAD; {commit}"}) == ""
+
+
+def test_a_pop_after_a_stash_with_nothing_in_it_is_denied_once(repo: Path) -> None:
+    me, _peer = Player("codex", repo), Player("claude-code", repo)
+    (repo / "notes.md").write_text("a person's\n")
+    git(repo, "stash", "-q")
+    command = "git stash && git log -1 && git stash pop"
+    assert "had nothing to put aside" in me.denied("Bash", {"command": command})
+    assert me.denied("Bash", {"command": command}) == ""
+    (repo / "other.md").write_text("mine\n")
+    assert me.denied("Bash", {"command": command}) == "", "it has something to put aside"
 
 
 def test_notes_go_with_their_session_and_after_a_day(repo: Path) -> None:

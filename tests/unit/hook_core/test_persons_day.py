@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.traced import Player, _some_time_passes, git
+from support.traced import Player, git
+from support.world import some_time_passes
 
 from swarm_hook_core import traces
 from swarm_hook_core.persons import owners
@@ -126,7 +127,7 @@ def ends(player: Player) -> None:
     """Leave the mark that the client's hook leaves after a call."""
     Path(ended_mark()).parent.mkdir(exist_ok=True)
     Path(ended_mark()).write_bytes(b"")
-    _some_time_passes()
+    some_time_passes()
 
 
 def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(
@@ -148,7 +149,7 @@ def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(
         before = {path: path.read_bytes() for path in work.rglob("*") if path.is_file() and ".git" not in path.parts}
         if kind == "person":
             subprocess.run(["bash", "-c", deed], cwd=work, check=True, capture_output=True)
-            _some_time_passes()
+            some_time_passes()
             continue
         if kind == "edit":
             said = agent.edits(*parts)

@@ -102,6 +102,18 @@ def test_work_from_before_an_agent_began_is_known_to_it(main: Thread) -> None:
     assert agent.runs("rm other.md").startswith("denied: ")
 
 
+def test_work_of_an_agent_that_still_runs_is_its_own_for_one_that_begins_later(main: Thread) -> None:
+    one, other = Thread(main, "a1"), Thread(main, "b2")
+    one.tells("Start")
+    one.edits("notes.md", "beta", "THEIRS")
+    other.tells("Start")
+    assert other.runs("git checkout -- notes.md").startswith("denied: ")
+    one.tells("Stop")
+    third = Thread(main, "c3")
+    third.tells("Start")
+    assert third.runs("git checkout -- notes.md") == ""
+
+
 def test_an_agent_without_a_told_beginning_begins_with_its_first_call(main: Thread) -> None:
     main.edits("notes.md", "beta", "BEFORE")
     agent = Thread(main, "a1")
