@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.traced import Player, git
+from support.world import some_time_passes
 
 from swarm_hook_core.persons import owners
 from swarm_hook_core.watching.kept import Kept, content_of
