@@ -33,13 +33,16 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast promises e2e browser team check format bench picture clients-table requirements-page dist clean
+.PHONY: demo prepared test fast promises e2e browser team check format bench picture clients-table requirements-page dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
 demo: $(INSTALLED)
 	@"$(BIN)/swarm-mcp" demo
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/python" -m e2e.demo
+
+# Three of the installations that .ci/run needs. They have a folder each: `make -j3 prepared` makes them at once.
+prepared: $(CHECKERS) $(INSTALLED) $(FETCHED)
 
 test: $(INSTALLED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"

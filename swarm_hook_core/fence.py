@@ -1,7 +1,7 @@
 """The fence: a session that began in a linked work tree is stopped once before it writes into another one.
 
-Compared are the work tree in which the session began and the one that each written file lies in. The folder of the call
-does not count. Only work trees of the same repository count as other ones: the main checkout, and linked work trees. At
+The session's work tree, where it began, is compared with that of each written file. The folder of the call does not
+count. Only work trees of the same repository count as other ones: the main checkout, and linked work trees. At
 level `notice` the session is told, from `keep` on the call is denied: once for each work tree, and for each agent. The
 session's journal has an entry about it, of kind ``fence``.
 """
@@ -38,7 +38,7 @@ def may_cross(check: Check, root: str) -> bool:
     if not _is_in(os.path.realpath(check.call.folder), home.top):
         return True
     others = [top for top in trees_beside(home) if top != home.top]
-    return could_lead(check.call, {home.common: others} if others else {})
+    return bool(others) and could_lead(check.call, {home.common: others})
 
 
 def judge(check: Check) -> Verdict | None:
@@ -72,7 +72,7 @@ def _is_on(check: Check, top: str) -> bool:
 
 
 def _home(root: str) -> Tree | None:
-    """Return the linked work tree with its top at `root`, or None. A submodule is none."""
+    """Return the linked work tree with its top at `root`, or None. A submodule does not count."""
     tree = tree_at(root)
     if tree is None or tree.own == tree.common:
         return None
@@ -108,7 +108,9 @@ def _other_tree(folder: str, home: Tree) -> Tree | None:
         if tree.common == home.common:
             return tree
         over = os.path.dirname(tree.top)
-        tree = tree_over(over, is_real=True) if over != tree.top else None
+        if over == tree.top:
+            return None
+        tree = tree_over(over, is_real=True)
     return None
 
 
@@ -135,10 +137,14 @@ def _was_told(call: ToolCall, trail: Trail, top: str) -> bool:
 def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: bool) -> str:
     from swarm_hook_core.untrusted_text import command, named
 
-    tool = f"{call.client_tool} ({command(by)})" if by else call.client_tool
-    kind = "the main checkout" if tree.own == tree.common else "another work tree"
+    tool, kind, would = call.client_tool, "another work tree", "writes"
+    if by:
+        tool = f"{tool} ({command(by)})"
+    if tree.own == tree.common:
+        kind = "the main checkout"
+    if denies:
+        would = "would write"
     own = os.path.join(home.top, os.path.relpath(path, tree.top))
-    would = "would write" if denies else "writes"
     fact = (
         f"swarm: {tool} {would} {named(path)}, which lies in {kind} {named(tree.top)}. This session works in the"
         f" work tree {named(home.top)}: others may be at work over there."

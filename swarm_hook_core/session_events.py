@@ -128,11 +128,27 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
+        _agent_begins(core, event)
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
         _calls_are_over(core, event)
         lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
         _drop_unheard(core, event)
+
+
+def _agent_begins(core: "HookCore", event: "SessionEvent") -> None:
+    """Note that a subagent runs: from now on it and the rest of its session are peers (``traces.siblings``)."""
+    try:
+        from swarm_hook_core.traces import trail_of
+
+        cwd = event.cwd or os.getcwd()
+        trail = trail_of(core.config, ToolCall("", None, event.session_id, cwd, event.name, event.agent))
+        if trail is not None and event.agent:
+            from swarm_hook_core.traces import siblings
+
+            siblings.begin(trail, trail.place_of(cwd))
+    except Exception as error:  # its first call notes it
+        core.record_fault("traces", error)
 
 
 def ends(core: "HookCore", event: "SessionEvent") -> None:

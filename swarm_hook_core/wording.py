@@ -99,6 +99,8 @@ def until(held: "Held", now: float) -> str:
 
 def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
     """Return the holder, ``note: ...; `` or nothing, and the address for questions, as this identity may know them."""
+    if held.kin:
+        return held.kin, "", "leave it to them"
     is_own = bool(own_id) and held.instance_id == own_id
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"

@@ -19,9 +19,8 @@ Hooks start commands that load this module, so it imports next to nothing.
 from __future__ import annotations
 
 import sys
-from os.path import isdir, join
 
-from swarm_hook_core.state import state_dir
+from swarm_hook_core.state import shares_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
 PACKAGES = ("swarm_mcp", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
-# Packages with reactions -> the folder in the state folder without which they have nothing to react to.
-REACTING = {"swarm_mcp.team": ("team", "clones")}
+# Packages with reactions. All of these are about other machines, with which clones here share their locks.
+REACTING = ("swarm_mcp.team",)
 
 # The moments of reactions, with the arguments and the answer of their functions.
 COMMITTED = "committed"  # (): a transaction has changed rows of the store
@@ -96,34 +95,28 @@ def function_named(name: str) -> Callable[..., Any]:
 def react(moment: str, *arguments: object) -> Any:
     """Call the packages' functions for this `moment`. Return the first answer but None, or None.
 
-    A package without its folder is left out. That costs one look at the disk.
+    None is called while no clone on this machine shares its locks. That costs one look at the disk.
     """
-    for package, folder in REACTING.items():
-        if isdir(join(state_dir(), *folder)):
-            answer = _reaction(package, moment, arguments)
-            if answer is not None:
-                return answer
+    if shares_locks():
+        return react_to_row(moment, *arguments)
     return None
 
 
 def react_to_row(moment: str, *arguments: object) -> Any:
     """Do as `react`, where a row of the store already says that a package is concerned."""
-    answers = (_reaction(package, moment, arguments) for package in REACTING)
-    return next((answer for answer in answers if answer is not None), None)
+    for package in REACTING:
+        name = module_named(f"{package}.contributes").REACTIONS.get(moment)
+        answer = function_named(name)(*arguments) if name else None
+        if answer is not None:
+            return answer
+    return None
 
 
-def tell(moment: str) -> None:
-    """Do as `react`, after the fact: a fault of a package is recorded, and changes nothing for the caller."""
+def tell_committed() -> None:
+    """Tell the packages that a transaction has changed rows. Their faults are recorded, and are not the caller's."""
     try:
-        react(moment)
+        react_to_row(COMMITTED)
     except Exception as error:  # the change itself is done
         from swarm_hook_core import faults
 
-        faults.record_hourly("store", moment, faults.describe(error))
-
-
-def _reaction(package: str, moment: str, arguments: tuple[object, ...]) -> Any:
-    name = module_named(f"{package}.contributes").REACTIONS.get(moment)
-    if name is None:
-        return None
-    return function_named(name)(*arguments)
+        faults.record_hourly("store", COMMITTED, faults.describe(error))

@@ -4,11 +4,11 @@ A command that moves HEAD or a branch under other live sessions is denied once, 
 been told, its session may run it. The others are told at their next call, and a commit to another branch than the one
 that its session last knew is denied once.
 
-Files, in ``<state folder>/heads/<place>/``, which is there only if a session has noted a HEAD (a *place*: ``traces``):
+Files, in ``<state folder>/heads/<place>/`` (a *place*: ``traces``):
 
     <runtime>.<session>.<tree>   the HEAD that the session last knew, and the sessions that it was told of
     moved.<tree>                 the last command that was let pass and moves HEAD
-    moved                        empty: somebody has moved HEAD in a work tree of this repository
+    moved                        empty: a session has moved HEAD in a work tree of this repository
 
 `tree` stands for the top folder of a work tree. HEAD is read from git's own small files; git is not started.
 
@@ -94,7 +94,9 @@ class Move:
 def top_of(folder: str) -> str | None:
     """Return the resolved top of the work tree around absolute `folder`, or None."""
     tree = tree_over(os.path.realpath(folder), is_real=True)
-    return tree.top if tree is not None else None
+    if tree is None:
+        return None
+    return tree.top
 
 
 def read(top: str) -> Head | None:
@@ -104,7 +106,9 @@ def read(top: str) -> Head | None:
         return None
     text = small_text(os.path.join(tree.own, "HEAD")).strip()
     if not text.startswith("ref: "):
-        return Head("", text) if text else None
+        if text:
+            return Head("", text)
+        return None  # torn
     ref = text[5:].strip()
     if ref == "refs/heads/.invalid":
         return None  # another format of refs
@@ -172,7 +176,7 @@ def forget_note(runtime: str, session_id: str, top: str) -> None:
     try:
         os.remove(_own_path(runtime, session_id, top))
     except OSError:
-        return  # there is none
+        return  # no such note
 
 
 def moved(top: str) -> Move | None:
@@ -195,7 +199,7 @@ def is_news(runtime: str, session_id: str, top: str) -> bool:
     try:
         at_ns = os.stat(os.path.join(heads_dir(top), f"{MOVED}.{_mark(top)}")).st_mtime_ns
     except OSError:
-        return False  # nobody has moved it
+        return False  # no session has moved it
     try:
         return os.stat(_own_path(runtime, session_id, top)).st_mtime_ns <= at_ns
     except OSError:

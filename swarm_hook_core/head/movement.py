@@ -81,10 +81,11 @@ def _branch(call: GitCall, words: list[str], options: Options, tree: Tree, head:
     if after:
         return None  # files
     if words[0] == "switch":
-        word = options.operands[0] if options.operands else ""
-        return word if word and word != head.branch else None
+        return next((word for word in options.operands[:1] if word and word != head.branch), None)
     if not options.operands:
-        return head.commit[:12] if options.has("--detach") and head.branch else None
+        if options.has("--detach") and head.branch:
+            return head.commit[:12]
+        return None
     word = options.operands[0]
     if len(options.operands) > 1 or word == head.branch or not is_known(word):
         return None
@@ -92,18 +93,21 @@ def _branch(call: GitCall, words: list[str], options: Options, tree: Tree, head:
         return word
     if os.path.lexists(os.path.join(call.folder, word)) or word in call.found:
         return None  # a file
-    return word if _is_revision(word) or _is_of_remote(tree, word) else None
+    if _is_revision(word) or _is_of_remote(tree, word):
+        return word
+    return None  # git will refuse it
 
 
 def _commit(call: GitCall, words: list[str], options: Options, tree: Tree, head: Head) -> str | None:
     """Return the commit that ``reset`` moves the branch to; None if it is HEAD, or files are reset."""
     _before, after = cut(words[1:])
-    word = options.operands[0] if options.operands else "HEAD"
+    word = next(iter(options.operands), "HEAD")
     if after or len(options.operands) > 1 or not is_known(word) or word in ("HEAD", "@", head.branch):
         return None
     found = commit_of(tree, f"refs/heads/{word}") or commit_of(tree, f"refs/remotes/{word}")
     if found or (len(word) >= 7 and head.commit.startswith(word)):
-        return word if found != head.commit and not head.commit.startswith(word) else None
+        is_here = found == head.commit or head.commit.startswith(word)
+        return None if is_here else word
     if os.path.lexists(os.path.join(call.folder, word)):
         return None  # a file
     return word
@@ -113,9 +117,11 @@ def _moved(call: GitCall, words: list[str], options: Options, tree: Tree, head: 
     """Return the branch that ``branch`` moves or renames: with -m, only the present one."""
     operands = options.operands
     if options.has("-f", "--force"):
-        return operands[0] if operands and commit_of(tree, f"refs/heads/{operands[0]}") else None
-    old = operands[0] if len(operands) > 1 else head.branch
-    return old if operands and old == head.branch and not options.has("-C") else None
+        return next((name for name in operands[:1] if commit_of(tree, f"refs/heads/{name}")), None)
+    renamed = [head.branch, *operands][-2:][0]
+    if operands and renamed == head.branch and not options.has("-C"):
+        return renamed
+    return None
 
 
 def _pushed(call: GitCall, words: list[str], options: Options, tree: Tree, head: Head) -> str | None:
@@ -123,7 +129,7 @@ def _pushed(call: GitCall, words: list[str], options: Options, tree: Tree, head:
     refs = options.operands[1:]
     if not options.has(*_FORCES) and not any(one.startswith("+") for one in refs):
         return None
-    return refs[0].lstrip("+") if refs else head.branch
+    return next(iter(refs), head.branch).lstrip("+")
 
 
 _TARGETS = {"branch": _branch, "commit": _commit, "moved": _moved, "pushed": _pushed}

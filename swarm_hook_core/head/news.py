@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import head as heads
-from swarm_hook_core.head import Head, Note, wording
-from swarm_hook_core.lookup import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from swarm_hook_core.head import Head, Note
     from swarm_hook_core.lookup import Session
 
 SETTLED_SECONDS = 120  # a command that was let pass this long ago has moved HEAD by now, or does not
@@ -31,14 +30,22 @@ def words_of(
         move = None
         if not note.head.is_known:
             return ""
+    from swarm_hook_core.head import wording
+
     if move is None:
-        return wording.was_moved("", "", 0, note.head, head) if note.head.is_elsewhere(head) else ""
+        if note.head.is_elsewhere(head):
+            return wording.was_moved("", "", 0, note.head, head)
+        return ""
+    before = note.head if note.head.commit else move.before
+    if before == head or (move.deed == "switch" and before.branch == head.branch != ""):
+        return ""  # the command has failed, and other commits came meanwhile
     found = reader.holder(move.runtime, move.session_id)
     who = "a session that has ended"
     if found is not None:
+        from swarm_hook_core.lookup import Held
+
         who = wording.working([Held(top, found[0], found[1], "")], session.label)
-    before = note.head if note.head.is_known else move.before
-    return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head) if before != head else ""
+    return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head)
 
 
 def beside(runtime: str, session_id: str, session: Session, top: str, reader: Any, now: float) -> str:
@@ -64,18 +71,22 @@ def _is_own(move: heads.Move, runtime: str, session_id: str) -> bool:
 
 def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:
     """Return the words for a session that begins, or begins a turn, about a moved HEAD; note the present one."""
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
-
     top = heads.top_of(folder)
-    head = heads.read(top) if top is not None else None
-    if top is None or head is None:
+    if top is None:
         return ""
-    note, words = heads.noted(runtime, session_id, top), ""
+    head, note = heads.read(top), heads.noted(runtime, session_id, top)
+    if head is None:
+        return ""
+    words, told = "", set()
+    if note is not None:
+        told = note.told
     if note is not None and note.head != head:
+        from swarm_hook_core.lookup.sqlite import StoreReader
+        from swarm_hook_core.state import local_store
+
         reader = StoreReader(local_store(), driver)
         session = reader.session(runtime, session_id)
         if session is not None:
             words = words_of(runtime, session_id, session, top, note, head, reader, time.time())
-    heads.note(runtime, session_id, top, head, note.told if note is not None else set())
+    heads.note(runtime, session_id, top, head, told)
     return words

@@ -15,6 +15,7 @@ from swarm_hook_core.head import UNKNOWN, Head, Note, wording
 from swarm_hook_core.head.movement import Movement, movement_of
 from swarm_hook_core.head.news import is_settled, words_of
 from swarm_hook_core.lookup import Held
+from swarm_hook_core.repository import tree_at
 from swarm_hook_core.traces import NOTICE
 
 TYPE_CHECKING = False
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces import Trail
 
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
+_COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
+_GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
+SECONDS = 0.3  # for git's answer to a stash followed by a pop
 MOST_CALLS = 50  # git commands of one call
 
 
@@ -44,11 +48,11 @@ class Shared:
         self.now = now
         self.denies = trail.level != NOTICE
         self._moved: set[str] = set()  # work trees in which an earlier command of the call moves HEAD
-        self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> what the session is to know once it may go on
+        self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> its note, once the call may go ahead
         self._moves: dict[str, tuple[str, Head]] = {}  # top -> deed and HEAD before it
 
     def verdict(self) -> tuple[Denial | None, str]:
-        """Return ``(Denial or None, words for the model)``; note what the session was told."""
+        """Return ``(Denial or None, words for the model)``; note the facts that the session was told."""
         lines: list[str] = []
         for git_call in self.effects.git[:MOST_CALLS]:
             denial, line = self._of(git_call)
@@ -84,10 +88,19 @@ class Shared:
             denial, line = self._once(top, head, told, index[1], text, fact)
             if denial is not None:
                 return denial, ""
+        if words[:2] == ["stash", "pop"] and (entry := self._anothers_entry(git_call, top)):
+            text = wording.takes_anothers_entry(self.call.client_tool, git_call.by)
+            denial, line = self._once(top, head, told, f"stash:{entry}", text, fact)
+            if denial is not None:
+                return denial, ""
         if note.head != head or not note.at_ns or is_settled(top, self.now):
             self._to_note[top] = head, told
         movement = movement_of(git_call, words, top, head)
         if movement is None:
+            if words[0] in _COMMITS:
+                self._to_note[top] = Head(head.branch, ""), told
+            elif words[0] in _GOES_ON:
+                self._to_note[top] = Head(UNKNOWN, ""), told
             return None, fact
         return self._movement(git_call, movement, top, head, told, fact)
 
@@ -113,11 +126,11 @@ class Shared:
     def _once(self, top: str, head: Head, told: set[str], fact: str, text: str, more: str) -> tuple[Denial | None, str]:
         """Return a Denial with this `text`, unless the session was told of this `fact`, or the level is `notice`.
 
-        `more`: words for a call that goes ahead. An empty fact is what the note of the present HEAD says.
+        `more`: words for a call that goes ahead. An empty fact is that of the present HEAD.
         """
         if fact in told:
             return None, more
-        told = told | ({fact} if fact else set())
+        told = (told | {fact}) - {""}
         if not self.denies:
             self._to_note[top] = head, told
             return None, more or text
@@ -127,7 +140,7 @@ class Shared:
     def _stale_index(self, git_call: GitCall, top: str) -> tuple[str, str] | None:
         """Return ``(path, fact)`` of the private index of a commit, if HEAD has moved since it was written."""
         named = git_call.environment.get("GIT_INDEX_FILE") or os.environ.get("GIT_INDEX_FILE")
-        tree = heads.tree_at(top, is_real=True)
+        tree = tree_at(top, is_real=True)
         if not named or tree is None or "\0" in named or top in self._moved:
             return None
         if any(one.words[:1] in (["read-tree"], ["reset"]) for one in self.effects.git):
@@ -142,10 +155,25 @@ class Shared:
             return None
         return path, f"index:{written_ns}"
 
+    def _anothers_entry(self, git_call: GitCall, top: str) -> str:
+        """Return the newest stash entry if ``stash pop`` would take it after a stash that puts nothing aside, or ""."""
+        from swarm_hook_core.shell.options import split
+        from swarm_hook_core.traces.stash_entries import puts_aside, verb_of
+
+        tree = tree_at(top, is_real=True)
+        before = self.effects.git[: self.effects.git.index(git_call)]
+        made = [one for one in before if one.words[0] == "stash" and verb_of(one.words) in ("push", "save")]
+        if tree is None or not made or split(git_call.words[2:]).operands:
+            return ""
+        entry = heads.commit_of(tree, "refs/stash")
+        if not entry or self.effects.writes or any(puts_aside(one, one.words, SECONDS, True) for one in made):
+            return ""
+        return entry
+
     def _lock_removed(self) -> Denial | None:
         """Return the Denial of a call that removes git's index lock while a git command may hold it."""
         for top in self.others:
-            tree = heads.tree_at(top, is_real=True)
+            tree = tree_at(top, is_real=True)
             if tree is None:
                 continue
             path = os.path.join(tree.own, "index.lock")
@@ -159,7 +187,9 @@ class Shared:
                 continue
             head = heads.read(top) or Head("", "")
             note = heads.noted(self.runtime, self.call.session_id, top)
-            told = note.told if note is not None else set()
+            told = set()
+            if note is not None:
+                told = note.told
             text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
             denial, _words = self._once(top, head, told, f"lock:{made_ns}", text, "")
             if denial is not None:

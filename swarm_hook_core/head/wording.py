@@ -20,7 +20,7 @@ NAMED = 4  # sessions named in one line
 LONGEST_REF = 100  # characters of a branch's name
 AGAIN = "the same command again goes ahead"
 
-# deed: (what a command would do, what a command has done); {} stands for its target
+# deed: (words for a coming command, words for a past one); {} stands for its target
 _DEEDS = {
     "switch": ("switch this work tree to {}", "switched this work tree"),
     "reset": ("move the branch of this work tree to {}", "reset the branch of this work tree"),
@@ -58,14 +58,17 @@ def _instead(movement: Movement, top: str) -> str:
         return "Their commits may be among those that it replaces: ask them first."
     if movement.deed != "switch" or not target or not _is_plain(target):
         return f"Work in a tree of your own: `git worktree add -b BRANCH {_beside(top, 'BRANCH')}`."
-    option = f"-b {target} " if movement.is_new else ""
-    place = _beside(top, target)
-    return f"Work in a tree of your own: `git worktree add {option}{place}{'' if movement.is_new else f' {target}'}`."
+    words = f"{_beside(top, target)} {target}"
+    if movement.is_new:
+        words = f"-b {target} {_beside(top, target)}"
+    return f"Work in a tree of your own: `git worktree add {words}`."
 
 
 def _beside(top: str, branch: str) -> str:
     name = f"{os.path.basename(top)}-{branch.rpartition('/')[2]}"
-    return f"../{name}" if _is_plain(name) else "../FOLDER"
+    if _is_plain(name):
+        return f"../{name}"
+    return "../FOLDER"
 
 
 def _is_plain(text: str) -> bool:
@@ -75,7 +78,7 @@ def _is_plain(text: str) -> bool:
 def was_moved(deed: str, who: str, since: float, before: Head, now: Head) -> str:
     """Return the notice that HEAD has moved since the session last knew it; `who` is empty for an unknown mover."""
     if who:
-        fact = f"{who} {_DEEDS[deed][1] if deed in _DEEDS else 'moved HEAD'} {duration(since)} ago"
+        fact = f"{who} {_DEEDS[deed][1]} {duration(since)} ago"
     else:
         fact = "this work tree's branch was switched, by a person or a script"
     was, is_now = on(before), on(now)
@@ -124,7 +127,7 @@ def working(others: Sequence[Held], own_label: str) -> str:
     names = [_session(one, own_label) for one in others[:NAMED]]
     if len(others) > NAMED:
         names.append(f"{len(others) - NAMED} more")
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _session(held: Held, own_label: str) -> str:
@@ -146,4 +149,6 @@ def on(head: Head) -> str:
 
 
 def _ref(name: str) -> str:
-    return named(name, LONGEST_REF) if name else "another commit"
+    if name:
+        return named(name, LONGEST_REF)
+    return "another commit"

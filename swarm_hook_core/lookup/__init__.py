@@ -32,13 +32,14 @@ class Held:
     fence         growing number of the grant
     lease         as ``clock.left`` takes it, or None
     evidence      columns by name from which ``liveness`` concludes that the holder has gone; may be None
+    kin           words for the holder if it is the main thread, or an agent, of the session that asks; mostly empty
     elsewhere     the locked file of another work tree that `file` is the same as, empty for an ordinary lock
     path_key, repository        its key in the store, by file and by repository; may be None
     """
 
     __slots__ = (
         "file", "names", "instance_id", "label", "agent", "note", "mode", "since", "expected_end", "pattern", "base",
-        "fence", "lease", "evidence", "elsewhere", "path_key", "repository",
+        "fence", "lease", "evidence", "elsewhere", "path_key", "repository", "kin",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +79,7 @@ class Held:
             self.lease = lease
         self.evidence = evidence
         self.elsewhere = ""
+        self.kin = ""
         self.path_key = path_key
         self.repository = repository
 

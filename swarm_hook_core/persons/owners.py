@@ -65,8 +65,8 @@ class Authors:
 
         They may be a person's (``versions.lines``), and a version has them that none of the session's calls had left.
         """
-        from swarm_hook_core.versions.lines import NoLines, lines_of
-        from swarm_hook_core.versions.stored import versions_of
+        from swarm_hook_core.traces.versions.lines import NoLines, lines_of
+        from swarm_hook_core.traces.versions.stored import versions_of
 
         trail = self._meetings.trail
         texts: set[bytes] = set()
@@ -103,7 +103,7 @@ class Authors:
     def _is_during_call_in(self, folder: str, changed_ns: int) -> bool:
         place = self._meetings.trail.place_of(folder)
         if place not in self._calls:
-            self._calls[place] = _calls_in(self._meetings.journals.own(folder))
+            self._calls[place] = _calls_in(self._meetings.journals.of_session(place))
         last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry before the change
         before: dict[str, bool] = {}  # agent -> its entry before that
         for at_ns, agent, may_write in self._calls[place]:

@@ -33,6 +33,8 @@ def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | No
         level = next((word for word in rest if word in LEVELS), "")
         if level and LEVELS.index(level) < LEVELS.index(_level(folder, "--user" in rest)):
             return Matter(by, "it lowers the level of protection", way)
+        if "--fence=off" in rest:  # with a blank, `off` was taken for a level above
+            return Matter(by, "it lets sessions leave their work trees", way)
     if verb == "uninstall" and "--dry-run" not in rest:
         return Matter(by, "it takes swarm out of the clients", way)
     if verb == "guard" and rest[:1] == ["uninstall"]:

@@ -22,6 +22,7 @@ another session has a journal in the same place:
     elsewhere   other repositories with journals, and commands that may reach them
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
+      siblings    the main thread and the agents of one session, as peers of each other
       unread      shell commands that ran unparsed
       machines    unpushed writes by sessions on other machines
       seen        the session's own knowledge of a file
@@ -46,6 +47,7 @@ import sys
 import time
 
 from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.state import (
     PLAIN,
     NotOrdinary,
@@ -82,6 +84,7 @@ MOST = 400  # files of one call with an entry each
 DEEP = 30  # parent folders of a file; the top of a deeper one is searched from the root down
 FEW = 3  # files of one call; up to here no cache of resolved folders is loaded
 MOST_CLAIMS = 100  # files of one call that get a claim
+AGENTS = ".agents"  # behind a journal's name: the file of the session's agents in that place (``siblings``)
 OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
 LONGEST_NAME = 160  # bytes of the name of a version
 LATER, LOOK, AFTER, WHOLE, CUT = "%w", "%i", "%a", "%c", "%t"  # marks in the names of versions; a path has no such text
@@ -132,7 +135,12 @@ class Trail:
         return self._places[folder]
 
     def is_alone(self, paths: Iterable[str] = ()) -> bool:
-        """Return True if no other session has a journal for these files' folders or for the call's own."""
+        """Return True if no other session has a journal for these files' folders or for the call's own.
+
+        An agent is never alone: its session works beside it.
+        """
+        if self.call.agent not in ("", SOME_AGENT):
+            return False
         folders = dict.fromkeys([self.call.folder, *map(os.path.dirname, paths)])
         return not any(others_in(place, self.own_name) for place in {self.place_of(folder) for folder in folders})
 
@@ -271,7 +279,7 @@ class Trail:
         """Keep the content of the file at `path` as the version `target`."""
         if self.is_asked or any(part in path for part in _WITHOUT_VERSIONS):
             return
-        from swarm_hook_core import versions
+        from swarm_hook_core.traces import versions
 
         try:
             versions.keep(path, target, at_ns)
@@ -561,13 +569,14 @@ def journal_name(runtime: str, session_id: str) -> str:
 
 
 def others_in(place: str, own_name: str) -> list[str]:
-    """Return the paths of all other sessions' journals in `place`."""
+    """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
     try:
         names = os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
         return []  # no session has a journal there
-    own = (own_name, own_name + ".1")
-    return list({os.path.join(place, name.removesuffix(".1")) for name in names if name not in own})
+    own, agents = (own_name, own_name + ".1"), own_name + AGENTS
+    found = [name for name in names if name not in own and (name == agents or not name.endswith(AGENTS))]
+    return list({os.path.join(place, name.removesuffix(".1")) for name in found})
 
 
 def line(kind: str, key: str, call: ToolCall, text: str = "", at_ns: int = 0) -> bytes:

@@ -69,6 +69,10 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
         return  # no session has a journal yet
     for place in places:
         path = os.path.join(traces_dir(), place, name)
+        if event.agent and event.name == "SubagentStop":
+            from swarm_hook_core.traces import siblings
+
+            siblings.end(os.path.dirname(path), name, event.agent)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
         except (FileNotFoundError, NotADirectoryError):

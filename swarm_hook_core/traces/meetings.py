@@ -281,6 +281,8 @@ class Meetings:
         own = self.journals.own(root)
         newest: dict[str, Writes] = {}
         for theirs in self.journals.of_others(self.trail.place_of(root)):
+            if theirs.kin:
+                continue  # agents report to the session themselves
             for path, entry in theirs.lately_below(root, most):
                 newest.setdefault(path, []).append((entry, theirs))
         found: list[Trace] = []

@@ -1,7 +1,7 @@
 """The text that a call will put in place of a file, and if it keeps the changes that others have made in it.
 
-The text decides, not the number of attempts: one that has their changes in it loses nothing, whether its session has
-looked at the file or not. One that drops them is denied each time, until the session has looked.
+The text decides, not the number of attempts: one that has their changes in it loses nothing, also without a look at
+the file. One that drops them is denied each time, until the session has looked.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ _ADD = "*** Add File: "
 
 
 def keeps(
-    config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str, meetings: Meetings
-) -> bool:
+    config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str,
+    meetings: Meetings | None = None,
+) -> bool:  # fmt: skip
     """Return True if the new content is known and keeps all that others have changed since the session saw the file.
 
-    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None.
+    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None. Without
+    `meetings`, all that is not committed counts as others' changes.
     """
     if effects is None:
         new = _of_tool(config, call, path)

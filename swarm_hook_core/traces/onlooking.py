@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from swarm_hook_core import faults
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.traces import Trail
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ class OnlookersTrail(Trail):
 
     def __init__(self, reader: str, part: str, folder: str, level: str, runtime: str = "", session_id: str = ""):
         config: Any = SimpleNamespace(runtime_name=runtime)  # the only field that a Trail without a client needs
-        Trail.__init__(self, config, ToolCall(part, {}, session_id, folder), level)
+        Trail.__init__(self, config, ToolCall(part, {}, session_id, folder, agent=SOME_AGENT), level)
         self._reader = reader
         self._part = part
 

@@ -10,7 +10,7 @@ import os
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import NO_FILE, escaped, journal, others_in, seen, state_of
+from swarm_hook_core.traces import AGENTS, NO_FILE, escaped, journal, others_in, seen, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.siblings import Siblings
     from swarm_hook_core.traces.unread import Reading, UnreadCommands
 
 PENDING_SECONDS = 5  # longest check of a call; a hook that was killed adds no further entry
@@ -59,13 +60,16 @@ class OthersJournal:
     """Another session's journal with the entries `data`, for one call.
 
     `reading()`: the Reading that parses commands; `reader`: the store's LockReader; `name`: the journal's file name.
+    `kin`: words for the owner if it is the main thread, or an agent, of the session that makes the call.
     """
 
     __slots__ = ("data", "name", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
-                 "_clearings")  # fmt: skip
+                 "_clearings", "kin")  # fmt: skip
 
-    def __init__(self, data: bytes, reading: Callable[[], Reading], reader: LockReader, now: float, name: str = ""):
+    def __init__(self, data: bytes, reading: Callable[[], Reading], reader: LockReader, now: float, name: str = "",
+                 kin: str = ""):  # fmt: skip
         self.data = data
+        self.kin = kin
         self.name = name
         self._reading = reading
         self._commands: UnreadCommands | None = None
@@ -245,9 +249,12 @@ class OthersJournal:
         if writer is None:
             return None
         instance_id, label = writer
+        if self.kin:
+            self._purpose = ""  # the session knows its own purpose
         if self._purpose is None:
             self._purpose = self._reader.purpose_of(instance_id)
         held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
+        held.kin = self.kin
         return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will", self.name)
 
     @property
@@ -292,17 +299,35 @@ class Journals:
         self._own: dict[str, bytes] = {}  # place -> the session's own entries
         self._others: dict[str, list[OthersJournal]] = {}  # place -> the other sessions' journals
         self._quiet: dict[str, bool] = {}  # place -> True if no write there can be pending
+        self._siblings: dict[str, Siblings | None] = {}  # place -> the agents of the session there
 
     def own(self, folder: str) -> bytes:
         """Return the session's own journal in the place of absolute `folder`."""
         place = self._trail.place_of(folder)
         if place not in self._own:
-            own = self._entries_of(os.path.join(place, self._trail.own_name))
-            self._own[place] = journal.as_seen_in(self._trail.top_of(place), own)
+            siblings, own = self._siblings_in(place), self.of_session(place)
+            if siblings is not None:
+                own = siblings.known_to_reader(own, int(self._now * 1e9))
+            self._own[place] = own
         return self._own[place]
 
+    def of_session(self, place: str) -> bytes:
+        """Return the journal of the session and all its agents in `place`."""
+        own = self._entries_of(os.path.join(place, self._trail.own_name))
+        return journal.as_seen_in(self._trail.top_of(place), own)
+
+    def _siblings_in(self, place: str) -> Siblings | None:
+        if place not in self._siblings:
+            trail, found = self._trail, None
+            if trail.call.agent or os.path.lexists(os.path.join(place, trail.own_name + AGENTS)):
+                from swarm_hook_core.traces import siblings
+
+                found = siblings.around(trail, place)
+            self._siblings[place] = found
+        return self._siblings[place]
+
     def of_others(self, place: str) -> list[OthersJournal]:
-        """Return the journal of each other session in `place`."""
+        """Return the journal of each other session in `place`, and of each other owner in the call's own session."""
         if place not in self._others:
             top = self._trail.top_of(place)
             self._others[place] = [
@@ -310,8 +335,14 @@ class Journals:
                     journal.as_seen_in(top, data), self._reading, self._reader, self._now, os.path.basename(path)
                 )
                 for path in others_in(place, self._trail.own_name)
-                if (data := self._entries_of(path))
+                if not path.endswith(AGENTS) and (data := self._entries_of(path))
             ]
+            siblings = self._siblings_in(place)
+            if siblings is not None:
+                self._others[place] += [
+                    OthersJournal(data, self._reading, self._reader, self._now, self._trail.own_name, words)
+                    for words, data in siblings.of_others(self.of_session(place), int(self._now * 1e9))
+                ]
         return self._others[place]
 
     def forget(self, place: str) -> None:
@@ -321,6 +352,8 @@ class Journals:
     def stamps(self, place: str, file: str = "") -> list[str]:
         """Return a list that changes when another session adds an entry in `place`, or changes `file`."""
         files = others_in(place, self._trail.own_name)
+        if self._siblings_in(place) is not None:
+            files.append(os.path.join(place, self._trail.own_name))
         if file:
             files.append(file)
         return [state_of(path) for path in files]
@@ -332,7 +365,12 @@ class Journals:
         return self._quiet[place]
 
     def has_changed_within(self, place: str, seconds: float) -> bool:
-        """Return True if another session has added an entry in `place` within the last `seconds`."""
+        """Return True if another session has added an entry in `place` within the last `seconds`.
+
+        True beside agents: their entries stand among the session's own.
+        """
+        if self._siblings_in(place) is not None:
+            return True
         return any(_age(path, self._now) < seconds for path in others_in(place, self._trail.own_name))
 
     def _entries_of(self, path: str) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
+from swarm_hook_core.traces import AGENTS, journal, journal_name, others_in, traces_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +46,21 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
             ):
                 _remove(path)
                 gone += 1
+        for path in _left_agents(place):
+            if now - _changed_at(path) > UNKNOWN_SECONDS:
+                _remove(path)
         _close(place)
     _forget_ends(now)
     return gone
+
+
+def _left_agents(place: str) -> list[str]:
+    """Return the files of agents in `place` without a journal beside them."""
+    try:
+        names = set(os.listdir(place))
+    except OSError:
+        return []  # removed just now
+    return [os.path.join(place, name) for name in names if name.endswith(AGENTS) and name[: -len(AGENTS)] not in names]
 
 
 def _forget_ends(now: float) -> None:
@@ -85,11 +97,9 @@ def _changed_at(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    from swarm_hook_core.versions.stored import store_ended
+    from swarm_hook_core.traces.versions.stored import store_ended
 
-    if store_ended(path):
-        return
-    for file in (path, path + ".1"):
+    for file in (path + AGENTS,) if store_ended(path) else (path, path + ".1", path + AGENTS):
         try:
             clear_place(file)
             os.remove(file)

@@ -1,4 +1,4 @@
-"""The text of a file as its session last saw it, to tell what others have changed in it since.
+"""The text of a file as its session last saw it: the base for changes that others have made since.
 
 Known from the versions that are kept before each write (``versions``): another session's next write kept the text that
 this session had seen, or left. Where no version is known, the last commit's text stands for it: then all that is not
@@ -33,9 +33,11 @@ class Known:
         self.is_seen = is_seen
 
 
-def known(meetings: Meetings, path: str) -> Known:
-    """Return the Known text of the file at resolved `path` for the session of the call."""
-    data = _seen(meetings, path)
+def known(meetings: Meetings | None, path: str) -> Known:
+    """Return the Known text of the file at resolved `path` for the session of the call, else the last commit's."""
+    data = None
+    if meetings is not None:
+        data = _seen(meetings, path)
     if data is not None:
         return Known(_decoded(data), True)
     return Known(_committed(path) or "", False)
@@ -48,7 +50,7 @@ def present(path: str) -> str | None:
     try:
         return _decoded(read(path, LONGEST)[1])
     except (OSError, ValueError):
-        return None
+        return None  # gone, too large, or not a plain file
 
 
 def _seen(meetings: Meetings, path: str) -> bytes | None:
@@ -91,7 +93,7 @@ def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes |
 
     `name`: that of its journal; `mark`: the kind of version, as in its file name.
     """
-    from swarm_hook_core.versions.stored import version_at
+    from swarm_hook_core.traces.versions.stored import version_at
 
     first = version_path(place, name, path)
     version = version_at(f"{first}{mark}{at_ns}")

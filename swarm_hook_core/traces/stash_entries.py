@@ -34,11 +34,15 @@ _TAKES_OUT = ("pop", "drop", "clear", "branch")
 
 
 class Note:
-    """The time of a session's stash command; `instance_id` is empty for the call's own session."""
+    """The time of a session's stash command; `instance_id` is empty for the call's own session.
 
-    __slots__ = ("at", "instance_id", "label")
+    `kin`: see ``OthersJournal``.
+    """
 
-    def __init__(self, at: float, instance_id: str, label: str):
+    __slots__ = ("at", "instance_id", "label", "kin")
+
+    def __init__(self, at: float, instance_id: str, label: str, kin: str = ""):
+        self.kin = kin
         self.at = at
         self.instance_id = instance_id
         self.label = label
@@ -98,6 +102,7 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
     own = [at for at, maker in enumerate(makers) if maker is not None and not maker.instance_id]
     at, maker = theirs[0]
     made, held = times[at], Held("", maker.instance_id, maker.label)
+    held.kin = maker.kin
     first, more = (at, held, made), len(theirs) - 1
     from swarm_hook_core.traces import sweep_wording
 
@@ -145,7 +150,7 @@ def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
         return None
     last = max(before, key=lambda note: note.at)
     close = [note for note in before if last.at - note.at < TOGETHER_SECONDS]
-    if any(note.instance_id != last.instance_id for note in close):
+    if any((note.instance_id, note.kin) != (last.instance_id, last.kin) for note in close):
         return None
     earlier = sum(1 for other in times if int(last.at) <= other < made)
     return last if earlier < len(close) else None  # otherwise its command made another entry
@@ -153,11 +158,11 @@ def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
 
 def _notes(folder: str, meetings: Meetings) -> list[Note]:
     """Return the Notes of this session and of the other living ones, for the repository around `folder`."""
-    sources = [("", "", meetings.journals.own(folder))]
+    sources = [("", "", "", meetings.journals.own(folder))]
     others = meetings.journals.of_others(meetings.trail.place_of(folder))
-    sources += [(*theirs.writer, theirs.data) for theirs in others if theirs.writer is not None]
+    sources += [(*theirs.writer, theirs.kin, theirs.data) for theirs in others if theirs.writer is not None]
     reading = meetings.reading()
-    return [Note(at, instance_id, label) for instance_id, label, data in sources for at in _noted(data, reading)]
+    return [Note(at, *maker) for *maker, data in sources for at in _noted(data, reading)]
 
 
 def _noted(data: bytes, reading: Reading) -> list[float]:

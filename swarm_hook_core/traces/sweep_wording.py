@@ -61,6 +61,8 @@ def changed(traces: list[Trace], identity: str, now: float) -> str:
 
 def asked_of(held: Held, identity: str) -> str:
     """Return how to reach the session that `held` names."""
+    if held.kin:
+        return "let that agent finish first" if held.agent else "report to the main thread"
     if not same_circle(identity, token(held.label, "identity")):
         return "ask the person running theirs"
     return f"message their session (instance {named(held.instance_id)})"
@@ -79,7 +81,7 @@ def stash_denial(
     this session's own entries.
     """
     return _joined(
-        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} another session's stash entry:"
+        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} a stash entry that is not yours:"
         f" {_entries(first, more, identity, now)}. All work trees of a repository share it.",
         _own_entries(own),
         f"Leave theirs where it is, or {asked_of(first[1], identity)}."

@@ -261,7 +261,7 @@ class _Check:
             if trace is None:
                 continue
             kept = keep_content(resolved, self.now)
-            if self.meetings.is_theirs(trace) and not self._keeps(path, resolved, how):
+            if not trace.held.kin and self.meetings.is_theirs(trace) and not self._keeps(path, resolved, how):
                 self.trail.owners.append((trace, how, by, kept, 0))
 
     def _note_passed(self, met: list[Met]) -> list[str]:
@@ -325,7 +325,7 @@ class _Check:
         """Have the file's owner, and later a person, told of a session that is denied again and again."""
         from swarm_hook_core.storms import MANY, PERSON
 
-        if denial.times in (MANY, PERSON):
+        if denial.times in (MANY, PERSON) and not first[0].held.kin:
             self.trail.owners.append((*first, "", denial.times))
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:

@@ -53,25 +53,12 @@ class Version:
         self.kept_at = int(kept_at)
 
 
-def of_sessions(path: str) -> list[Version]:
-    """Return the versions of the file at absolute `path` that sessions have kept before their own writes, newest first.
-
-    Equal contents are one version, the newest. Raises OSError.
-    """
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.traces import place_of
-    from swarm_hook_core.versions.stored import versions_of
-
-    found: dict[tuple[str, int], Version] = {}
-    file = digest_of(os.fsencode(key_of(path)))
-    for kept in reversed(versions_of(place_of(os.path.dirname(path)), path)):
-        if kept.exists and kept.is_whole:
-            digest, mode = digest_of(kept.content()), kept.mode | 0o200
-            name = f"{file}-0-{kept.size}-0-{mode:o}-{digest}-{kept.at_ns // 10**9}"
-            version = Version(name, folder())
-            version.path = kept.path
-            found.setdefault((digest, mode), version)
-    return list(found.values())
+def from_copy(key: str, path: str, data: bytes, mode: int, kept_at: int) -> Version:
+    """Return the Version of a copy at `path`, in another folder, of the file with this key. `kept_at`: Unix seconds."""
+    name = f"{digest_of(os.fsencode(key))}-0-{len(data)}-0-{mode:o}-{digest_of(data)}-{kept_at}"
+    version = Version(name, "")
+    version.path = path
+    return version
 
 
 class NotKept(Exception):

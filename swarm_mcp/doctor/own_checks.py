@@ -25,13 +25,15 @@ from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import __version__, contributions
 from swarm_mcp.answers.views import name_of, seconds_since
 from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.doctor import kernel, state_folder
 from swarm_mcp.doctor.copies import which_copy
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope, here
+from swarm_mcp.guard import hooks
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
-from swarm_mcp.runtimes import bundle, server_name
+from swarm_mcp.runtimes import bundle, server_name, user_settings
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
@@ -119,6 +121,9 @@ def database(_asked: Asked) -> Finding:
     try:
         with Store(read_only=True) as store:
             store.check_reading()
+            wrong = _inside(store, path, details)
+        if wrong:
+            return wrong
         # Nothing is written: taking the write lock and giving it back proves that it can be had.
         if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
             with Store() as store:
@@ -129,6 +134,22 @@ def database(_asked: Asked) -> Finding:
         mend = f"move {path} away; a new store is made by itself"
         return Finding("database", "fail", str(error), mend, details)
     return Finding("database", "warn", f"{path} can be read but not written from here", details=details)
+
+
+def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
+    """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
+    try:
+        from swarm_mcp.doctor.store_file import inside
+    except Exception:  # a library is broken: the check of the libraries says so
+        return None
+    found = inside(store)
+    if not found.words:
+        return None
+    state = "warn"
+    if found.damage:
+        state = "fail"
+    mend = f"move {path} away; a new store is made by itself"
+    return Finding("database", state, f"{path}: {found.words}", mend, {**details, **found._asdict()})
 
 
 def scope(asked: Asked) -> Finding:
@@ -254,8 +275,6 @@ def journal(_asked: Asked) -> Finding:
 
 def state(_asked: Asked) -> Finding:
     """Return the state of the state folder."""
-    from swarm_mcp.doctor import state_folder
-
     return state_folder.finding()
 
 
@@ -285,8 +304,6 @@ def failed_checks(_asked: Asked) -> Finding:
 
 def _setting(name: str, about: str) -> Finding:
     """Return the value of ``auto`` or ``fail`` for sessions in this folder, and its source."""
-    from swarm_mcp.runtimes import user_settings
-
     found, others = user_settings.in_force(name, user_settings.checkout_here())
     says = [f"{found.value}, {user_settings.whose(found)}"]
     says += [f"{one.value} for {client}, {user_settings.whose(one)}" for client, one in others.items()]
@@ -301,8 +318,6 @@ def _setting(name: str, about: str) -> Finding:
 
 def guard(_asked: Asked) -> Finding:
     """Return the state of the git hooks of this checkout."""
-    from swarm_mcp.guard import hooks
-
     try:
         found = hooks.state(here())
     except SwarmError as error:
@@ -319,8 +334,6 @@ def guard(_asked: Asked) -> Finding:
 
 def kernel_hold(asked: Asked) -> Finding:
     """Return the state of the kernel's hold for the clients."""
-    from swarm_mcp.doctor import kernel
-
     return kernel.finding(asked.clients)
 
 

@@ -72,7 +72,7 @@ case $said in
 esac
 exit 0
 """
-# With --auto there may be something to be said of a commit that goes ahead, as of a push where a team cannot be asked.
+# With --auto there may be something to be said of a commit that goes ahead, as of a push if other machines are silent.
 _VERDICT_OR_WORDS = """\
 status=$?
 case $said in

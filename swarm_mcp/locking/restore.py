@@ -13,7 +13,9 @@ import time
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.state import open_private, write_all
-from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of, of_sessions
+from swarm_hook_core.traces import place_of
+from swarm_hook_core.traces.versions.stored import versions_of
+from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of, from_copy
 from swarm_hook_core.watching.snapshot import digest_of, full, glance
 from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.lock import Breach
@@ -82,12 +84,20 @@ class Restoring:
         return found + [_unnamed(one) for one in (*versions.values(), *self._before_writes([*versions.values()]))]
 
     def _before_writes(self, known: list[Version]) -> list[Version]:
-        """Return the versions that sessions have kept before their writes, without contents in `known`."""
-        contents = {one.seen.digest for one in known}
+        """Return the contents that sessions have kept before their writes, the newest first, without those in `known`.
+
+        Equal contents are one version.
+        """
+        path, found = os.path.realpath(self.file), {one.seen.digest: one for one in known}
         try:
-            return [one for one in of_sessions(os.path.realpath(self.file)) if one.seen.digest not in contents]
+            for kept in reversed(versions_of(place_of(os.path.dirname(path)), path)):
+                if kept.exists:
+                    seconds = kept.at_ns // 10**9
+                    one = from_copy(key_of(path), kept.path, kept.content(), kept.mode | stat.S_IWUSR, seconds)
+                    found.setdefault(one.seen.digest, one)
         except OSError:
-            return []  # removed just now, or another user's
+            pass  # another user's folder, or removed just now
+        return [one for one in found.values() if one not in known]
 
     def choose(self, name: str) -> Choice:
         """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""

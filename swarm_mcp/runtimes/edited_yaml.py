@@ -1,8 +1,8 @@
 """Entries of ours in a user's YAML settings: every other byte stays as it is.
 
-The file is edited as text, because YAML libraries lose comments. Only its two upper levels are touched, in the usual
-spelling: a section in the first column, and below it keys with a list or a value. Any other spelling is refused, never
-guessed at. A mark on lines of ours finds them again.
+The file is edited as text, because YAML libraries write it anew (decision 0012). Only its two upper levels are touched,
+in the usual spelling: a section in the first column, and below it keys with a list or a value. Any other spelling is
+refused, never guessed at. A mark on lines of ours finds them again.
 """
 
 from __future__ import annotations

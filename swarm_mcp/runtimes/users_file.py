@@ -12,7 +12,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None if there is none. Raises SwarmError."""
+    """Return the content of a file, or None if it is missing. Raises SwarmError."""
     try:
         return path.read_bytes()
     except FileNotFoundError:  # no file yet

@@ -58,7 +58,7 @@ def server_has_gone(row: Session, here: str) -> bool:
 
 
 def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> Session | None:
-    """Take the reserved instance for this server, or register it. Return `None` if none is reserved, or it is taken.
+    """Take the reserved instance for this server, or register it. Return `None` if it is taken, or not reserved.
 
     A waiting row with that id is adopted, and keeps its scope and folder. A row of another live client or connection is
     taken: two sessions never share an instance. `client` is ``(pid, start time)`` of this server's client, `session_id`

@@ -392,7 +392,7 @@ def _has_more(gone: list[dict[str, int]]) -> bool:
 
 def _drop_old_contents() -> None:
     """Remove kept contents past their age: hooks do so only when they keep another."""
-    from swarm_hook_core.versions import pruning
+    from swarm_hook_core.traces.versions import pruning
     from swarm_hook_core.watching.kept import Kept, forget_broken
 
     try:

@@ -10,9 +10,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, refuse_link, store_path
-from swarm_mcp import contributions
-from swarm_mcp.contributions import COMMITTED
+from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, refuse_link, shares_locks, store_path
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
@@ -373,8 +371,10 @@ class Turn:
         if kind is None:
             for action in after:
                 action()
-            if database.tells and database.connection.total_changes != self.changes:
-                contributions.tell(COMMITTED)
+            if database.tells and database.connection.total_changes != self.changes and shares_locks():
+                from swarm_mcp import contributions
+
+                contributions.tell_committed()
 
 
 class _Hurry:

@@ -8,7 +8,7 @@ from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import cursors, lock_finder, lock_rows
+from swarm_mcp.store import cursors, lock_finder, lock_pages, lock_rows, task_reading, user_interface
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.lock_rows import ON_FILES, OWN
 from swarm_mcp.store.naming import seconds_since
@@ -76,8 +76,6 @@ def held(tx: Transaction, scope: str | None, viewer_identity: str = "") -> Itera
     Locks of another identity are listed without names and notes. Rows are read as they are asked for: each at most
     once, and locks taken after the first read may be missing.
     """
-    from swarm_mcp.store import lock_pages
-
     return (listed(tx, row, viewer_identity) for row in lock_pages.each(tx, scope))
 
 
@@ -85,8 +83,6 @@ def walk(
     tx: Transaction, scope: str | None, viewer_identity: str = "", after: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the locks of `held`, in its order, each with its cursor."""
-    from swarm_mcp.store import lock_pages
-
     place = cursors.place_of(after, (int,)) or [0]
     for row in lock_pages.each(tx, scope, place[0]):
         yield cursors.cursor(row["place"]), listed(tx, row, viewer_identity)
@@ -121,8 +117,6 @@ def count_of(tx: Transaction, instance_id: str) -> int:
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
     """Return the number of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
-    from swarm_mcp.store import lock_pages
-
     return lock_pages.counts(tx, scope)
 
 
@@ -133,8 +127,6 @@ def foremost(
 
     First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
     """
-    from swarm_mcp.store import lock_pages
-
     live, found = lock_pages.foremost(tx, scope, limit, own_id, waited_for)
     return live, [listed(tx, row, viewer_identity) for row in found]
 
@@ -147,8 +139,6 @@ def recent_of(
     Locks with the ids `first` come first, of any holder, then the newest of the sessions `holders`. The cost for a
     session does not depend on the number of its locks.
     """
-    from swarm_mcp.store import lock_pages
-
     return [listed(tx, row, viewer_identity) for row in lock_pages.recent_of(tx, holders, limit, first)]
 
 
@@ -157,8 +147,6 @@ def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
 
     Of a session with few of them, only those on files count.
     """
-    from swarm_mcp.store import lock_pages
-
     return lock_pages.counts_of(tx, holders, most)
 
 
@@ -183,8 +171,6 @@ def listed(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
 
 def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]:
     """Return a lock found by `on`, in the shape of a refusal's ``active``."""
-    from swarm_mcp.store import user_interface
-
     if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
         return {"hidden": True, "reason": "cross_identity", "file": plain(row.file)}
     age = seconds_since(row.heartbeat, tx.now())
@@ -239,8 +225,6 @@ def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
 
 def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict[str, Any]]:
     """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
-    from swarm_mcp.store import task_reading
-
     sight = task_reading.Sight(tx, onlooker(viewer))
     names = ("id", "type", "title", "status")
     return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]

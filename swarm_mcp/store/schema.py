@@ -8,7 +8,6 @@ and indexes; other implementations ignore them.
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
-from swarm_mcp import contributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,16 +234,16 @@ def _set_journal(connection: Any, driver: Any) -> None:
 
 def _build(database: Any) -> None:
     existing = set(database.table_names())
-    for name, columns in {**TABLES, **contributions.table("TABLES")}.items():
+    for name, columns in all_tables().items():
         if name in existing:
             _add_columns(database[name], columns)
         else:
             database.execute(f"CREATE TABLE {name} ({columns})")
-    if "scope" not in {column.name for column in database["kv"].columns}:
+    if "scope" not in database["kv"].columns_dict:
         _key_by_scope(database)
     for name in FORMER_INDEXES:
         database.execute(f"DROP INDEX IF EXISTS {name}")
-    for name, target in {**INDEXES, **contributions.table("INDEXES")}.items():
+    for name, target in all_indexes().items():
         database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
     _part_rivals(database)
     for name, target in UNIQUE_INDEXES.items():
@@ -256,34 +255,65 @@ def _build(database: Any) -> None:
         "INSERT OR IGNORE INTO kv_scope_updates (scope, changed_at)"
         " SELECT scope, max(updated_at) * 1000 FROM kv GROUP BY scope"
     )
-    if not database.execute("SELECT 1 FROM swarm_fence").fetchone():
-        database.execute("INSERT INTO swarm_fence (last) VALUES (0)")
-    database.execute("DELETE FROM swarm_schema")
+    if not database["swarm_fence"].count:
+        database["swarm_fence"].insert({"last": 0})
+    database["swarm_schema"].delete_where()
     database["swarm_schema"].insert({"version": OUR_VERSION})
     database.execute("PRAGMA user_version = 1")
 
 
+def all_tables() -> dict[str, str]:
+    """Return the tables of all packages: name -> columns."""
+    from swarm_mcp import contributions
+
+    return {**TABLES, **contributions.table("TABLES")}
+
+
+def all_indexes() -> dict[str, str]:
+    """Return the indexes of all packages, but unique ones: name -> table and columns."""
+    from swarm_mcp import contributions
+
+    return {**INDEXES, **contributions.table("INDEXES")}
+
+
+def differences(database: Any) -> list[str]:
+    """Return what a store lacks of this release's schema, in words; `database` is sqlite-utils' view of it."""
+    wanted = _in_memory()
+    _build(wanted)
+    found = []
+    present = set(database.table_names())
+    for table in wanted.tables:
+        if table.name not in present:
+            found.append(f"there is no table {table.name}")
+            continue
+        columns, indexes = database[table.name].columns_dict, {index.name for index in database[table.name].indexes}
+        found += [f"{table.name} has no column {column}" for column in table.columns_dict if column not in columns]
+        missing = {index.name for index in table.indexes if index.origin == "c"} - indexes
+        found += [f"there is no index {index}" for index in sorted(missing)]
+    return found
+
+
+def _in_memory() -> Any:
+    """Return an empty database, by sqlite-utils and the SQLite that serves the store."""
+    from sqlite_utils import Database
+
+    from swarm_mcp.store.driver import load
+
+    return Database(load().connect(":memory:", isolation_level=None), execute_plugins=False)
+
+
 def _add_columns(table: Any, columns: str) -> None:
     """Give a table of an older or foreign file the columns that it lacks, as far as SQLite can add them."""
-    present = {column.name for column in table.columns}
-    for definition in _parts(columns):
-        column, _, kind = definition.partition(" ")
-        can_be_added = "NOT NULL" not in kind or ("DEFAULT" in kind and "unixepoch" not in kind)
-        of_key = "PRIMARY KEY" in kind or (table.name, column) == ("kv", "scope")  # see `_key_by_scope`
-        if can_be_added and not of_key and column not in (*present, "PRIMARY", "CHECK"):
-            table.db.execute(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
-
-
-def _parts(columns: str) -> list[str]:
-    """Return the definitions in the text of a table, each on one line: commas outside of brackets part them."""
-    parts, depth = [""], 0
-    for letter in " ".join(columns.split()):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
+    wanted = _in_memory()
+    wanted.execute(f"CREATE TABLE wanted ({columns})")
+    present = table.columns_dict
+    for column in wanted["wanted"].columns:
+        default = column.default_value
+        can_be_added = not column.notnull or (default is not None and "unixepoch" not in default)
+        of_key = column.is_pk or (table.name, column.name) == ("kv", "scope")  # see `_key_by_scope`
+        if can_be_added and not of_key and column.name not in present:
+            rules = " NOT NULL" * column.notnull + (f" DEFAULT {default}" if default is not None else "")
+            table.db.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}{rules}")
 
 
 def _part_rivals(database: Any) -> None:

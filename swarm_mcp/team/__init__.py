@@ -4,10 +4,13 @@ protocol      the messages between machine and server, and the overlap of region
 server        the calls of the team's server, one round trip each
 migrations    its schema: ``schema/``, applied by ``swarm-mcp team init``
 places        the object of a lock as a path from the top of a work tree
-replica       the server's log, applied to this machine's store (its part there is ``store.team_rows``)
+replica       the server's log, applied to this machine's store
+store_rows    locks, places and sessions of other machines in the store; ``store_documents`` has the rest
+outbox        messages to sessions of other machines, which wait in the store to be posted
 comparison    the difference between this machine and the server
 following     one repository: apply the log, post changes, have locks confirmed
 agent         the team agent, with one thread for each server; ``agent_client`` asks it
+contributes   all that the other packages take from this one; none of them imports it
 
 Only the team agent and the `team` verbs open connections; hooks and ordinary verbs read the local store, and ask the
 agent over its socket (``agent_client``).

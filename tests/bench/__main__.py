@@ -24,9 +24,9 @@ implementation of the contract would (no session rows, no path keys); in ``one n
 Those marked ``three kinds`` hold files, folders and 200 patterns in the file's own folder, half of all leased. The
 sizes count locks of living sessions in the scope of the measured one.
 
-The parts are the other modules of this package, each with its goals: ``checks``, ``coordinator``, ``harness``, ``many_workers``,
-``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``, ``clients``, ``burst``,
-``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
+The parts are the other modules of this package, each with its goals: ``checks``, ``coordinator``, ``harness``,
+``many_workers``, ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``versions``, ``kernel``,
+``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from .many_workers import ManyWorkers
 from .plugin import WrongAnswer
 from .team_server import TeamServers
 from .traces import Traces
+from .versions import Versions
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 
@@ -105,6 +106,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "hooks": lambda: measure_hooks(bench, options),
         "shell": lambda: measure_shell(bench, options),
         "traces": lambda: _missed(Traces(*of_plugin)),
+        "versions": lambda: _missed(Versions(root, checkout, env)),
         "large": lambda: _missed(LargeCalls(bench.plugin, root, env)),
         "kernel": lambda: _missed(Kernel(*of_plugin)),
         "coordinator": lambda: _missed(Coordinator(*of_plugin), options.runs),

@@ -48,13 +48,12 @@ PARTS = {
     "traces": Part(
         "Checks beside uncommitted work", "Ten other sessions with 10,000 traces.", r"^median|claude-code beside"
     ),
+    "versions": Part("Versions of files", "Time that keeping the content before a write adds to a check, in ms."),
     "large": Part(
         "Very large calls", "Processor time and memory of calls of up to 256 KB.", r"commands|calls|processor"
     ),
     "kernel": Part(
-        "The kernel layer",
-        "Added time of a command that holds locked files, in ms.",
-        r"^a command|^ +wall|^with|^held",
+        "The kernel layer", "Added time of a command that holds locked files, in ms.", r"^a command|^ +wall|^with|^held"
     ),
     "coordinator": Part(
         "Coordinator",

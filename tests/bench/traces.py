@@ -100,7 +100,7 @@ class Traces:
     def _join(self, path: str, peers: int) -> None:
         """Have the checkout join a team, and so many sessions of other machines leave their traces."""
         os.makedirs(os.path.join(state_dir(), "team", "clones"))
-        with Store(path) as store:
+        with Store(path, tells=False) as store:
             known = {"fresh_until": clock.now() + 1e6, "booted": clock.boot(store.here), "said_at": int(time.time())}
             with TeamRows(store).writing():
                 TeamRows(store).set_trees({self.checkout: "example.org/app"})

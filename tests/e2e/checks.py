@@ -21,13 +21,7 @@ def assert_untouched(client: Client, file: str, before: bytes | None = None) -> 
 
 
 def assert_denied(
-    client: Client,
-    script: str,
-    file: str,
-    *,
-    before: bytes | None = None,
-    holder: str = PEER_NAME,
-    note: str = NOTE,
+    client: Client, script: str, file: str, *, before: bytes | None = None, holder: str = PEER_NAME, note: str = NOTE
 ) -> None:
     """Assert that the last call of `script` was refused, `file` is unchanged, and the model knows the reason and the
     next step.

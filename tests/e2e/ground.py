@@ -158,12 +158,7 @@ class Ground:
         self.git(folder, "commit", "-q", "-m", "Start")
 
     def run(
-        self,
-        argv: list[str],
-        *,
-        env: dict[str, str] | None = None,
-        cwd: Path | None = None,
-        seconds: float = PATIENCE,
+        self, argv: list[str], *, env: dict[str, str] | None = None, cwd: Path | None = None, seconds: float = PATIENCE
     ) -> subprocess.CompletedProcess[str]:
         """Run to the end. When `seconds` are over, its whole process group is killed."""
         process = self.start(argv, env=env, cwd=cwd, keep_output=True)

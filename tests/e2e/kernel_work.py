@@ -83,6 +83,6 @@ def nothing_left(ground: Ground) -> Iterator[None]:
     """All that happens within has ended at its end: no plan, no process, no mount is left of it."""
     before = left(ground)
     yield
-    assert wait_for(lambda: set(left(ground)) <= set(before), 10), left(ground)
-    assert wait_for(lambda: not ground.own_processes(), 10), ground.command_lines()
+    assert wait_for(lambda: set(left(ground)) <= set(before), 60), left(ground)
+    assert wait_for(lambda: not ground.own_processes(), 60), ground.command_lines()
     assert not mounts(ground)

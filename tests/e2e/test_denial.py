@@ -81,7 +81,7 @@ def test_a_storm_of_denials_gets_short_words_and_is_told_once(client: Client) ->
     with client.held("work", *tries, *([client.replace(*CHANGE)] * 11), at=len(tries) + 11) as live:
         (own,) = [one for one in coordinator.sessions() if one["id"] not in (holder, lead)]
         texts = client.results("work")[len(tries) :]
-        assert wait_for(lambda: _mail(client, lead), 10), "the person is not told"
+        assert wait_for(lambda: _mail(client, lead), 60), "the person is not told"
         told = [_mail(client, who) for who in (holder, lead)]
         (storm,) = coordinator.json("status")["storms"]
         shown = coordinator.text("status")

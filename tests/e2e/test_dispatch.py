@@ -80,7 +80,7 @@ def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     shown = lead.coordinator.text("logs", answer["task_id"])
     assert "It is made." in shown
     # No process and no file is left.
-    assert wait_for(lambda: client.ground.own_processes() == [], 10)
+    assert wait_for(lambda: client.ground.own_processes() == [], 60)
     assert [row["id"] for row in lead.coordinator.json("instances")] == [lead.id]
     assert client.ground.run(["git", "status", "--porcelain"]).stdout.split() == ["??", "new.md"]
     # The same once more is the same task.
@@ -203,4 +203,4 @@ def test_a_plan_is_done_in_work_trees_and_merged(lead: Lead) -> None:
     assert_untouched(client, "notes.md")
     assert client.ground.run(["git", "status", "--porcelain"]).stdout == ""
     assert lead.coordinator.json("merge", *words) == []
-    assert wait_for(lambda: client.ground.own_processes() == [], 10)
+    assert wait_for(lambda: client.ground.own_processes() == [], 60)

@@ -11,13 +11,7 @@ import pytest
 from .checks import assert_text, assert_untouched
 from .client import Client
 from .ground import Ground
-from .test_fail_open import (
-    Broken,
-    store_held_by_another,
-    store_is_a_folder,
-    store_is_garbage,
-    store_out_of_reach,
-)
+from .test_fail_open import Broken, store_held_by_another, store_is_a_folder, store_is_garbage, store_out_of_reach
 
 pytestmark = pytest.mark.ways("install")
 

@@ -171,7 +171,7 @@ def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
 @requirement("A-08")
 def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
     made = start(claude, "work", claude.shell("exec sleep 300"), mode=YOLO)
-    assert_abort_leaves_nothing(made, claude.ground, seconds=40)
+    assert_abort_leaves_nothing(made, claude.ground)
 
 
 @requirement("D-18", "D-22")
@@ -221,7 +221,7 @@ def test_a_refused_sign_in_ends_the_run_soon(claude: ClaudeCode) -> None:
         server.shutdown()
         server.server_close()
     assert (result.is_error, result.error_category) == (True, "auth_failed")
-    assert time.monotonic() - began < 45
+    assert time.monotonic() - began < 90
 
 
 class _Refusing(http.server.BaseHTTPRequestHandler):

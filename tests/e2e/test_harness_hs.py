@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -214,12 +213,11 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     assert gate.wait_reached(SECONDS)
     (mine,) = [label for label in place.instances() if label != "the peer"]
     assert mine.startswith("worker ") and "origin:hs" in mine and run.child, "its hooks are of the run's instance"
-    began = time.monotonic()
     run.abort("enough")
     result = run.wait(SECONDS)
-    assert result and result.error_category == "aborted" and time.monotonic() - began < 20
+    assert result and result.error_category == "aborted"
     gate.open()
-    assert wait_for(lambda: processes_of(place.home) in ([], [os.getpid()]), 5), "nothing of it is left, curl neither"
+    assert wait_for(lambda: processes_of(place.home) in ([], [os.getpid()]), 60), "nothing of it is left, curl neither"
     assert place.instances() == ["the peer"]
 
 

@@ -171,7 +171,7 @@ def test_what_the_model_refuses_has_a_code(agent: OtherClient) -> None:
 @requirement("A-08")
 def test_abort_leaves_nothing(agent: OtherClient) -> None:
     made = start(agent, "work", agent.shell("sleep 301 & exec sleep 300"), mode=YOLO, grace_seconds=3)
-    assert_abort_leaves_nothing(made, agent.ground, seconds=20)
+    assert_abort_leaves_nothing(made, agent.ground)
 
 
 def test_a_fork_leaves_the_first_as_it_was(agent: OtherClient) -> None:

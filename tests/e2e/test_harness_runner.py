@@ -92,4 +92,4 @@ def test_a_secret_gets_out_nowhere(agent: Client) -> None:
     assert not [secret for secret in secrets if secret in said]
     assert "[REDACTED:DEPLOY_TOKEN]" in said and "[REDACTED:MY_API_KEY]" in said and "[REDACTED:github_token]" in said
     assert said.count('"type": "result"') == 2, "one told, one recorded"
-    assert wait_for(lambda: not ground.own_processes(), 10)
+    assert wait_for(lambda: not ground.own_processes(), 60)

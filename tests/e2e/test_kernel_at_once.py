@@ -51,7 +51,7 @@ def test_two_calls_in_one_answer(client: Client) -> None:
             ground.coordinator.lock(session["id"], "one.md", "my own")
             live.go_on()
         for name, folder in folders.items():
-            assert wait_for((folder / "said").exists, 10), client.results("work")
+            assert wait_for((folder / "said").exists, 60), client.results("work")
             said = json.loads((folder / "said").read_text())
             assert said == ["Read-only file system notes.md", f"Read-only file system locked-{name}"], client.results(
                 "work"

@@ -104,11 +104,11 @@ def test_whoever_is_killed(client: Client) -> None:
         live.kill()
         os.kill(upkeep_of(server(ground), ground), signal.SIGKILL)
         (ground.checkout / "state").unlink()
-        assert wait_for((ground.checkout / "state").exists, 10), "the server goes on"
+        assert wait_for((ground.checkout / "state").exists, 60), "the server goes on"
         assert_comes_to(ground, HELD)
         assert not mounts(ground)
         assert_untouched(client, "notes.md")
         os.remove(ground.checkout / "notes.md")  # a missing file cannot be a mount point
         os.kill(server(ground), signal.SIGKILL)
-    assert wait_for(lambda: not [line for line in ground.command_lines() if "enter.py" in line], 10)
+    assert wait_for(lambda: not [line for line in ground.command_lines() if "enter.py" in line], 60)
     assert not mounts(ground)

@@ -157,7 +157,7 @@ def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
         assert_untouched(client, "notes.md")
         locked.open()
         assert wait_for(lambda: len(client.results("first")) > len(lock), 20), "the holder came to no end"
-        assert wait_for(lambda: not client.ground.coordinator.locks(), 10), "its lock outlived it"
+        assert wait_for(lambda: not client.ground.coordinator.locks(), 60), "its lock outlived it"
         later.open()
         assert live.process.wait(60) == 0
     assert_text(client, "notes.md", "line two\n")

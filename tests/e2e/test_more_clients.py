@@ -94,15 +94,15 @@ def covered(other: OtherClient) -> Coverage:
 def test_its_sessions_are_registered_and_go(other: OtherClient, covered: Coverage) -> None:
     coordinator = other.ground.coordinator
     with other.held("work", other.create("free.md", "free\n")) as live:
-        (own,) = wait_for(coordinator.sessions, 10)
+        (own,) = wait_for(coordinator.sessions, 60)
         assert own["label"].split()[0].startswith(other.name) or f"origin:{other.name}" in own["label"], own
         coordinator.lock(own["id"], "notes.md", "mine")
         live.go_on()
     assert_text(other, "free.md", "free\n")
     if covered.ends == YES:
-        assert wait_for(lambda: not coordinator.sessions(), 10), coordinator.sessions()
+        assert wait_for(lambda: not coordinator.sessions(), 60), coordinator.sessions()
     # Otherwise its process shows it: its locks are gone.
-    assert wait_for(lambda: not coordinator.locks(), 10), coordinator.locks()
+    assert wait_for(lambda: not coordinator.locks(), 60), coordinator.locks()
     assert covered.told_before != YES or "is registered as" in other.context("work"), "told before"
 
 
@@ -168,7 +168,7 @@ def test_sub_agents_are_denied_and_write_under_the_lock_of_their_session(other: 
     coordinator.peer_lock("notes.md")
     other.models.script("errand", other.replace(*CHANGE), *other.change("other.md", "other", "another"))
     with other.held("work", *other.sub_agent("errand")) as live:
-        (own,) = wait_for(coordinator.sessions, 10)
+        (own,) = wait_for(coordinator.sessions, 60)
         coordinator.lock(own["id"], "other.md", "mine")
         live.go_on()
     assert "swarm lock blocked" in other.results("errand")[0]
@@ -198,7 +198,7 @@ def test_a_file_is_locked_by_itself_from_its_first_write_to_the_turn_s_end(
         assert peer.denied("other.md") == ""
         live.go_on()
     assert_text(other, "notes.md", "line two\n")
-    assert wait_for(lambda: not peer.denied("notes.md"), 10), peer.denied("notes.md")
+    assert wait_for(lambda: not peer.denied("notes.md"), 60), peer.denied("notes.md")
 
 
 def test_what_a_peer_has_not_committed_is_kept(other: OtherClient) -> None:

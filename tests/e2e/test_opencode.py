@@ -67,7 +67,7 @@ def test_sessions_of_one_process_are_told_apart(opencode: OpenCode) -> None:
 
     removal = urllib.request.Request(f"{address}/session/{first}", method="DELETE")
     urllib.request.urlopen(removal, timeout=10).close()
-    assert wait_for(lambda: not coordinator.locks(), 10) and len(coordinator.sessions()) == 1
+    assert wait_for(lambda: not coordinator.locks(), 60) and len(coordinator.sessions()) == 1
 
 
 def test_a_command_in_another_folder(opencode: OpenCode) -> None:

@@ -98,7 +98,7 @@ def test_what_nobody_could_see_is_noticed_and_can_be_undone(client: Client) -> N
     assert "swarm-mcp restore" in said, "afterwards: what to do"
     assert_text(client, "notes.md", "spoilt\n")
     told = "SELECT content FROM messages WHERE recipient = ? AND content LIKE '%notes.md%'"
-    inbox = wait_for(lambda: coordinator.query(told, holder), 10)
+    inbox = wait_for(lambda: coordinator.query(told, holder), 60)
     assert inbox and "python3 build.py" in inbox[0][0] and "restore" in inbox[0][0], inbox
     coordinator.text("restore", str(checkout / "notes.md"))
     assert_untouched(client, "notes.md")

@@ -79,7 +79,7 @@ def test_it_is_the_server_that_answers(client: Client) -> None:
     faults.unlink(missing_ok=True)  # others break the store of this home, too
     client.ground.coordinator.peer_lock("notes.md")
     with client.held("work", client.replace(*CHANGE), client.create("free.md", "free\n"), at=1) as live:
-        assert wait_for(lambda: answering(client), 5)
+        assert wait_for(lambda: answering(client), 60)
         live.go_on()
     assert "swarm lock blocked" in client.results("work")[0]
     assert_text(client, "free.md", "free\n")
@@ -91,7 +91,7 @@ def test_a_server_killed_in_the_middle_takes_no_lock_with_it(client: Client) -> 
     client.ground.coordinator.peer_lock("notes.md")
     free = client.create("free.md", "free\n")
     with client.held("work", client.replace(*CHANGE), free, client.replace(*CHANGE), at=1) as live:
-        (dead,) = wait_for(lambda: answering(client), 5)
+        (dead,) = wait_for(lambda: answering(client), 60)
         os.kill(dead, signal.SIGKILL)
         live.go_on()
     assert_text(client, "free.md", "free\n")

@@ -32,7 +32,10 @@ from swarm_hook_core.traces import journal
 from swarm_mcp.store import Store, driver
 
 TEXT = "alpha\nbeta\ngamma\n"  # of every file at first
-PERSON = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+PERSON = [
+    *("-c", "user.name=t", "-c", "user.email=t@t"),
+    *("-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"),
+]
 
 
 class Verdict(NamedTuple):
@@ -66,8 +69,8 @@ class Agent:
 
     def check(self, tool: str, given: Any, agent: str = "", **more: Any) -> Any:
         """Return the core's own Verdict on a call that is not made; None if it needs none."""
-        more.setdefault("transcript", self.transcript)
-        return self.core.check(ToolCall(tool, given, self.session_id, str(self.folder), agent=agent, **more))
+        facts = {"cwd": str(self.folder), "transcript": self.transcript, "agent": agent, **more}
+        return self.core.check(ToolCall(tool, given, self.session_id, **facts))
 
     def ask(self, tool: str, given: Any, agent: str = "", **more: Any) -> Verdict:
         """Return the verdict on a call that is not made."""
@@ -77,6 +80,13 @@ class Agent:
         if verdict.denial is not None:
             return Verdict(True, verdict.denial.reason, verdict.notice)
         return Verdict(False, "", verdict.notice)
+
+    def writing(self, path: str, text: str = "written\n") -> tuple[str, dict[str, str]]:
+        """Return the client's own tool, and its input, that puts `text` into a whole file."""
+        if self.runtime == "claude-code":
+            return "Write", {"file_path": path, "content": text}
+        lines = "".join(f"+{line}\n" for line in text.splitlines())
+        return "apply_patch", patch(f"*** Add File: {path}\n{lines}")
 
     def bash(self, command: str) -> Verdict:
         """Run a shell command."""
@@ -99,11 +109,7 @@ class Agent:
     def write(self, name: str, text: str = "written\n") -> Verdict:
         """Put `text` in the place of a whole file, with the client's own tool."""
         path = os.path.join(self.folder, name)
-        if self.runtime == "claude-code":
-            verdict = self.ask("Write", {"file_path": path, "content": text})
-        else:
-            lines = "".join(f"+{line}\n" for line in text.splitlines())
-            verdict = self.ask("apply_patch", patch(f"*** Add File: {name}\n{lines}"))
+        verdict = self.ask(*self.writing(path if self.runtime == "claude-code" else name, text))
         return self._made(verdict, path, lambda: text)
 
     def _made(self, verdict: Verdict, path: str, text: Any) -> Verdict:

@@ -86,7 +86,7 @@ class OneMachine:
         """Take locks as the verb does; the rows as they are once every machine knows them."""
         taken = lock_acquisition.take(self.store(row), row, request(row, list(names), **given))
         self.even()
-        rows = {lock.id: lock for lock in self.store(row).team.of_ids([lock.id for lock in taken])}
+        rows = {lock.id: lock for lock in TeamRows(self.store(row)).of_ids([lock.id for lock in taken])}
         return [rows[lock.id] for lock in taken]
 
     def release(self, row: Session, name: str) -> None:

@@ -12,13 +12,7 @@ class Machine:
     """A greeted machine with its sessions; `version` and `mark` of its news."""
 
     def __init__(
-        self,
-        server: str,
-        name: str,
-        repository: str,
-        *sessions: str,
-        mirror: float = 30.0,
-        lease: float = 60.0,
+        self, server: str, name: str, repository: str, *sessions: str, mirror: float = 30.0, lease: float = 60.0
     ):
         self.server, self.repository, self.lease = patient(server, name), repository, lease
         self.sessions = sessions

@@ -32,6 +32,9 @@ LEFT_OUT = {
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
 }
 
+# These begin first: the last worker would be at them when the others are done.
+LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")
+
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave slow files out before they are imported: importing them takes as long as the quick ones' tests."""
@@ -44,6 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if any(item.get_closest_marker(name) for name in LEFT_OUT)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture

@@ -259,7 +259,7 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
     payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
-    most = {"session_start": 49, "turn": 45, "session_end": 42}
+    most = {"session_start": 52, "turn": 48, "session_end": 44}
     for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
         told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)

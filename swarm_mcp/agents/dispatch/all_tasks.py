@@ -14,6 +14,7 @@ from swarm_mcp.agents.dispatch import slots
 from swarm_mcp.agents.dispatch.dispatch import Dispatch
 from swarm_mcp.agents.dispatch.nursery import Nursery
 from swarm_mcp.agents.dispatch.request import DispatchRequest, require_gateway, worker_command
+from swarm_mcp.agents.harness.registry import get
 from swarm_mcp.answers.views import name_of, short
 from swarm_mcp.domain.run import ENDED, PAUSED, RUNNING, Run
 from swarm_mcp.domain.session import Session
@@ -139,8 +140,6 @@ class AllTasks:
             raise Refused(f"{command.spawner} does not report the end of its workers: use --all with process or tmux")
         if not self._budget:
             return list(command.warnings)
-        from swarm_mcp.agents.harness.registry import get
-
         adapter = get(command.harness)
         if not (adapter.capabilities.cost or adapter.prices):
             raise Refused(f"{adapter.name} cannot have a cost limit: its cost is unknown")

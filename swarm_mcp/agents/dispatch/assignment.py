@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_mcp.agents.dispatch.spawners import WorkerSpec
+from swarm_mcp.agents.harness.prompting import run_environment, task_prompt, with_system_prompt
+from swarm_mcp.agents.harness.query import query_of as described
 from swarm_mcp.answers.views import short
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import SwarmError
@@ -113,9 +115,6 @@ def query_of(
     `previous`: the session to continue, None for a new one. `reached`: the progress of an earlier run, and `failure`
     its error, empty for a success. `message_id`: of the message with the instructions, 0 for none.
     """
-    from swarm_mcp.agents.harness.prompting import run_environment, task_prompt, with_system_prompt
-    from swarm_mcp.agents.harness.query import query_of as described
-
     config = {**assignment.run, "cwd": assignment.cwd, "command": assignment.command}
     query = described("", config)._replace(
         instance_id=assignment.instance_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 
@@ -10,9 +11,12 @@ from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.agents.dispatch.assignment import assignment_of
 from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.agents.harness.environment import independent
+from swarm_mcp.agents.harness.registry import get
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import ABANDONED, ENDED, STARTING
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
@@ -45,8 +49,6 @@ class Processes:
 
     def launch(self, text: str, log: str) -> int:
         """Start a supervisor with the assignment `text` and standard error in `log`; its pid. Raises SpawnFailed."""
-        from swarm_mcp.installation import coordinator_command
-
         words = ["/bin/sh", "-c", DETACH, "sh", log, *coordinator_command(), "work"]
         try:
             shell = subprocess.Popen(
@@ -86,10 +88,6 @@ class Processes:
 
 def require_startable(store: Store, worker: WorkerSpec) -> None:
     """Raise SpawnFailed where it is plain that the worker would do nothing."""
-    import shutil
-
-    from swarm_mcp.agents.harness.registry import get
-
     task = store.tasks.get(worker.requester.scope, worker.task_id)
     if task and task.assignee:
         holder = store.instances.live(task.assignee)
@@ -104,8 +102,6 @@ def require_startable(store: Store, worker: WorkerSpec) -> None:
 
 def environment() -> dict[str, str]:
     """Return the environment of a supervisor: this process's, without the dispatcher's identity and place."""
-    from swarm_mcp.agents.harness.environment import independent
-
     return independent(drop=PLACE)
 
 

@@ -43,12 +43,12 @@ class Parent(NamedTuple):
 class Work(NamedTuple):
     """The facts of a decision.
 
-    identity      name of the requester's identity, empty for none
+    identity      name of the requester's identity, may be empty
     tracker       value of the configured tracker: ``{provider, [identity, default_promotion,
                   promotable_types]}`` or the text ``provider[:server]``; None without one
     promote       the requester's word: True, False, or None for nothing
-    identifier    the entry that the requester named, empty for none
-    mentioned     the entry that the task's own text names, empty for none
+    identifier    the entry that the requester named, may be empty
+    mentioned     the entry that the task's own text names, may be empty
     """
 
     identity: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from typing import Any, NamedTuple
@@ -9,7 +10,13 @@ from typing import Any, NamedTuple
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.agents.dispatch.spawners import SUPERVISED, canonical
-from swarm_mcp.agents.harness.query import EDIT, MODES, READ_ONLY, YOLO
+from swarm_mcp.agents.harness.plugin import skill_folders
+from swarm_mcp.agents.harness.query import EDIT, EFFORTS, MODES, READ_ONLY, YOLO, query_of
+from swarm_mcp.agents.harness.record import read
+from swarm_mcp.agents.harness.registry import chosen_name, get
+from swarm_mcp.agents.harness.requirements import left_out, require_possible
+from swarm_mcp.agents.harness.scrub import Scrubber
+from swarm_mcp.agents.harness.servers import servers_in
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
@@ -97,8 +104,6 @@ class DispatchRequest(NamedTuple):
         """
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
-        import hashlib
-
         identity = token(requester.label or "", "identity")
         place = repository or requester.scope
         parts = (place, f"identity:{identity}" if identity else "", self.type, self.title, self.role)
@@ -142,16 +147,12 @@ def checked(request: DispatchRequest) -> DispatchRequest:
 
 def public_texts(request: DispatchRequest) -> PublicTexts:
     """Return the texts of a dispatch without secrets."""
-    from swarm_mcp.agents.harness.scrub import Scrubber
-
     scrubbed = Scrubber(os.environ).text
     return PublicTexts(scrubbed(request.title), scrubbed(request.description), scrubbed(request.message))
 
 
 def public_text(text: str) -> str:
     """Return one text without the secrets that this process knows."""
-    from swarm_mcp.agents.harness.scrub import Scrubber
-
     return Scrubber(os.environ).text(text)
 
 
@@ -203,8 +204,6 @@ def mode_of(run: Run) -> str:
 
 def _asked_of(run: Run) -> dict[str, Any]:
     """Return the query of a run, from the first line of its record; empty if that is unreadable."""
-    from swarm_mcp.agents.harness.record import read
-
     try:
         return next(read(run.record or ""), {})
     except OSError:  # the record is gone
@@ -240,8 +239,6 @@ def run_facts(request: DispatchRequest) -> dict[str, Any]:
 
     Raises Refused for an invalid server.
     """
-    from swarm_mcp.agents.harness.servers import servers_in
-
     facts = {name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)}
     if request.mcp_servers:
         servers = servers_in(request.mcp_servers, {**os.environ, **request.env})
@@ -284,11 +281,6 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
         words = ()
     if not request.spawn:
         return WorkerCommand(spawner, harness, words)
-    from swarm_mcp.agents.harness.plugin import skill_folders
-    from swarm_mcp.agents.harness.query import query_of
-    from swarm_mcp.agents.harness.registry import get
-    from swarm_mcp.agents.harness.requirements import left_out, require_possible
-
     harness = _harness_name(harness, words)
     _require_run_options(request, requester)
     query = query_of("", {**run_facts(request), "cwd": request.cwd or requester.directory})
@@ -299,8 +291,6 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
 
 def _harness_name(name: str, words: tuple[str, ...]) -> str:
     """The harness by its own name. Raises Refused."""
-    from swarm_mcp.agents.harness.registry import chosen_name
-
     harness = chosen_name(name)
     if harness == "process" and not words:
         raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
@@ -308,8 +298,6 @@ def _harness_name(name: str, words: tuple[str, ...]) -> str:
 
 
 def _require_run_options(request: DispatchRequest, requester: Session) -> None:
-    from swarm_mcp.agents.harness.query import EFFORTS, MODES, YOLO
-
     if request.mode not in ("", *MODES):
         raise Refused(f"unknown mode {request.mode[:40]!r}; choose from {', '.join(MODES)}")
     if request.effort not in EFFORTS:

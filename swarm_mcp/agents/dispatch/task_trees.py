@@ -74,7 +74,7 @@ class TaskTree(NamedTuple):
 
 
 class TreeState(NamedTuple):
-    """The state of a task tree: its checked-out `branch` (empty for none), the number of `commits` missing in `into`,
+    """The state of a task tree: its checked-out `branch` (may be empty), the number of `commits` missing in `into`,
     and the number of uncommitted `files`.
     """
 
@@ -171,7 +171,7 @@ def told(tree: TaskTree) -> str:
 
 
 def worker_of(store: Store, tree: TaskTree, but: str = "") -> str:
-    """Return the name of a session at work in a task tree, other than `but`; empty for none."""
+    """Return the name of a session at work in a task tree, other than `but`, or an empty text."""
     run = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
     if run:
         row = store.instances.get(run.instance_id)

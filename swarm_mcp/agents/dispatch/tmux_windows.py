@@ -20,6 +20,7 @@ from swarm_mcp.agents.dispatch.processes import HAND_OVER_SECONDS, Processes, en
 from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, printed_by, shown_name
 from swarm_mcp.agents.harness.environment import is_foreign
 from swarm_mcp.domain.record import new_id
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.processes.leftover_processes import OUTLIVES
 from swarm_mcp.runtimes.profiles import Settings
 from swarm_mcp.store import Store
@@ -45,8 +46,6 @@ class TmuxWindows(Processes):
 
     def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
-        from swarm_mcp.installation import coordinator_command
-
         require_startable(store, worker)
         run_id = new_id()
         env = {name: value for name, value in environment().items() if name not in OF_THE_WINDOW}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 
+from swarm_hook_core import faults
 from swarm_mcp.agents.dispatch.assignment import Assignment
 from swarm_mcp.agents.dispatch.request import public_text
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import result_columns
 from swarm_mcp.agents.harness.outcome import TRANSIENT, RunResult, answer_text
+from swarm_mcp.agents.harness.resumption import ResumableSession, deserialize, serialize
 from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import CANCEL, PAUSE
 from swarm_mcp.domain.session import Session
@@ -253,8 +255,6 @@ class WorkerTask:
 
     def remember(self, harness: str, session_id: str, previous: dict[str, Any] | None) -> None:
         """Write the session's id down at once: if this process is killed, the next worker continues it."""
-        from swarm_mcp.agents.harness.resumption import ResumableSession, deserialize, serialize
-
         before = deserialize(previous)
         session = ResumableSession(harness, session_id, self.assignment.cwd)
         if before and before.session_id == session_id:
@@ -268,6 +268,4 @@ class WorkerTask:
 
 def record_fault(text: str) -> None:
     """Record something that should not have happened, for ``swarm-mcp doctor``."""
-    from swarm_hook_core import faults
-
     faults.record("run", "supervision", text)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from swarm_hook_core.environment import first_set
 from swarm_mcp.agents.harness import outcome
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
@@ -189,8 +190,6 @@ class HarnessAdapter(ABC):
 
         Empty: the harness's own default.
         """
-        from swarm_hook_core.environment import first_set
-
         own = f"{self.name.upper().replace('-', '_')}_DEFAULT_MODEL"
         chosen = query.model.strip() or first_set("MODEL_OVERRIDE", own)
         return self.models.get(chosen, chosen)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 
 from swarm_hook_core import git
+from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, others_in, place_of, state_of
 from swarm_mcp.agents.harness import events
@@ -84,8 +85,6 @@ class ChangeWatch:
 
     def _states(self) -> dict[str, str]:
         """The files that are not committed, each with its state."""
-        from swarm_hook_core.shell.programs.git.uncommitted import changed_in
-
         if self._top:
             return {path: state_of(path) for path in changed_in(self._top, self._top, SECONDS) or ()}
         return {}

@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 
 from swarm_hook_core import faults, settings
+from swarm_hook_core.kernel import direct, probe
 from swarm_hook_core.state import store_path, write_private
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.domain.session import RUN_RUNTIME
@@ -42,8 +43,6 @@ def inside(query: Query, argv: list[str], folder: Path) -> list[str]:
 
 
 def _inside(query: Query, argv: list[str], folder: Path, is_strict: bool) -> list[str]:
-    from swarm_hook_core.kernel import direct, probe
-
     whose = RUN_RUNTIME, query.run_id, query.instance_id
     plan, are_all = direct.plan_of_process(whose, query.cwd, is_strict, store_path())
     if plan is None and are_all:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.harness.tool_words import Folder, call_in_words
 from swarm_mcp.agents.harness.transcript import to_transcript
 
@@ -188,8 +189,6 @@ def changes_in_words(found: object) -> list[str]:
 
 def _message_of(text: str) -> str:
     """Return the message in the data of a harness's own event; all data without one."""
-    from swarm_mcp.agents.harness.query import parse_object
-
     found = parse_object(text).get("message")
     if isinstance(found, str):
         return found

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from swarm_hook_core.state import make_private, open_private, state_dir
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.owned_folder import RECORD, differing
 
 FOLDER = "plugin"
 
@@ -18,9 +22,6 @@ def plugin_folder() -> Path:
     one by one, whole. Raises SwarmError where the folder cannot be written.
     """
     import fcntl
-
-    from swarm_hook_core.state import make_private, open_private, state_dir
-    from swarm_mcp.runtimes import bundle
 
     target = Path(state_dir()) / FOLDER
     try:
@@ -39,9 +40,6 @@ def plugin_folder() -> Path:
 
 def _is_current(target: Path) -> bool:
     """Return True if every file of the bundle has its right bytes; the record is written last."""
-    from swarm_mcp.runtimes import bundle
-    from swarm_mcp.runtimes.owned_folder import RECORD, differing
-
     return (target / RECORD).is_file() and not differing(target, bundle.contents(target))
 
 
@@ -54,8 +52,6 @@ def skill_folders(query: Query) -> tuple[str, ...]:
 
     Raises Refused for a folder of the query without a skill, and for two skills of one name.
     """
-    from swarm_mcp.installation import plugin_source
-
     found = {OURS: str(plugin_source() / "skills" / OURS)}
     named: dict[str, str] = {}
     for given in query.skills:

@@ -12,8 +12,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from swarm_hook_core.environment import is_word
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted, safe
+from swarm_mcp.agents.harness.environment import swarm_variables
+from swarm_mcp.agents.harness.plugin import described, skill_folders
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.errors import Refused
 
@@ -109,8 +112,6 @@ def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[s
     tools, the text in ``SYSTEM_PROMPT``, and `extra`, about this task. Each section has at most SECTION_LIMIT
     characters, the whole TOTAL_LIMIT.
     """
-    from swarm_mcp.agents.harness.plugin import described
-
     if query.instance_id:
         who = [f"You are session {query.instance_id} of the swarm in {query.scope}."]
     else:
@@ -133,8 +134,6 @@ def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[s
 
 def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
     """Return the query with `system_prompt` added; unchanged where the harness cannot be given one."""
-    from swarm_mcp.agents.harness.plugin import skill_folders
-
     if not adapter.capabilities.append_system_prompt:
         return query
     skills = () if adapter.capabilities.native_skills else skill_folders(query)
@@ -148,8 +147,6 @@ def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[st
 
     `context` may have wake_reason, message_id and linked_task_ids (a list).
     """
-    from swarm_mcp.agents.harness.environment import swarm_variables
-
     linked = context.get("linked_task_ids")
     why = {
         "SWARM_WAKE_REASON": context.get("wake_reason"),
@@ -164,8 +161,6 @@ def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[st
 
 
 def _role(role: str) -> str:
-    from swarm_hook_core.environment import is_word
-
     if is_word(role):
         return f"You work as {role}. The swarm-mcp skill says what that role does."
     return ""

@@ -59,9 +59,9 @@ class Query(NamedTuple):
     skills             absolute folders, each with a SKILL.md, to be found without a file in `cwd`
     additional_args    appended to argv as they stand; `env`: added to the child's environment
     command            argv of the harness ``process``; of others, words that start it instead of its own name
-    timeout_seconds    0 for none; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 for none
+    timeout_seconds    0 without one; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 without a limit
     instance_id, scope, label, role, task_id, requester_id, run_id   the child's identity in the swarm
-    iteration          the round of a surrounding loop, 0 for none; the child has it as ``SWARM_ITERATION``
+    iteration          the round of a surrounding loop, 0 without one; the child has it as ``SWARM_ITERATION``
     api_url, api_key   the child's way back to its starter, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
                        key is a secret
     log_file           one more file for the record's lines

@@ -19,12 +19,14 @@ from swarm_mcp.agents.harness import events, outcome, registry
 from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.agents.harness.changes import ChangeWatch
 from swarm_mcp.agents.harness.child import Child, StopRequest
+from swarm_mcp.agents.harness.client_tools import ToolServer, with_tools
 from swarm_mcp.agents.harness.conclusion import announced, concluded, error_in, is_unknown_session
 from swarm_mcp.agents.harness.errors import Unsupported, checked_result
 from swarm_mcp.agents.harness.event_stream import EventStream, waker
 from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
+from swarm_mcp.agents.harness.plugin import skill_folders
 from swarm_mcp.agents.harness.private_folder import private_folder
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.query_types import checked, normalized
@@ -32,6 +34,7 @@ from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.requirements import left_out, require_possible
 from swarm_mcp.agents.harness.resumption import Resumption, decide
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
+from swarm_mcp.agents.harness.servers import servers_for
 from swarm_mcp.errors import SwarmError
 
 NOTHING = Ending(None)
@@ -41,7 +44,7 @@ class Run:
     """One run of a harness, given as its adapter or by name. `run_id` names the run, `record` is the path of its record
     (of the last attempt's).
 
-    `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
+    `membership` is the run's place in the swarm (``membership.Membership``), or None; `previous` the
     ``session_params`` of an earlier result, to continue its session if possible.
 
     Raises Refused for a field of the query with a meaningless type.
@@ -303,16 +306,10 @@ class Run:
     def _tools(self) -> Any:
         if not self._query.client_tools:
             return contextlib.nullcontext()
-        from swarm_mcp.agents.harness.client_tools import ToolServer
-
         return ToolServer(self._query.client_tools)
 
     def _equipped(self, tools: Any) -> Query:
         """The query with all servers and skills that the child gets."""
-        from swarm_mcp.agents.harness.client_tools import with_tools
-        from swarm_mcp.agents.harness.plugin import skill_folders
-        from swarm_mcp.agents.harness.servers import servers_for
-
         query = self._query
         servers = servers_for(query)
         if tools is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from swarm_hook_core import faults
-from swarm_mcp.agents.harness import events, outcome
+from swarm_mcp.agents.harness import events, held_by_kernel, outcome
 from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.agents.harness.child import Child, LineSplitter, StopRequest, follow, found
 from swarm_mcp.agents.harness.environment import API_KEY, added, without_session
@@ -114,8 +114,6 @@ class RunAttempt:
 
     def _held(self, argv: list[str], folder: Path) -> list[str]:
         """Return the command line with which the kernel protects the locked files of others, if that is on."""
-        from swarm_mcp.agents.harness import held_by_kernel
-
         try:
             return held_by_kernel.inside(self._query, argv, folder)
         except held_by_kernel.NotHeld as why:

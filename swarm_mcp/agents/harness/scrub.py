@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from swarm_hook_core.paths import git_root
 
@@ -63,8 +64,6 @@ def passwords_in(value: str) -> list[str]:
         return []
     found = [password for pattern in _PASSWORDS for password in pattern.findall(value)]
     if any("%" in password for password in found):
-        from urllib.parse import unquote
-
         found += [unquote(password) for password in found]
     return [password for password in dict.fromkeys(found) if not _is_a_word(password)]
 

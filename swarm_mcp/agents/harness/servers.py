@@ -13,9 +13,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from swarm_mcp.agents.harness.environment import swarm_variables
 from swarm_mcp.agents.harness.query import McpServer, Query, server_of
 from swarm_mcp.agents.harness.scrub import passwords_in
 from swarm_mcp.errors import Refused
+from swarm_mcp.installation import coordinator_command
 
 OURS = "swarm"
 PROJECT_FILE = ".mcp.json"
@@ -38,9 +40,6 @@ def servers_for(query: Query) -> dict[str, McpServer]:
 
 def own_server(query: Query) -> McpServer:
     """Return the coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
-    from swarm_mcp.agents.harness.environment import swarm_variables
-    from swarm_mcp.installation import coordinator_command
-
     command, *args = [*coordinator_command(), "serve"]
     env = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name, "").strip()}
     env.update({name: query.env[name] for name in _PASSED_ON if query.env.get(name, "").strip()})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_hook_core.state import write_private
-from swarm_mcp.agents.harness import outcome
+from swarm_mcp.agents.harness import outcome, registry
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
     INFO,
@@ -153,8 +153,6 @@ def _provider_and_model(model: str) -> tuple[str, str]:
 
 def _names_a_harness(env: Mapping[str, str]) -> bool:
     """Return True if ``HARNESS_PROVIDER`` names a harness. For the loop itself it names a model's provider."""
-    from swarm_mcp.agents.harness import registry
-
     named = env.get("HARNESS_PROVIDER", "").strip()
     return bool(named) and named not in BUILT_IN_PROVIDERS and registry.has(named)
 

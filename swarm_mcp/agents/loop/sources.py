@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp import __version__
+from swarm_mcp.agents.loop.tools import NAMES
 from swarm_mcp.installation import coordinator_command
 
 
@@ -99,8 +100,6 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 def root() -> str:
     """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
-    from swarm_mcp.agents.loop.tools import NAMES
-
     command = shlex.join(coordinator_command())
     files = {"bin/harness": "loop --", f"{ON_PATH}/swarm-mcp": ""}
     files.update({_TOOL.format(name): f"loop tool {name} --" for name in NAMES})

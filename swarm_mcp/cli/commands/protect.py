@@ -14,7 +14,7 @@ from swarm_mcp.hooks.protection_watch import tell_lowered
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.person import require_person
 
-NAME = "protect"
+NAME, FENCE = "protect", "fence"
 MINUTE, HOUR, LONGEST = 60, 3600, 24 * 3600
 MEANS = {
     OFF: "only locks count",
@@ -30,6 +30,7 @@ MEANS = {
         Option("--user", "for all checkouts of this user, not only the one here"),
         Option("--unset", "remove the setting"),
         Option("--for DURATION", "the level holds for that time only: 5m, 90s, 2h; then the one before holds again"),
+        Option("--fence SWITCH", "on or off: a session stays in its linked work tree"),
         JSON,
     ),
     group=LOCKS,
@@ -50,8 +51,11 @@ def protect(args: Arguments) -> int:
     With --for the level holds for a time (at most 24 hours), in this checkout: `protect off --for 5m` lets a session
     throw away your changes. Copies are kept all the same: `swarm-mcp restore --list`.
 
-    Only a person may lower the level: a lower level, or an --unset that lowers it, is refused from an agent's shell
-    (exit 1). Running sessions are told of the change.
+    With --fence off a session that began in a linked work tree may write into other work trees of the repository; with
+    on (default) it is denied once for each. SWARM_FENCE overrides it.
+
+    Only a person may lower the protection: a lower level, an --unset that lowers it, or --fence off, is refused from an
+    agent's shell (exit 1). Running sessions are told of the change.
 
     The level is kept in config.json of the configuration folder; nothing is written into the checkout. An unreadable
     config.json is left as it is: exit 1.
@@ -62,7 +66,7 @@ def protect(args: Arguments) -> int:
     unset, of_user = args.given("--unset"), args.given("--user")
     if level and unset:
         raise UsageError("protect: either a level or --unset")
-    if of_user and not level and not unset:
+    if of_user and not (level or unset or args.given("--fence")):
         raise UsageError("protect: --user wants a level, or --unset")
     seconds = _seconds_of(args.value("--for")) if args.given("--for") else 0
     if seconds and (of_user or not level):
@@ -70,6 +74,8 @@ def protect(args: Arguments) -> int:
     place, words, result = checkout, "this checkout", {"ok": True}
     if of_user:
         place, words = "", "the user"
+    if args.given("--fence"):
+        return _set_fence(args.value("--fence"), place, bool(level or unset), args.json)
     if level or unset:
         result["changed"] = _change(level, place, seconds)
     found, others = user_settings.in_force(NAME, checkout)
@@ -83,6 +89,26 @@ def protect(args: Arguments) -> int:
         say(f"{one.value} for {name}, {user_settings.whose(one)}")
     if level and found.value != level:
         say(f"{level} is set for {words} now, and overridden here")
+    return 0
+
+
+def _set_fence(switch: str, place: str, is_with_level: bool, as_json: bool) -> int:
+    """Set the fence for the checkout `place`, or for the user if that is empty. Raises PersonOnly, UsageError."""
+    if switch not in settings.WORDS[FENCE] or is_with_level:
+        raise UsageError("protect: --fence wants on or off, and goes without a level")
+    before, command = settings.in_file(FENCE, place).value, f"swarm-mcp {NAME} --fence {switch}"
+    where, command = ("in this checkout", command) if place else ("in all checkouts", f"{command} --user")
+    is_lower = (before, switch) == ("on", "off")
+    if is_lower:
+        require_person(command, f"lets sessions {where} write into other work trees", config_dir())
+    changed = user_settings.change(FENCE, switch, place)
+    if is_lower and changed:
+        tell_lowered(FENCE, f"sessions may leave their work trees now (`{command}`)", bool(place))
+    found = user_settings.in_force(FENCE, user_settings.checkout_here())[0]
+    if as_json:
+        show({"ok": True, "changed": changed, "fence": user_settings.described(found)})
+    else:
+        say(f"the fence is {found.value} here, {user_settings.whose(found)}")
     return 0
 
 

@@ -56,7 +56,7 @@ class Hold(NamedTuple):
 
 
 class FileNow(NamedTuple):
-    """A file with its locks, waiters and edits. `conflict` names the problem, empty for none."""
+    """A file with its locks, waiters and edits. `conflict` names the problem, or is empty."""
 
     path: str
     holds: list[Hold]
@@ -151,7 +151,7 @@ def _hold(lock: dict[str, Any], people: People) -> Hold:
 
 
 def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:
-    """Return the problem with a file in a few words; empty for none."""
+    """Return the problem with a file in a few words, or an empty text."""
     holders = {one.instance_id for one in holds if one.mode != SHARED}
     others = [one for one in changed if holders and one.instance_id not in holders]
     if others:

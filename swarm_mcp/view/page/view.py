@@ -59,7 +59,7 @@ class Page(NamedTuple):
 
 
 class View(NamedTuple):
-    """A kind of page: its address, its name in the navigation (empty for none), and its function.
+    """A kind of page: its address, its name in the navigation (may be empty), and its function.
 
     `with_edits`: the page shows uncommitted edits.
     """

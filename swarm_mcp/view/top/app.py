@@ -121,7 +121,7 @@ class Top(App[None]):
             self._last_pane = focused
         return self._last_pane
 
-    # ---------------------------------------------------------------------- what is shown
+    # ---------------------------------------------------------------------- display
 
     def on_shown(self, message: Shown) -> None:
         """Show the new picture, or the reason for its absence."""
@@ -238,7 +238,7 @@ class Top(App[None]):
     def _focus(self, widget: Pane | Input) -> None:
         self.screen_stack[0].set_focus(widget)
 
-    # ------------------------------------------------------------------- what is typed
+    # ------------------------------------------------------------------- input
 
     def action_ask(self, what: str) -> None:
         """Ask for the words that a row must have, or for a file's path."""
@@ -341,7 +341,7 @@ class Top(App[None]):
             return ["--scope", row.scope]
         return self._here
 
-    # --------------------------------------------------------------- what changes something
+    # --------------------------------------------------------------- changes
 
     def action_unlock(self) -> None:
         """Give back one's own lock, once that has been confirmed."""

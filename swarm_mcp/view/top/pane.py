@@ -64,7 +64,7 @@ class Pane(ScrollView, can_focus=True):
             if row.key == key:
                 self._go(at)
 
-    # --------------------------------------------------------------- what Textual calls
+    # --------------------------------------------------------------- called by Textual
 
     def render_line(self, y: int) -> Strip:
         """Draw line `y` of the visible part."""

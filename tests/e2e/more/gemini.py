@@ -20,8 +20,7 @@ class Gemini(OtherClient):
 
     def prepare(self) -> None:
         self.ground.env.update(
-            GEMINI_API_KEY="dummy-key-for-loopback",
-            GOOGLE_GEMINI_BASE_URL=f"http://127.0.0.1:{self.models.port}",
+            GEMINI_API_KEY="dummy-key-for-loopback", GOOGLE_GEMINI_BASE_URL=f"http://127.0.0.1:{self.models.port}"
         )
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},

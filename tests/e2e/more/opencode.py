@@ -50,9 +50,7 @@ class OpenCode(OtherClient):
         (folder / "package.json").write_text(json.dumps(wanted))
         (folder / "package-lock.json").write_text(json.dumps({"packages": {"": wanted}}))
         self.ground.env.update(
-            OPENCODE_DISABLE_AUTOUPDATE="1",
-            OPENCODE_DISABLE_MODELS_FETCH="1",
-            OPENCODE_DISABLE_LSP_DOWNLOAD="1",
+            OPENCODE_DISABLE_AUTOUPDATE="1", OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_LSP_DOWNLOAD="1"
         )
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:

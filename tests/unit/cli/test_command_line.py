@@ -44,36 +44,23 @@ echo '{"type": "result", "subtype": "success", "is_error": false, "result": "The
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_fits_a_terminal_and_has_one_example(verb: str):
-    page = page_of(verb, 80)
+def test_the_help_of_each_verb(verb: str):
+    page, declaration = page_of(verb, 80), verb_named(verb)
     lines = page.splitlines()
     assert lines[0].startswith(f"{verb}: ") and lines[1] == "" and lines[2].startswith(f"usage: swarm-mcp {verb}")
     assert max(map(len, lines)) <= 80
     assert page.count("\nexample: ") == 1 and example_of(verb).startswith(f"swarm-mcp {verb}")
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_is_wrapped_between_words_at_any_width(verb: str):
-    words = " ".join(page_of(verb, 80).split()).replace(" \\ ", " ")
-    for room in (40, 60, 100, 200):
+    assert declared(verb)[0] == declaration.group in GROUPS
+    for usage in declaration.usages:
+        for option in usage.options if not usage.hidden else ():
+            assert option.form in page_of(verb) or option.hidden
+            assert option.about or option.hidden or option.name == "--y"
+    words = " ".join(page.split()).replace(" \\ ", " ")
+    for room in (40, 60, 100, 200):  # it is wrapped between words at any width
         page = page_of(verb, room)
         longest = max(map(len, re.findall(r'"[^"]*"|\S+', words)))  # quoted words of an example stay one word
         assert max(map(len, page.splitlines())) <= max(room, longest + 12)
         assert " ".join(page.split()).replace(" \\ ", " ") == words
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_group_that_the_help_page_reads_is_the_one_declared(verb: str):
-    assert declared(verb)[0] == verb_named(verb).group in GROUPS
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_has_every_flag_and_says_what_it_is_for(verb: str):
-    page = page_of(verb)
-    for usage in verb_named(verb).usages:
-        for option in usage.options if not usage.hidden else ():
-            assert option.form in page or option.hidden
-            assert option.about or option.hidden or option.name == "--y"
 
 
 @pytest.mark.parametrize("columns", [40, 80])
@@ -166,18 +153,8 @@ def prepare(town: Ground, verb: str) -> None:
             store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
     elif verb == "merge":
         git(str(town.repo), "init", "-q")
-        git(
-            str(town.repo),
-            "-c",
-            "user.name=A",
-            "-c",
-            "user.email=a@b.c",
-            "commit",
-            "-q",
-            "--allow-empty",
-            "-m",
-            "begin",
-        )
+        person = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+        git(str(town.repo), *person, "commit", "-q", "--allow-empty", "-m", "begin")
         with town.store() as store:
             task = store.tasks.get(town.scope, TASK)
         assert task
@@ -189,14 +166,14 @@ def prepare(town: Ground, verb: str) -> None:
         (town.folder / "bin" / "codex").chmod(0o755)
 
 
-# The examples of these are in tests of their own: in this file, (loop) where its model is, (top) at a terminal, or (page)
-# in tests/unit/page.
-ELSEWHERE = ("dispatch", "watch", "serve", "work", "loop", "top", "page")
+# The examples of these are in tests of their own: in this file, (loop) where its model is, (top) at a terminal, (page) in
+# tests/unit/page, or (demo) in test_readme.
+ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
 def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
-    if verb in ("steal", "auto", "uninstall", "guard"):  # reserved for people, at a terminal
+    if verb in ("steal", "protect", "auto", "uninstall", "guard"):  # reserved for people, at a terminal
         monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     prepare(town, verb)
     line = example_of(verb)

@@ -20,7 +20,7 @@ ALIASES = {"hi": "hello"}
 OTHER_WORDS = {"greet": "hello"}
 TOOLS = ("scratch.tools",)
 CHECKS = {"weather": "scratch.checks:weather"}
-REACTIONS = {"locks changed": ("scratch.checks:noted",)}
+REACTIONS = {"locks changed": "scratch.checks:noted"}
 """
 COMMANDS = '''
 from swarm_mcp.cli.arguments import LOCKS, Arguments, Usage, verb
@@ -53,6 +53,7 @@ def weather(asked):
 
 def noted(what):
     NOTED.append(what)
+    return len(NOTED)
 """
 
 
@@ -66,6 +67,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(contributions, "PACKAGES", (*contributions.PACKAGES, "scratch"))
+    monkeypatch.setattr(contributions, "REACTING", ("scratch",))
+    monkeypatch.setattr(contributions, "shares_locks", lambda: True)
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "scratch"]:
         del sys.modules[name]
@@ -89,8 +92,8 @@ def test_its_check_is_a_part_of_doctor(scratch: None, ground: Ground) -> None:
 
 
 def test_its_reactions_follow_a_change(scratch: None) -> None:
-    contributions.react("locks changed", 7)
-    contributions.react("another change", 8)
+    assert contributions.react("locks changed", 7) == 1
+    assert contributions.react("another change", 8) is None
     assert sys.modules["scratch.checks"].NOTED == [7]
 
 
@@ -108,7 +111,7 @@ def test_a_name_belongs_to_one_package() -> None:
 
 
 def test_everything_named_is_there() -> None:
-    for name in [*contributions.table("CHECKS").values(), *sum(contributions.table("REACTIONS").values(), ())]:
+    for name in [*contributions.table("CHECKS").values(), *contributions.table("REACTIONS").values()]:
         assert callable(contributions.function_named(name)), name
     for module in {*contributions.table("VERBS").values(), *contributions.names("TOOLS")}:
         assert contributions.module_named(module), module

@@ -69,6 +69,17 @@ def test_it_is_set_for_the_checkout_for_the_user_and_taken_out_again(ground: Gro
     assert sorted(ground.repo.rglob("*")) == before, "nothing is written into the checkout"
 
 
+def test_the_fence_is_switched_for_the_checkout_or_the_user(ground: Ground):
+    repo = str(ground.repo)
+    assert ground.swarm("protect", "--fence", "off").out.startswith(f"the fence is off here, set for {repo}")
+    assert config() == {"checkouts": {repo: {"fence": "off"}}}
+    ground.swarm("protect", "--fence", "on")
+    assert shown(ground, "--fence", "off", "--user")["fence"] == {"value": "on", "source": "checkout", "folder": repo}
+    assert config() == {"fence": "off", "checkouts": {repo: {"fence": "on"}}}
+    for wrong in (["--fence", "no"], ["--fence", "off", "turn"], ["--fence", "on", "--unset"]):
+        assert ground.swarm("protect", *wrong).code == 1
+
+
 def test_a_subfolder_and_a_link_mean_the_same_checkout(ground: Ground):
     link = ground.folder / "link"
     link.symlink_to(ground.repo)

@@ -13,6 +13,8 @@ from support.fixtures import Ground
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.watching import kept
 
+pytestmark = pytest.mark.slow
+
 
 class Scene:
     """A file with a lock of `holder`, changed by commands of `writer`."""

@@ -16,6 +16,8 @@ from swarm_hook_core import clock
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 
 def why(ground: Ground, *words: str, cwd: Path | None = None) -> dict:
     done = ground.swarm("why", *words, "--json", cwd=cwd)

@@ -35,6 +35,8 @@ from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools
 
+pytestmark = pytest.mark.slow
+
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
 
 

@@ -22,6 +22,8 @@ from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import spawn_locks
 
+pytestmark = pytest.mark.slow
+
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
 

@@ -66,21 +66,28 @@ class Repo:
         return found
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of each test, to be copied."""
+    top = tmp_path_factory.mktemp("guarded")
+    (top / "docs").mkdir()
+    for name in ("a.txt", "b.txt", "docs/c.txt"):
+        (top / name).write_text("1\n")
+    person = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), (*person, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *words], cwd=top, check=True)
+    return top
+
+
 @pytest.fixture
-def repo(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Repo:
+def repo(ground: Ground, template: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     for name, value in {"AUTHOR": "A", "COMMITTER": "C"}.items():
         monkeypatch.setenv(f"GIT_{name}_NAME", value)
         monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@b")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    shutil.rmtree(ground.repo / ".git")
-    made = Repo(ground.repo, ground)
-    made.git("init", "-q", "-b", "main")
-    for name in ("a.txt", "b.txt", "docs/c.txt"):
-        (made.top / name).parent.mkdir(exist_ok=True)
-        (made.top / name).write_text("1\n")
-    made.git("add", "-A")
-    made.git("commit", "-q", "-m", "first")
-    return made
+    shutil.rmtree(ground.repo)
+    shutil.copytree(template, ground.repo, symlinks=True)
+    return Repo(ground.repo, ground)
 
 
 @pytest.fixture
@@ -339,10 +346,16 @@ def test_whatever_is_broken_lets_the_commit_pass(repo: Repo, peer: dict, tmp_pat
         path.chmod(0o755)
     for command in (str(broken), "/nowhere/swarm-mcp", "'"):
         assert repo.commit("a.txt", SWARM_MCP_BIN=command).returncode == 0, command
-    text = (repo.top / ".git" / "hooks" / "pre-commit").read_text()
-    text = text.replace("timeout -k 1 5 ", "timeout -k 1 1 ").replace("@ARGV' 5 ", "@ARGV' 1 ")
-    (repo.top / ".git" / "hooks" / "pre-commit").write_text(text)
+    hook = repo.top / ".git" / "hooks" / "pre-commit"
+    text = hook.read_text()
+
+    def limit(seconds: int) -> None:
+        limited = text.replace("timeout -k 1 5 ", f"timeout -k 1 {seconds} ")
+        hook.write_text(limited.replace("@ARGV' 5 ", f"@ARGV' {seconds} "))
+
+    limit(1)
     assert repo.commit("a.txt", SWARM_MCP_BIN=str(slow)).returncode == 0, "time is limited"
+    limit(60)
     assert repo.commit("a.txt", SWARM_DB_PATH=str(tmp_path / "none.db")).returncode == 0
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "garbage.db").write_text("no database at all, but long enough to look like one to somebody")

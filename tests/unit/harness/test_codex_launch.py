@@ -13,7 +13,7 @@ import pytest
 from support.requirement import requirement
 from support.toml_reader import reader
 
-from swarm_mcp.agents.harness import plugin, registry
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.agents.harness.codex import skills as skills_of_codex
@@ -34,7 +34,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.setenv("PATH", str(empty))
-    monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
+    monkeypatch.setattr("swarm_mcp.agents.harness.codex.adapter.plugin_folder", plugin_source)
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):

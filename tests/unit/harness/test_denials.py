@@ -16,6 +16,8 @@ from swarm_hook_core.shell.collision import _strictly
 from swarm_hook_core.wording import holder, reason
 from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_790_000_000
 LABEL = "identity:p claude-code platform:cli origin:claude-code session:0c0ffee0"
 PATHS = st.text(st.characters(codec="utf-8").filter(str.isprintable), min_size=1)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from support.recordings import Recordings, ended, named
 
-from swarm_mcp.agents.harness import plugin
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.runtimes import bundle
 
@@ -24,7 +23,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A person's home with settings; the plugin of this checkout."""
     made = tmp_path / "bundle"
     bundle.write(made, local=True)
-    monkeypatch.setattr(plugin, "plugin_folder", lambda: made)
+    monkeypatch.setattr("swarm_mcp.agents.harness.gemini.adapter.plugin_folder", lambda: made)
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "person"))
     folder = tmp_path / "person" / ".gemini"
     (folder / "skills" / "knots").mkdir(parents=True)

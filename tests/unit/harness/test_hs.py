@@ -16,14 +16,14 @@ from support.replay import Replayed, replay
 from support.requirement import requirement
 from support.sessions import ROOT
 
-from swarm_mcp.agents.harness import outcome, plugin, registry
+from swarm_mcp.agents.harness import outcome, registry
 from swarm_mcp.agents.harness.hs import session as hs_session
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import bundle, owned_folder, runtime
+from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
@@ -50,8 +50,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "own"))
-    monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
-    monkeypatch.setattr(owned_folder, "_compile", lambda target, names: None)  # seconds, and its own test
+    monkeypatch.setattr("swarm_mcp.agents.harness.hs.adapter.plugin_folder", plugin_source)
     return tmp_path / "own"
 
 

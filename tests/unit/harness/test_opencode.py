@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from support.recordings import Recordings, ended
 
-from swarm_mcp.agents.harness import plugin
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
@@ -20,7 +19,7 @@ opencode = RECORDED.adapter
 
 @pytest.fixture(autouse=True)
 def _plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
+    monkeypatch.setattr("swarm_mcp.agents.harness.opencode.adapter.plugin_folder", plugin_source)
 
 
 def launched(tmp_path: Path, **wanted: object):

@@ -18,7 +18,6 @@ from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
-from swarm_mcp.agents.harness import plugin
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.pi.adapter import SWARM_TOOLS
 from swarm_mcp.agents.harness.query import READ_ONLY, McpServer, Query
@@ -47,7 +46,7 @@ def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(folder))
     monkeypatch.delenv("PI_CODING_AGENT_SESSION_DIR", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
+    monkeypatch.setattr("swarm_mcp.agents.harness.pi.adapter.plugin_folder", plugin_source)
     return folder
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from swarm_mcp.agents.harness.tool_words import Call, Folder, bare, call_in_words
 
+pytestmark = pytest.mark.slow
+
 SHOP = Folder("/src/shop")
 PATCH = "*** Begin Patch\n*** Update File: /src/shop/a.py\n@@\n-one\n+two\n*** Add File: b.py\n+new\n*** End Patch\n"
 LINES = ("*** Update File: a.py", "@@", "-one", "+two", "*** Add File: b.py", "+new")

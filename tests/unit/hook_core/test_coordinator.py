@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import time_limit
-from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
+from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, start
 from support.toml_reader import reader
 
 from swarm_hook_core import coordinator, spawn
@@ -208,24 +208,6 @@ def told(ran: Ran) -> str:
     answer = json.loads(ran.out)
     assert answer["systemMessage"] in answer["hookSpecificOutput"]["additionalContext"]
     return str(answer["systemMessage"])
-
-
-@pytest.mark.parametrize("command", ["missing", "another program"])
-def test_a_session_s_start_says_what_works_without_our_command(command: str, tmp_path: Path) -> None:
-    ready_store()
-    peer_locks(tmp_path, tmp_path / "f")
-    if command != "missing":
-        script(tmp_path / "bin", STRANGER)
-    me, env = new_session(), {"PATH": str(tmp_path / "bin")}
-    words = told(start("claude-code", me, tmp_path, **env))
-    assert "could not be registered" in words and "pipx install" in words
-    assert ("was not found" if command == "missing" else "is another program of that name") in words
-    assert "file tools and shell commands write is checked" in words
-    assert "swarm lock blocked" in write("claude-code", me, tmp_path, tmp_path / "f", **env).reason
-    shell = write_payload("claude-code", me, tmp_path, "f")
-    shell = {**shell, "tool_name": "Bash", "tool_input": {"command": "echo > f"}}
-    assert "swarm lock blocked" in run("claude-code", "pre_tool_use", shell, env).reason
-    assert not list(tmp_path.rglob("*.started"))
 
 
 def test_a_session_s_start_says_so_where_nothing_is_enforced(tmp_path: Path) -> None:

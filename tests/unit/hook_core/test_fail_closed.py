@@ -14,7 +14,6 @@ from support.sessions import (
     Ran,
     fault_lines,
     hook_core,
-    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -118,28 +117,10 @@ def test_a_busy_store_denies_and_says_to_try_again(runtime: str, tmp_path: Path)
     assert write(runtime, new_session(), tmp_path, "f", **CLOSED).out == ""
 
 
-def test_nothing_is_denied_where_nobody_has_ever_used_swarm(runtime: str, tmp_path: Path) -> None:
-    assert write(runtime, new_session(), tmp_path, "f", **CLOSED).out == ""
-    assert run(runtime, "pre_tool_use", shell(runtime, tmp_path, "echo > f"), CLOSED).out == ""
-    assert run(runtime, "pre_tool_use", b"no JSON", CLOSED).out == ""
-
-
 def test_a_chosen_coordinator_that_fails_denies(runtime: str, tmp_path: Path) -> None:
     chosen = {"SWARM_FAIL": "closed", "SWARM_MCP_BIN": "/bin/false"}
     assert_denied(write(runtime, new_session(), tmp_path, "f", **chosen))
     assert_denied(run(runtime, "pre_tool_use", shell(runtime, tmp_path, "echo > f"), chosen))
-
-
-def test_where_all_is_well_nothing_changes(runtime: str, tmp_path: Path) -> None:
-    ready_store()
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    assert write(runtime, me, tmp_path, "f", **CLOSED).out == ""
-    assert write(runtime, new_session(), tmp_path, "g", **CLOSED).out == "", "a session that could not be registered"
-    peer_locks(tmp_path, tmp_path / "f")
-    assert "swarm lock blocked" in write(runtime, me, tmp_path, tmp_path / "f", **CLOSED).reason
-    unseen = run(runtime, "pre_tool_use", shell(runtime, tmp_path, "ls"), CLOSED)
-    assert unseen.out == "" and all("not registered" in line["fault"] for line in mistakes())
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to this user")

@@ -114,7 +114,7 @@ class Scene:
     def team(self, fresh_seconds: float) -> None:
         """Have the checkout joined to a team that is known to be fresh for so long."""
         os.makedirs(Path(state_dir(), "team", "clones"))
-        with Store() as store, store.database.writing():
+        with Store(tells=False) as store, store.database.writing():
             top = (str(self.work),)
             store.database.change("INSERT INTO swarm_team_trees (top, repository) VALUES (?, 'example.org/a')", top)
             store.database.change(

@@ -240,6 +240,17 @@ def test_a_commit_from_a_private_index_that_is_older_than_head_is_denied_once(re
     assert me.denied("Bash", {"command": f"export GIT_INDEX_FILE=.git/mine; git read-tree HEAD; {commit}"}) == ""
 
 
+def test_a_pop_after_a_stash_with_nothing_in_it_is_denied_once(repo: Path) -> None:
+    me, _peer = Player("codex", repo), Player("claude-code", repo)
+    (repo / "notes.md").write_text("a person's\n")
+    git(repo, "stash", "-q")
+    command = "git stash && git log -1 && git stash pop"
+    assert "had nothing to put aside" in me.denied("Bash", {"command": command})
+    assert me.denied("Bash", {"command": command}) == ""
+    (repo / "other.md").write_text("mine\n")
+    assert me.denied("Bash", {"command": command}) == "", "it has something to put aside"
+
+
 def test_notes_go_with_their_session_and_after_a_day(repo: Path) -> None:
     me = Player("codex", repo)
     _turns(me)

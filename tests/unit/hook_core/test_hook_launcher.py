@@ -15,7 +15,6 @@ from support.sessions import (
     RUNTIMES,
     captured,
     hook_core,
-    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -150,39 +149,6 @@ def test_the_interpreter_of_our_own_command_serves_as_well(machine: Machine) -> 
     assert machine.remembered() == f"{REAL}\n"
 
 
-@both
-def test_without_any_interpreter_user_and_model_are_told_and_writes_pass(machine: Machine, runtime: str) -> None:
-    machine.program("python3", "exit 1")
-    me = new_session()
-    told = machine.start(runtime, me)
-    for words in told.values():
-        assert "NOT enforced" in words and "Python 3.9" in words and "install" in words
-    assert "Tell the user" in told["model"] and machine.remembered() == "\n"
-    peer_locks(machine.folder, machine.folder / "f")
-    assert machine.write(runtime, me) == ""
-    for event in ("UserPromptSubmit", "Stop", "PostToolUse", "SessionEnd"):
-        payload = captured(runtime, event.replace("PostToolUse", "PreToolUse.Bash"), machine.folder)
-        assert machine.run(runtime, event, {**payload, "session_id": me}) == ""
-    # One is installed: the next session has it.
-    machine.python("python3.12")
-    assert machine.write(runtime, me) == "" and machine.starts() == [], "and no write pays for looking again"
-    assert "registered" in machine.start(runtime, new_session())["model"]
-    assert "swarm lock blocked" in machine.write(runtime, me) and mistakes() == []
-
-
-def test_a_remembered_interpreter_that_is_gone_is_looked_for_anew(machine: Machine) -> None:
-    machine.python("python3")
-    machine.state.mkdir()
-    (machine.state / "python").write_text("/nowhere/python3.11\n")
-    peer_locks(machine.folder, machine.folder / "f")
-    assert "swarm lock blocked" in machine.write("codex", new_session())
-    assert machine.remembered() == f"{REAL}\n"
-    broken = machine.program("broken", "echo 'cannot load library' >&2; exit 127")
-    (machine.state / "python").write_text(f"{broken}\n")
-    assert "registered" in machine.start("codex", new_session())["model"]
-    assert machine.remembered() == f"{REAL}\n"
-
-
 def test_a_state_folder_that_cannot_be_made_costs_a_search_and_nothing_else(machine: Machine) -> None:
     machine.python("python3")
     machine.env["SWARM_STATE_DIR"] = "/dev/null/nowhere"
@@ -270,42 +236,6 @@ def test_without_any_interpreter_a_wish_for_denials_counts_anywhere_in_the_setti
     assert bool(said) is denied and (not denied or "config.json" in reason(said))
     machine.env["SWARM_FAIL"] = "open"
     assert machine.write("codex", new_session()) == ""
-
-
-@pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
-@pytest.mark.parametrize("broken", ["hook.py", "launch.py", "the script", "a module", "a broken module", "python"])
-@both
-def test_a_broken_plugin_denies_where_a_person_wants_it(
-    runtime: str, broken: str, local: bool, machine: Machine
-) -> None:
-    machine.python("python3")
-    folder = machine.folder / "plugin"
-    if local:
-        bundle.write(folder, local=True, force=True)
-    module = folder / "swarm_hook_core" / "core.py"
-    if broken.endswith(".py"):
-        (folder / "integrations" / broken).unlink()
-    elif broken == "the script":
-        (folder / "integrations" / runtime / "hooks" / "pre_tool_use.py").unlink()
-        (folder / bundle.SCRIPTS / "pre_tool_use.py").unlink()
-    elif broken == "a module":
-        module.unlink()
-    elif broken == "a broken module":
-        module.write_text("def (")
-    elif local:
-        naming = folder / "integrations" / runtime / "hooks.json"
-        naming.write_text(naming.read_text().replace(REAL, "/nowhere/python"))
-    else:
-        (machine.folder / "bin" / "python3").unlink()
-    for compiled in folder.rglob("__pycache__"):
-        shutil.rmtree(compiled)
-    assert machine.write(runtime, new_session()) == ""
-    machine.env["SWARM_FAIL"] = "closed"
-    told = reason(machine.write(runtime, new_session()))
-    assert ("Python" in told) is (broken == "python") and ("files of the plugin" in told) is (broken != "python")
-    assert ("swarm-mcp install" in told) is (local or broken != "python")
-    machine.env["SWARM_FAIL"] = ""
-    assert machine.write(runtime, new_session()) == ""
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash", "busybox", "zsh"])

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import time_limit, wait_for
+from support.fixtures import time_limit
 from support.requirement import requirement
 from support.sessions import (
     FOLDERS,
@@ -37,6 +34,7 @@ from support.sessions import (
     write,
     write_payload,
 )
+from support.world import World
 
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
@@ -95,15 +93,6 @@ def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: P
     assert only_instance()["id"] == first
     with Store() as store:
         assert len(store.locks.on(str(repo / "mine"))) == 1, "and keeps its locks"
-
-
-def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, store: Path) -> None:
-    store.unlink()  # so that they also race to make the store
-    ids = [new_session() for _ in range(2)] * 2
-    with ThreadPoolExecutor(4) as pool:
-        ran = list(pool.map(lambda session_id: start(runtime, session_id, repo, patient=True), ids))
-    assert all("is registered as" in one.context for one in ran), fault_lines()
-    assert sorted(row["session_id"] for row in instances()) == sorted(set(ids))
 
 
 @requirement("P-07")
@@ -285,75 +274,30 @@ def test_joining_in_passing_survives_a_state_folder_that_cannot_be_written(
     assert write(runtime, new_session(), repo, repo / "f", **places).reason
 
 
-def test_a_lock_holds_from_any_folder_scope_and_spelling(runtime: str, repo: Path, tmp_path: Path) -> None:
-    peer_locks(repo, repo / "f", scope=str(tmp_path / "a scope of its own"))
+def test_a_lock_holds_from_any_folder_scope_and_spelling(runtime: str, world: World, tmp_path: Path) -> None:
+    world.lock(world.session("codex", scope=str(tmp_path / "a scope of its own")), "notes.md")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "ln").symlink_to(repo)
-    me = new_session()
-    start(runtime, me, tmp_path / "other", SWARM_MCP_SCOPE=str(tmp_path / "other"))
-    for spelled in ("../repo/f", "ln/f", "ln//sub/../f", f"{repo}/sub/../f", "../repo/f "):
-        assert write(runtime, me, tmp_path / "other", spelled).reason, spelled
-    assert write(runtime, me, tmp_path / "other", "f").reason == ""
-    assert write(runtime, me, repo / "sub", "../f").reason, "from the folder that this very call names"
+    (tmp_path / "other" / "ln").symlink_to(world.repo)
+    me = world.session(runtime, folder=tmp_path / "other", scope=str(tmp_path / "other"))
+    spelled = [
+        "../repo/notes.md",
+        "ln/notes.md",
+        "ln//sub/../notes.md",
+        f"{world.repo}/sub/../notes.md",
+        "ln/notes.md ",
+    ]
+    assert [path for path in spelled if not me.ask(*me.writing(path)).denied] == []
+    assert not me.ask(*me.writing("notes.md")).denied
+    below = str(world.repo / "sub")
+    assert me.ask(*me.writing("../notes.md"), cwd=below).denied, "from the folder that this very call names"
 
 
-def test_a_write_through_a_configured_file_root_is_found(runtime: str, repo: Path, tmp_path: Path) -> None:
+def test_a_write_through_a_configured_file_root_is_found(runtime: str, world: World, tmp_path: Path) -> None:
     (tmp_path / "tree" / ".git").mkdir(parents=True)
-    peer_locks(repo, repo / "f")
-    me = new_session()
-    start(runtime, me, tmp_path / "tree", SWARM_MCP_FILE_ROOT=str(repo))
-    assert write(runtime, me, tmp_path / "tree", "f").reason
-    assert write(runtime, me, tmp_path / "tree", tmp_path / "tree" / "f").reason
-    assert write(runtime, me, tmp_path / "tree", "g").reason == ""
-
-
-def client(runtime: str, session_id: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """A process that starts a session's hook as its child, like a client, and stays."""
-    payload = json.dumps({**captured(runtime, "SessionStart.startup", cwd), "session_id": session_id})
-    script = (
-        "import json, subprocess, sys, time\n"
-        "command, payload = json.loads(sys.stdin.readline())\n"
-        "subprocess.run(command, input=payload.encode(), stdout=subprocess.DEVNULL, check=True)\n"
-        "print('started', flush=True)\ntime.sleep(60)"
-    )
-    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert child.stdin and child.stdout
-    child.stdin.write(json.dumps([argv(runtime, "session_start"), payload]).encode() + b"\n")
-    child.stdin.flush()
-    assert child.stdout.readline() == b"started\n"
-    return child
-
-
-def test_a_killed_client_s_locks_stop_blocking_at_once(runtime: str, repo: Path) -> None:
-    peer, me = new_session(), new_session()
-    start(runtime, me, repo)
-    with client(runtime, peer, repo) as child:
-        try:
-            with Store() as store:
-                row = store.instances.of_session(runtime, peer) or {}
-                assert row["pid"] == child.pid
-                store.locks.acquire(row, str(repo / "f"), "")
-            assert write(runtime, me, repo, repo / "f").reason
-            os.kill(child.pid, signal.SIGSTOP)
-            assert write(runtime, me, repo, repo / "f").reason, "a stopped client only looks quiet"
-        finally:
-            child.kill()
-        wait_for(lambda: start_time(child.pid) == "-")
-        assert write(runtime, me, repo, repo / "f").reason == "", "not even reaped yet"
-    assert write(runtime, me, repo, repo / "f").reason == ""
-    with Store() as store:
-        store.locks.acquire(store.instances.of_session(runtime, me) or {}, str(repo / "f"), "now mine")
-
-
-def age(instance_id: str, seconds: int) -> None:
-    with Store() as store, store.database.writing():
-        store.database.change(
-            "UPDATE swarm_sessions SET last_seen = last_seen - ? WHERE instance_id = ?", (seconds, instance_id)
-        )
-        store.database.change(
-            "UPDATE instances SET heartbeat = heartbeat - ?, lease_until = lease_until - ? WHERE id = ?",
-            (seconds, seconds, instance_id),
-        )
+    world.lock(world.session("codex"), "notes.md")
+    me = world.session(runtime, folder=tmp_path / "tree", file_root=str(world.repo))
+    found = [me.ask(*me.writing(name)).denied for name in ("notes.md", f"{tmp_path}/tree/notes.md", "other.md")]
+    assert found == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -369,13 +313,12 @@ def age(instance_id: str, seconds: int) -> None:
     ],
 )
 def test_how_long_a_silent_session_keeps_its_locks(
-    runtime: str, facts: dict[str, Any], silent: int, holds: bool, repo: Path
+    facts: dict[str, Any], silent: int, holds: bool, world: World
 ) -> None:
-    holder = peer_locks(repo, repo / "f", **facts)
-    age(holder["id"], silent)
-    me = new_session()
-    start(runtime, me, repo)
-    assert bool(write(runtime, me, repo, repo / "f").reason) is holds
+    holder = world.session("codex", **facts)
+    world.lock(holder, "notes.md")
+    world.ground.backdate(holder.row, silent)
+    assert world.session().edit("notes.md").denied is holds
 
 
 def test_a_lock_of_another_implementation_counts_under_its_spelling(
@@ -458,14 +401,12 @@ def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_f
     assert mistakes() == []
 
 
-def test_names_that_sql_would_mind_are_names(runtime: str, repo: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
+def test_names_that_sql_would_mind_are_names(runtime: str, world: World) -> None:
+    me, peer = world.session(runtime), world.session("codex")
     for name in ("it's", 'a"b', "100%", "a_b", "x;--", "é%2e", "*", "a\\b"):
-        (repo / name).touch()  # a name with a star in it is a pattern otherwise
-        peer_locks(repo, repo / name)
-        assert write(runtime, me, repo, repo / name).reason, name
-        assert write(runtime, me, repo, repo / f"{name}x").reason == ""
+        (world.repo / name).touch()  # a name with a star in it is a pattern otherwise
+        world.lock(peer, name)
+        assert me.ask(*me.writing(name)).denied and not me.ask(*me.writing(f"{name}x")).denied, name
 
 
 def test_the_wired_commands_do_what_the_scripts_do(runtime: str, repo: Path) -> None:
@@ -497,17 +438,6 @@ def test_post_tool_use_does_nothing_where_nothing_is_watched(runtime: str, repo:
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         assert len(fault_lines()) == faults
         assert faults or sorted(home.rglob("*")) == before
-
-
-def test_nothing_is_written_into_the_checkout_or_the_plugin(runtime: str, repo: Path) -> None:
-    before = sorted(str(path) for path in repo.rglob("*"))
-    plugin = sorted(str(path) for path in (ROOT / "integrations").rglob("*"))
-    me = new_session()
-    start(runtime, me, repo)
-    write(runtime, me, repo, repo / "f")
-    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
-    assert sorted(str(path) for path in repo.rglob("*")) == before
-    assert sorted(str(path) for path in (ROOT / "integrations").rglob("*")) == plugin
 
 
 def test_a_check_reads_and_writes_nothing(runtime: str, repo: Path, store: Path) -> None:

@@ -62,15 +62,3 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:  # it has ended
         pass
-
-
-def test_what_is_held_stays_so_without_who_kept_it(ground: KernelGround) -> None:
-    held = ground.locked("held.txt")
-    child = ground.start(ground.plan(held), "bash", "-c", "echo ready; read -r _; echo x > held.txt")
-    assert child.stdout and child.stdout.readline() == "ready\n"
-    for other in ground.processes():
-        kill(other)
-    until(lambda: not ground.processes())
-    _, err = child.communicate("go\n", timeout=120)
-    assert "Read-only file system" in err and held.read_text() == "theirs\n"
-    nothing_is_left(ground)

@@ -47,17 +47,6 @@ def test_the_call_as_the_clients_hand_it_over(runtime: str, top: Path):
     assert written(payload["tool_name"], json.dumps(payload["tool_input"]), top) == ["m.txt"], "as mcp_tool hooks do"
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_hook_denies_it_where_a_peer_holds_the_file(runtime: str, top: Path):
-    ready_store()
-    peer_locks(top, top / "m.txt", note="mine")
-    payload = captured(runtime, f"PreToolUse.{NAMES[runtime]}", top)
-    reason = run(runtime, "pre_tool_use", payload).reason
-    assert NAMES[runtime] in reason and str(top / "m.txt") in reason and 'note: "mine"' in reason
-    payload["tool_input"]["path"] = str(top / "a.txt")
-    assert run(runtime, "pre_tool_use", payload).out == "" and mistakes() == []
-
-
 @pytest.mark.parametrize(
     ("tool", "given", "expected"),
     [

@@ -7,12 +7,11 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support.fixtures import SWARM, wait_for
-from support.sessions import ROOT, Ran, fault_lines, new_session, peer_locks, ready_store, start, write
+from support.sessions import ROOT, Ran, fault_lines, new_session, ready_store, start
 
 from swarm_hook_core import DISTRIBUTION, __version__, coordinator, own_release
 from swarm_hook_core.state import config_path
@@ -67,51 +66,10 @@ def said(ran: Ran) -> tuple[str, str]:
     return answer.get("systemMessage", ""), answer["hookSpecificOutput"]["additionalContext"]
 
 
-def test_without_uv_the_user_is_told_once_what_to_type(machine: Machine) -> None:
-    user, model = said(machine.start())
-    assert f"pipx install {DISTRIBUTION}" in user and "uv tool install" in user and user == model
-    for runtime in ("claude-code", "codex"):
-        user, model = said(machine.start(runtime))
-        assert user == "" and "pipx install" in model, "the model of each session has to know"
-    assert not Path(own_release.launcher()).exists()
-
-
-def test_with_uv_the_user_is_told_once_and_the_release_is_fetched(machine: Machine) -> None:
-    machine.get_uv()
-    user, model = said(machine.start())
-    assert "fetched in the background" in user and f"{__version__} of `{DISTRIBUTION}`" in user
-    assert "SWARM_UVX=off" in user and user == model and "pipx" not in user
-    wait_for(lambda: os.access(own_release.launcher(), os.X_OK))
-    assert machine.asked == [f"/ tool run --quiet --from {DISTRIBUTION}=={__version__} swarm-mcp fetched"]
-    user, model = said(machine.start())
-    assert user == "" and "this session is registered" in model
-    assert len(machine.asked) == 1, "hooks start the launcher, not uv"
-
-
 def test_who_has_heard_that_there_is_no_uv_hears_that_it_is_fetched(machine: Machine) -> None:
     machine.start()
     machine.get_uv()
     assert "fetched in the background" in said(machine.start())[0]
-
-
-def test_offline_nothing_waits_and_the_user_hears_no_more_of_it(machine: Machine) -> None:
-    machine.get_uv()
-    (machine.folder / "offline").touch()
-    assert said(machine.start())[0]
-    wait_for(lambda: machine.asked)
-    user, model = said(machine.start())
-    assert user == "" and "could not be registered" in model
-    assert len(machine.asked) == 1, "the next attempt is not made at once"
-    wait_for(lambda: Path(own_release.log()).read_text() == "error: no network\n")
-    peer_locks(machine.folder, machine.folder / "f")
-    denied = write("claude-code", new_session(), machine.folder, machine.folder / "f", PATH=machine.path)
-    assert "swarm lock blocked" in denied.reason
-    assert write("claude-code", new_session(), machine.folder, machine.folder / "g", PATH=machine.path).reason == ""
-    (machine.folder / "offline").unlink()
-    old = time.time() - 2 * own_release.AGAIN_SECONDS
-    os.utime(f"{own_release.launcher()}.tried", (old, old))
-    machine.start()
-    wait_for(lambda: os.access(own_release.launcher(), os.X_OK))
 
 
 def test_uv_that_hangs_keeps_nobody_waiting(machine: Machine) -> None:

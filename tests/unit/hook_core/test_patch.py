@@ -469,54 +469,21 @@ CONTENT = st.one_of(
 )
 SOUP = st.sampled_from(
     [
-        "*** Begin Patch",
-        "*** End Patch",
-        "*** Add File: ",
-        "*** Update File: a",
-        "*** Move to: b",
-        "*** Move File: a -> b",
-        "*** ",
-    ]
-    + [
-        "\n",
+        *"\n \t+-\0\ud800x'\")`\\#;|<&{(~",
         "\r\n",
-        " ",
-        "\t",
-        "+",
-        "-",
         "@@",
-        "\0",
-        "\ud800",
-        "x",
-        "apply_patch ",
-        "<<EOF\n",
-        "\nEOF\n",
-        "cd a && ",
-        "'",
-        '"',
-    ]
-    + [
         "$(",
-        ")",
-        "`",
-        "bash -c ",
-        "\\",
-        "#",
-        ";",
-        "|",
-        "<",
-        "&",
-        "{",
-        "(",
         "$'",
         "<<-X",
         "cd ",
         "||",
-        "~",
         "$HOME",
         "((",
         "<<<",
+        "bash -c ",
     ]
+    + ["apply_patch ", "<<EOF\n", "\nEOF\n", "cd a && ", "*** ", "*** Begin Patch", "*** End Patch", "*** Add File: "]
+    + ["*** Update File: a", "*** Move to: b", "*** Move File: a -> b"]
 )
 TEXTS = st.one_of(st.text(), st.lists(SOUP, max_size=40).map("".join))
 

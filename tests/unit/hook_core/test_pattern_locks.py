@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fixtures import Ground, time_limit, wait_for
-from support.sessions import RUNTIMES, after, captured, join, mistakes, new_session, ready_store, run, start, write
+from support.judged import Scene
+from support.sessions import after, captured, join, mistakes, new_session, run, start
+from support.world import git
 
 from swarm_hook_core import pattern_match
-from swarm_hook_core.lookup import GLOB, Held, Peers, Session
+from swarm_hook_core.lookup import GLOB, Held, Peers
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_hook_core.paths import NO_CASE, keys_for
 from swarm_hook_core.pattern_match import Cover
-from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects, Guess
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import watched_files
@@ -46,52 +46,13 @@ def repo(ground: Ground) -> Path:
     return folder
 
 
-def git(folder: Path, *words: str) -> None:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", "-C", str(folder), *settings, *words], check=True, capture_output=True)
-
-
-class Scene:
-    """One session `me`, and a peer that holds patterns of the repository."""
-
-    def __init__(self, ground: Ground, repo: Path, *patterns: str, **given):
-        self.repo = repo
-        self.me, self.peer = ground.session("me"), ground.session("peer")
-        with ground.store() as store:
-            for pattern in patterns:
-                take(store, self.peer, pattern, as_pattern=True, **given)
-
-    def peers(self) -> Peers:
-        return Peers(StoreReader(store_path()), self.me["id"], time.time())
-
-    def judged(self, command: str | Effects, strict: bool = False, cwd: str = ""):
-        session = Session(self.me["id"], self.me["label"], str(self.repo), str(self.repo))
-        place = str(self.repo / cwd)
-        effects = effects_of(command, place) if isinstance(command, str) else command
-        return judge(session, "Bash", effects, place, self.peers(), time.time(), strict)
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_write_to_what_a_peer_s_pattern_covers_is_denied_new_files_too(runtime: str, tmp_path: Path) -> None:
-    ready_store()
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    (tmp_path / "src/deep").mkdir(parents=True)
-    (tmp_path / "src/a.sql").write_text("x")
-    with Store() as store:
-        peer = join(store, tmp_path)
-        take(store, peer, "src/**/*.sql")
-    for name in ("src/a.sql", "src/deep/new.sql"):
-        reason = write(runtime, me, tmp_path, tmp_path / name).reason
-        assert f"for {tmp_path / name} (one of the locked {tmp_path}/src/**/*.sql): held by peer" in reason
-        assert "surgery" in reason
-    for name in ("src/a.py", "a.sql", "src/sql", "srcs/a.sql"):
-        assert write(runtime, me, tmp_path, tmp_path / name).reason == ""
-    assert mistakes() == []
+def beside(ground: Ground, repo: Path, *patterns: str, **given: Any) -> Scene:
+    """A session, and a peer that holds `patterns` of the repository."""
+    return Scene(ground, repo, *patterns, as_pattern=True, **given)
 
 
 def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground, repo: Path) -> None:
-    peers = Scene(ground, repo, "s*").peers()
+    peers = beside(ground, repo, "s*").peers
     assert peers.on([str(repo / "src")]) and peers.on([str(repo / "sql")])
     assert not peers.over([str(repo / "src/a.py")])
     with ground.store() as store:
@@ -100,7 +61,7 @@ def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground
 
 def test_a_write_through_a_link_meets_the_pattern_of_where_it_leads(ground: Ground, repo: Path) -> None:
     (repo / "alias").symlink_to("src/deep")
-    scene = Scene(ground, repo, "src/**/*.sql")
+    scene = beside(ground, repo, "src/**/*.sql")
     assert scene.judged("echo > alias/new.sql").denial
     assert scene.judged("echo > alias/new.py").denial is None
 
@@ -123,24 +84,24 @@ def test_the_key_says_whether_letter_case_counts() -> None:
 def test_a_pattern_is_found_by_whatever_it_covers(
     ground: Ground, repo: Path, pattern: str, path: str, is_met: bool
 ) -> None:
-    peers = Scene(ground, repo, pattern).peers()
+    peers = beside(ground, repo, pattern).peers
     assert bool(peers.on(keys_for(str(repo / path), "/"))) is is_met
 
 
 def test_what_another_program_has_put_into_our_columns_costs_no_check(ground: Ground, repo: Path) -> None:
-    scene = Scene(ground, repo, "src/*.sql")
+    scene = beside(ground, repo, "src/*.sql")
     key = str(repo / "src/a.sql")
     for column, value in (("pattern", b"\xff"), ("pattern", "[a"), ("base", 7), ("pattern", None), ("agent", 3.5)):
         before = ground.sql(f"SELECT {column} FROM context")[0][column]
         ground.sql(f"UPDATE context SET {column} = ?", value)
-        found = scene.peers().on([key]), scene.peers().patterns([str(repo)])
+        found = scene.peers.on([key]), scene.peers.patterns([str(repo)])
         assert column == "agent" or found == ([], []), (column, value)
         ground.sql(f"UPDATE context SET {column} = ?", before)
-    assert scene.peers().on([key])
+    assert scene.peers.on([key])
 
 
 def test_a_lapsed_pattern_is_not_there(ground: Ground, repo: Path) -> None:
-    scene = Scene(ground, repo, "src/*.sql", ttl=60.0)
+    scene = beside(ground, repo, "src/*.sql", ttl=60.0)
     assert "lapses in" in scene.judged("echo > src/n.sql").denial.reason
     ground.sql("UPDATE context SET renewed = renewed - 61")
     assert scene.judged("echo > src/n.sql; rm -rf src").denial is None
@@ -162,7 +123,7 @@ def test_a_command_is_denied_where_it_writes_what_is_covered(
 ) -> None:
     (repo / "fresh").mkdir()
     (repo / "fresh/n.sql").write_text("x")
-    denial = Scene(ground, repo, "src/**/*.sql").judged(command).denial
+    denial = beside(ground, repo, "src/**/*.sql").judged(command).denial
     if met in ("src/a.sql",) and denial is not None and denial.path.endswith("deep/b.sql"):
         met = "src/deep/b.sql"  # a folder has no order
     assert (denial.path if denial else "") == (str(repo / met) if met else ""), denial and denial.reason
@@ -186,13 +147,13 @@ def test_a_command_beside_nothing_but_a_pattern_is_read_all_the_same(ground: Gro
 
 
 def test_a_folder_that_goes_into_the_pattern_s_own_is_met(ground: Ground, repo: Path) -> None:
-    scene = Scene(ground, repo, "s*")
+    scene = beside(ground, repo, "s*")
     assert scene.judged("rm -rf src").denial.path == str(repo / "src")
     assert scene.judged("rm -rf src/deep").denial is None
 
 
 def test_a_folder_too_large_to_look_through_may_hold_anything(ground: Ground, repo: Path, monkeypatch) -> None:
-    scene = Scene(ground, repo, "src/**/*.sql")
+    scene = beside(ground, repo, "src/**/*.sql")
     (repo / "src/a.sql").unlink()
     monkeypatch.setattr(pattern_match.covered_below, "__defaults__", (1, 5.0))
     verdict = scene.judged("rm -rf src")
@@ -204,14 +165,14 @@ def test_a_folder_too_large_to_look_through_may_hold_anything(ground: Ground, re
 def test_many_patterns_and_many_files_are_looked_through_within_bounds(ground: Ground, repo: Path) -> None:
     for number in range(600):
         (repo / f"src/deep/file{number}.txt").write_text("")
-    scene = Scene(ground, repo, *(f"src/**/none{number}*.sql" for number in range(40)))
+    scene = beside(ground, repo, *(f"src/**/none{number}*.sql" for number in range(40)))
     begun = time.monotonic()
     verdict = scene.judged("rm -rf src docs top.sql")
     assert verdict.denial is None and time.monotonic() - begun < time_limit(5)
 
 
 def test_a_guess_near_a_pattern_is_a_line_a_watch_and_in_strict_mode_a_denial(ground: Ground, repo: Path) -> None:
-    scene, guess = Scene(ground, repo, "src/**/*.sql"), Effects()
+    scene, guess = beside(ground, repo, "src/**/*.sql"), Effects()
     guess.guesses.append(Guess("an opaque script", str(repo / "docs"), "./build"))
     verdict = scene.judged(guess)
     assert verdict.denial is None and "/src/**/*.sql (held by" in verdict.notice and len(verdict.watched) == 1
@@ -219,7 +180,7 @@ def test_a_guess_near_a_pattern_is_a_line_a_watch_and_in_strict_mode_a_denial(gr
 
 
 def test_a_tool_of_another_server_is_kept_off_as_well(ground: Ground, repo: Path) -> None:
-    scene = Scene(ground, repo, "src/**/*.sql")
+    scene = beside(ground, repo, "src/**/*.sql")
     for path, met in (("src/new.sql", True), ("src/new.py", False)):
         found = effects_of_tool("mcp__files__write_file", {"path": str(repo / path), "content": "x"}, str(repo))
         assert (scene.judged(found).denial is not None) is met
@@ -251,12 +212,12 @@ def test_git_is_asked_what_it_would_do_to_what_is_covered(ground: Ground, repo: 
     (repo / "src/a.sql").write_text("half done\n")
     (repo / "src/deep/wild.sql").write_text("not known yet\n")
     (repo / "docs/d.md").write_text("mine\n")
-    verdict = Scene(ground, repo, "src/**/*.sql").judged(command)
+    verdict = beside(ground, repo, "src/**/*.sql").judged(command)
     assert (verdict.denial.path if verdict.denial else "") == (str(repo / met) if met else ""), verdict.notice
 
 
 def test_a_pattern_over_everything_is_no_lock_on_the_repository_itself(ground: Ground, repo: Path) -> None:
-    scene = Scene(ground, repo, "**")
+    scene = beside(ground, repo, "**")
     assert scene.judged("git branch x; git tag y; git fetch").denial is None
     (repo / "docs/c.md").write_text("changed\n")
     assert scene.judged("git add docs").denial
@@ -288,14 +249,14 @@ def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Gro
 def test_a_watched_pattern_has_no_more_files_than_the_watch_has_room_for(ground: Ground, repo: Path) -> None:
     for number in range(watched_files.FILES_IN_FOLDER + 20):
         (repo / f"src/file{number:03}.sql").write_text("")
-    held = Scene(ground, repo, "src/*.sql").peers().patterns([str(repo)])
+    held = beside(ground, repo, "src/*.sql").peers.patterns([str(repo)])
     ((_held, place, key, files, complete),) = watched_files.files_of(held, 1000)
     assert (place, key, complete) == (str(repo / "src"), str(repo / "src"), False)
     assert len(files) == watched_files.FILES_IN_FOLDER
 
 
 def test_the_commit_guard_knows_patterns(ground: Ground, repo: Path) -> None:
-    Scene(ground, repo, "src/**/*.sql")
+    beside(ground, repo, "src/**/*.sql")
     (repo / "src/deep/new.sql").write_text("x")
     (repo / "src/a.py").write_text("changed")
     git(repo, "add", "-A")
@@ -308,7 +269,7 @@ def test_the_commit_guard_knows_patterns(ground: Ground, repo: Path) -> None:
 
 def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path) -> None:
     """Version 3 has keys and no more than paths; another release's reader must find all that stands there."""
-    scene = Scene(ground, repo)
+    scene = beside(ground, repo)
     with ground.store() as store:
         take(store, scene.peer, str(repo / "src/a.sql"))
     for index in ground.sql("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'context'"):
@@ -321,12 +282,12 @@ def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path)
     for column in there & set(ours.split()):
         ground.sql(f"ALTER TABLE context DROP COLUMN {column}")
     key = str(repo / "src/a.sql")
-    for peers in (scene.peers(), scene.peers()):
+    for peers in (scene.peers, scene.peers):
         held = peers.on([key])[0]
         assert (held.file, held.mode, held.agent, held.pattern) == (key, None, "", None)
         assert (held.lease, held.expected_end) == (None, None)
         assert peers.under([str(repo)]) and not peers.patterns([str(repo)])
-    assert scene.peers().under([str(repo)]), "asked for the first time, too"
+    assert scene.peers.under([str(repo)]), "asked for the first time, too"
     assert not Peers(StoreReader(store_path()), scene.peer["id"], time.time()).any()
     assert scene.judged("rm -rf src").denial and scene.judged("rm -rf docs").denial is None
 

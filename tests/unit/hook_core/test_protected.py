@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, wait_for
-from support.sessions import hook_core, join, mistakes, new_session, ready_store, run, start, write, write_payload
+from support.sessions import hook_core, mistakes, new_session, ready_store
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import config_path, state_dir, store_path
-from swarm_mcp.store import Store
 
 GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard uninstall` takes it away.\n"
 
 
-class World:
+class Guarded:
     """A home with an installed swarm, and a guarded repository with a session in it."""
 
     def __init__(self, folder: Path):
@@ -50,7 +47,7 @@ class World:
         (self.repo / "src").mkdir()
 
     def text(self, words: str) -> str:
-        """`words` with the places of this world."""
+        """`words` with the paths of this place."""
         return words.format(
             config=config_path(), state=state_dir(), store=store_path(), home=self.home, repo=self.repo,
             claude=self.claude, codex=self.codex,
@@ -69,8 +66,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def place(tmp_path: Path) -> Guarded:
+    return Guarded(tmp_path)
 
 
 DENIED = [
@@ -92,6 +89,7 @@ DENIED = [
     "rm .git/hooks/pre-commit", "echo > .git/hooks/pre-push", "chmod -x .git/hooks/pre-commit", "rm -rf .git/hooks",
     # commands
     "swarm-mcp protect off --for 5m", "swarm-mcp protect off", "swarm-mcp auto off", "swarm-mcp auto notice --user", "swarm-locks auto off", "/usr/local/bin/swarm-mcp auto off",
+    "swarm-mcp protect --fence off", "swarm-mcp protect --fence=off --user",
     "python3 -m swarm_mcp auto off", "env -u CLAUDECODE swarm-mcp auto off", "nohup setsid swarm-mcp auto off &",
     "sh -c 'swarm-mcp auto off'", "echo auto off | xargs swarm-mcp", "swarm-mcp uninstall", "swarm-mcp guard uninstall",
     "swarm-mcp install --no-kernel", "swarm-mcp team leave", "swarm-mcp steal f --force --reason x",
@@ -99,7 +97,7 @@ DENIED = [
 ]  # fmt: skip
 PASSES = [
     "cat {config}", "ls -la {state}", "grep auto {config}", "cp {config} src/copy.json", "cp {state}/kept/1 src/a",
-    "echo x > {state}/worktrees/t/f", "rm {state}/worktrees/t/f", "swarm-mcp auto", "swarm-mcp protect", "swarm-mcp auto turn",
+    "echo x > {state}/worktrees/t/f", "rm {state}/worktrees/t/f", "swarm-mcp auto", "swarm-mcp protect", "swarm-mcp protect --fence on", "swarm-mcp auto turn",
     "swarm-mcp auto keep", "swarm-mcp lock a --note swarm.db", "swarm-mcp uninstall --dry-run", "swarm-mcp doctor",
     "swarm-mcp guard install", "swarm-mcp status && swarm-mcp log", "swarm-mcp unlock a",
     "git config core.hooksPath", "git config --get core.hooksPath", "git config user.name me", "git config core.editor vi",
@@ -112,16 +110,16 @@ PASSES = [
 
 
 @pytest.mark.parametrize("command", DENIED)
-def test_a_command_that_certainly_weakens_is_denied(world: World, command: str) -> None:
-    reason = world.shell(command)
+def test_a_command_that_certainly_weakens_is_denied(place: Guarded, command: str) -> None:
+    reason = place.shell(command)
     assert (
         reason.startswith("swarm blocked Bash") and "only a person" in reason and "in a terminal of their own" in reason
     )
 
 
 @pytest.mark.parametrize("command", PASSES)
-def test_what_weakens_nothing_passes(world: World, command: str) -> None:
-    assert world.shell(command) == ""
+def test_what_weakens_nothing_passes(place: Guarded, command: str) -> None:
+    assert place.shell(command) == ""
 
 
 WRITTEN = {
@@ -133,21 +131,21 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("path", "way"), WRITTEN.items(), ids=list(WRITTEN))
-def test_a_write_tool_does_not_write_it(world: World, path: str, way: str) -> None:
-    (world.repo / "alias").symlink_to(os.path.dirname(config_path()))
+def test_a_write_tool_does_not_write_it(place: Guarded, path: str, way: str) -> None:
+    (place.repo / "alias").symlink_to(os.path.dirname(config_path()))
     for tool, given in (("Write", {"content": "x"}), ("Edit", {"old_string": "a", "new_string": "b"})):
-        reason = world.reason(tool, {"file_path": world.text(path), **given})
+        reason = place.reason(tool, {"file_path": place.text(path), **given})
         assert reason.startswith(f"swarm blocked {tool} for ") and way in reason, reason
 
 
-def test_a_patch_does_not_write_it(world: World) -> None:
-    text = f"*** Begin Patch\n*** Update File: {world.codex}/config.toml\n@@\n-[plugins.swarm]\n+x\n*** End Patch\n"
-    assert "Codex's settings" in world.reason("apply_patch", {"command": text}, "codex")
+def test_a_patch_does_not_write_it(place: Guarded) -> None:
+    text = f"*** Begin Patch\n*** Update File: {place.codex}/config.toml\n@@\n-[plugins.swarm]\n+x\n*** End Patch\n"
+    assert "Codex's settings" in place.reason("apply_patch", {"command": text}, "codex")
 
 
-def test_another_servers_tool_does_not_write_it(world: World) -> None:
-    assert world.reason("mcp__fs__write_file", {"path": config_path(), "content": "x"}).startswith("swarm blocked")
-    assert world.reason("mcp__fs__write_file", {"path": str(world.repo / "config.json"), "content": "x"}) == ""
+def test_another_servers_tool_does_not_write_it(place: Guarded) -> None:
+    assert place.reason("mcp__fs__write_file", {"path": config_path(), "content": "x"}).startswith("swarm blocked")
+    assert place.reason("mcp__fs__write_file", {"path": str(place.repo / "config.json"), "content": "x"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -161,52 +159,26 @@ def test_another_servers_tool_does_not_write_it(world: World) -> None:
         ("{repo}/.git/config", {"old_string": "a", "new_string": "b"}, False),
     ],
 )
-def test_files_that_carry_nothing_of_ours_are_the_sessions_own_business(world, path, given, denied) -> None:
+def test_files_that_carry_nothing_of_ours_are_the_sessions_own_business(place, path, given, denied) -> None:
     tool = "Write" if "content" in given else "Edit"
-    assert bool(world.reason(tool, {"file_path": world.text(path), **given})) is denied
+    assert bool(place.reason(tool, {"file_path": place.text(path), **given})) is denied
 
 
-def test_the_setting_by_which_git_finds_the_guard(world: World) -> None:
-    folder = world.repo / ".git" / "swarm-hooks"
+def test_the_setting_by_which_git_finds_the_guard(place: Guarded) -> None:
+    folder = place.repo / ".git" / "swarm-hooks"
     folder.mkdir()
     (folder / "pre-commit").write_text(GUARD)
-    config = world.repo / ".git" / "config"
+    config = place.repo / ".git" / "config"
     config.write_text(f"[core]\n\tbare = false\n\thooksPath = {folder}\n")
     edit = {"file_path": str(config), "old_string": f"hooksPath = {folder}", "new_string": ""}
-    assert "guard uninstall" in world.reason("Edit", edit)
-    assert world.reason("Edit", {**edit, "old_string": "bare = false"}) == ""
-    assert "guard uninstall" in world.reason("Write", {"file_path": str(config), "content": "[core]\n"})
-    assert "guard uninstall" in world.shell("rm -rf .git/swarm-hooks")
+    assert "guard uninstall" in place.reason("Edit", edit)
+    assert place.reason("Edit", {**edit, "old_string": "bare = false"}) == ""
+    assert "guard uninstall" in place.reason("Write", {"file_path": str(config), "content": "[core]\n"})
+    assert "guard uninstall" in place.shell("rm -rf .git/swarm-hooks")
 
 
-def test_without_a_guard_hooks_are_the_repositorys_own(world: World) -> None:
-    for path in world.hooks.iterdir():
+def test_without_a_guard_hooks_are_the_repositorys_own(place: Guarded) -> None:
+    for path in place.hooks.iterdir():
         path.unlink()
     for command in ("git config core.hooksPath .husky", "echo x > .git/hooks/pre-commit", "rm -rf .git/hooks"):
-        assert world.shell(command) == ""
-
-
-@pytest.mark.parametrize("runtime", ["claude-code", "codex"])
-def test_the_real_hook_denies_it_and_people_see_the_attempt(tmp_path: Path, monkeypatch, runtime: str) -> None:
-    monkeypatch.setenv("SWARM_MCP_BIN", shlex.join(SWARM))
-    ready_store()
-    Path(config_path()).parent.mkdir(parents=True)
-    Path(config_path()).write_text("{}")
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    payload = {**write_payload(runtime, me, tmp_path, str(tmp_path / "f")), "tool_name": "Bash"}
-    ran = run(runtime, "pre_tool_use", {**payload, "tool_input": {"command": "swarm-mcp auto off"}})
-    assert ran.reason.startswith("swarm blocked Bash for `swarm-mcp auto off`")
-    assert write(runtime, me, tmp_path, config_path()).reason.startswith("swarm blocked")
-
-    def noted() -> list[dict]:
-        with Store() as store:
-            return store.database.rows(
-                "SELECT subject FROM events WHERE type = 'protection.attempted' ORDER BY subject"
-            )
-
-    wait_for(lambda: len(noted()) == 2)
-    assert {row["subject"] for row in noted()} == {"swarm-mcp auto off", config_path()}
-    with Store() as store:
-        join(store, tmp_path)
-    assert mistakes() == []
+        assert place.shell(command) == ""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sqlite3
 import subprocess
 import sys
 import time
 
 import pytest
-from support import sessions
-from support.fixtures import Ground, Sleeper, wait_for
+from support.fixtures import Ground, Sleeper
 from support.store_files import make
 
 from swarm_hook_core.lookup import Peers
@@ -21,7 +18,6 @@ from swarm_mcp.errors import LockRefused
 
 pytestmark = pytest.mark.slow
 
-ME = (os.getpid(), start_time(os.getpid()))
 KEY = ("--runtime", "codex", "--session-id", "s")
 
 
@@ -176,65 +172,6 @@ def test_a_session_that_works_through_the_other_clients_end_goes_on(ground: Grou
     two[0].end()
     with pytest.raises(Exception, match="no longer registered"):
         ground.lock(session, "g")
-
-
-CLIENT = """
-import json, subprocess, sys
-for line in sys.stdin:
-    argv, payload = json.loads(line)
-    done = subprocess.run(argv, input=json.dumps(payload).encode(), capture_output=True)
-    print(json.dumps([done.returncode, done.stdout.decode()]), flush=True)
-"""
-
-
-class Client:
-    """A process that runs hooks of one session."""
-
-    def __init__(self, session_id: str, folder):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
-        )
-        self._session_id, self._folder = session_id, folder
-
-    def tells(self, hook: str, event: str, **more) -> str:
-        payload = {"session_id": self._session_id, "cwd": str(self._folder), "hook_event_name": event, **more}
-        self.process.stdin.write(json.dumps([sessions.argv("claude-code", hook), payload]) + "\n")
-        self.process.stdin.flush()
-        code, said = json.loads(self.process.stdout.readline())
-        assert code == 0
-        return said
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-def test_the_hooks_of_two_clients(ground: Ground):
-    sessions.ready_store()
-    ground.database = os.environ["SWARM_DB_PATH"]
-    name = sessions.new_session()
-    first, second = Client(name, ground.repo), Client(name, ground.repo)
-    try:
-        first.tells("session_start", "SessionStart", source="startup")
-        with ground.store() as store:
-            (session,) = store.instances.of_session_id(name)
-        ground.lock(session, "f")
-        second.tells("session_start", "SessionStart", source="resume")
-        second.tells("session_end", "SessionEnd", reason="other")
-        assert held_by(ground) == session["id"]
-        second.end()
-        assert held_by(ground) == session["id"]
-        first.tells("turn", "UserPromptSubmit", prompt="on")
-        second = Client(name, ground.repo)
-        second.tells("session_start", "SessionStart", source="resume")
-        first.end()
-        wait_for(lambda: start_time(first.process.pid) in ("", "-"))
-        assert held_by(ground) == session["id"]
-        second.tells("session_end", "SessionEnd", reason="other")
-        assert held_by(ground) == ""
-    finally:
-        first.end()
-        second.end()
 
 
 @pytest.mark.parametrize("shape", ["version-3", "version-4"])

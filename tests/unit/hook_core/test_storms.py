@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import wait_for
-from support.sessions import RUNTIMES, hook_core, join, mistakes, new_session, peer_locks, start, write, write_payload
+from support.sessions import hook_core, join, mistakes, peer_locks, write_payload
 
 from swarm_hook_core import coordinator, repeated_denials, storms
 from swarm_hook_core.hooks import ToolCall
@@ -170,32 +169,6 @@ def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, monkeypatc
     peer_locks(repo, repo / "f")
     monkeypatch.setattr(storms, "weigh", None)
     assert tried(repo, "g", 3) == ["", "", ""] and mistakes() == []
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_hooks_of_a_client_tell_holder_and_lead_once_each(runtime: str, repo: Path) -> None:
-    me = new_session()
-    assert start(runtime, me, repo, SWARM_IDENTITY="p", AGENT_IDENTITY="p").context
-    with Store() as store:
-        lead = join(store, repo, "identity:p mode:gateway lead")
-        mine = store.instances.of_session(runtime, me)
-    holder = peer_locks(repo, repo / "f", label="identity:p holder")
-
-    def mail(of: Any) -> list[str]:
-        with Store() as store:
-            return [one.content for one in store.messages.peek(of)]
-
-    reasons = [write(runtime, me, repo, repo / "f").reason for _ in range(2)]
-    third = write(runtime, me, repo, repo / "f").reason
-    assert "denied 3 times" in third and "times" not in "".join(reasons)
-    (told,) = wait_for(lambda: mail(holder))
-    assert mine.id in told and f"{repo}/f" in told and mail(lead) == []
-    for _ in range(8):
-        last = write(runtime, me, repo, repo / "f").reason
-    assert "denied 11 times" in last
-    (told,) = wait_for(lambda: mail(lead))
-    assert holder["id"] in told and mine.id in told and "For the person" in told
-    assert len(mail(holder)) == 1 and mistakes() == []
 
 
 def test_the_check_by_tool_says_the_same(repo: Path) -> None:

@@ -84,17 +84,19 @@ def counted(work: Path, logs: Path, writes: int, kills: int) -> tuple[int, int, 
     try:
         for _ in range(WORKERS):
             start()
-        killed, last = 0, time.monotonic()
+        killed, before, last = 0, 0, time.monotonic()
         while (done := logged(b"+")) < writes or killed < kills:
             assert all(process.poll() is None for process in running), "\n".join(
                 file.read_text()[-2000:] for file in logs.glob("*.err")
             )
+            if done > before:
+                before, last = done, time.monotonic()
             assert time.monotonic() - last < 120, "nobody gets on"
             if killed < kills and done >= killed * writes // (kills + 1):
                 process = running.pop(chance.randrange(WORKERS))
                 process.kill()
                 process.wait()
-                killed, last = killed + 1, time.monotonic()
+                killed += 1
                 start()
             time.sleep(0.02)
     finally:

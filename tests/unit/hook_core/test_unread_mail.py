@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 from support.fixtures import wait_for
 from support.sessions import (
-    RUNTIMES,
     captured,
     fault_lines,
     hook_core,
     instances,
-    join,
     mistakes,
     new_session,
     peer_locks,
@@ -156,24 +154,6 @@ def test_that_a_file_is_free_is_told_whole_at_the_next_hook(work: Path) -> None:
     assert f"{work}/notes.md is free: holder {holder['id'][:8]}" in words and "unread" not in words
     assert unread(mine) == [], "told whole, it is read"
     assert run("claude-code", "pre_tool_use", payload).out == ""
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_at_its_next_prompt_a_model_hears_of_its_mail_once(runtime: str, work: Path) -> None:
-    session_id = new_session()
-    assert start(runtime, session_id, work).context
-    (mine,) = instances()
-    with Store() as store:
-        peer = join(store, work, "peer")
-    prompt = {**captured(runtime, "UserPromptSubmit", work), "session_id": session_id}
-    assert run(runtime, "turn", prompt).out == ""
-    send(peer, mine, "look here")
-    said = json.loads(run(runtime, "turn", prompt).out)["hookSpecificOutput"]
-    assert said["hookEventName"] == "UserPromptSubmit" and 'says: "look here"' in said["additionalContext"]
-    assert run(runtime, "turn", prompt).out == "" and unread(mine) == ["look here"]
-    send(peer, mine, "and here")
-    resumed = start(runtime, session_id, work, "resume").context
-    assert "1 unread message for you" in resumed and '"and here"' in resumed and mistakes() == []
 
 
 @pytest.mark.parametrize("runtime", ["gemini", "qwen"])

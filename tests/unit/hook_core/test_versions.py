@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from support.traced import Player
 
-from swarm_hook_core import traces, versions
+from swarm_hook_core import traces
 from swarm_hook_core.state import state_dir
+from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.versions import pruning
-from swarm_hook_core.versions.stored import before_first_write, first_version
+from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.traces.versions.stored import before_first_write, first_version
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

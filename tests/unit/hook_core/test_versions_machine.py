@@ -25,14 +25,14 @@ from support.checkouts import ALONE, AMPLE
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core import budget, traces, versions
+from swarm_hook_core import budget, traces
 from swarm_hook_core.check import rules
 from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, journal, meetings, seen, sweeps
+from swarm_hook_core.traces import committed, journal, meetings, seen, sweeps, versions
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.versions import pruning
-from swarm_hook_core.versions.lines import changes_of, lines_of
-from swarm_hook_core.versions.stored import versions_of
+from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.traces.versions.lines import changes_of, lines_of
+from swarm_hook_core.traces.versions.stored import versions_of
 
 pytestmark = pytest.mark.slow
 
@@ -146,6 +146,7 @@ class Versions(RuleBasedStateMachine):
     def is_killed(self, number: int, name: str, place: int, at: str) -> None:
         """The hook is killed; the client makes the write all the same."""
         player = self._player(number)
+        player.runs("true")  # without a look at its earlier writes
         where = (versions, "_copied") if at == "copy" else (rules, "_leave")
         with mock.patch.object(*where, side_effect=Killed), pytest.raises(Killed):
             self._check_edit(player, name)

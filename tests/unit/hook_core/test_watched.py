@@ -28,7 +28,6 @@ from support.sessions import (
     run,
     start,
     wired_command,
-    write,
     write_payload,
 )
 
@@ -97,18 +96,6 @@ def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, re
         "kept": row["kept"], "altered_at": row["altered_at"], "alteration": row["id"],
     }  # fmt: skip
     assert not (state / "watched").exists() and mistakes() == []
-
-
-def test_a_command_that_leaves_locked_files_alone_costs_no_word(runtime: str, repo: Path, state: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / "f")
-    payload = begun(runtime, me, repo)
-    assert (state / "watched" / me).is_dir()
-    os.utime(repo / "f")
-    (repo / "g").write_text("mine\n")
-    assert after(runtime, payload) == ""
-    assert alterations() == [] and not (state / "watched").exists()
 
 
 def test_a_link_that_takes_the_file_s_place_does_not_hide_what_is_kept(repo: Path, state: Path) -> None:
@@ -190,21 +177,6 @@ def test_a_holder_of_another_identity_stays_unnamed(repo: Path) -> None:
     wait_for(alterations)
     (text,) = mail_of(holder)
     assert "another identity" in text and "secret-command" not in text and str(repo / "f") in text
-
-
-def test_what_the_holder_does_itself_is_not_held_against_the_peer(runtime: str, repo: Path) -> None:
-    me, holding = new_session(), new_session()
-    start(runtime, me, repo)
-    start(runtime, holding, repo)
-    for name in ("f", "g"):
-        peer_locks(repo, repo / name, runtime=runtime, session_id=holding)
-    (repo / "g").write_text("theirs too\n")
-    payload = begun(runtime, me, repo)
-    assert write(runtime, holding, repo, repo / "f").reason == ""
-    (repo / "f").write_text("the holder's\n")
-    (repo / "g").write_text("the peer's\n")
-    said = after(runtime, payload)
-    assert str(repo / "g") in said and f"{repo / 'f'} " not in said
 
 
 def edited(runtime: str, me: str, repo: Path, name: str) -> str:
@@ -606,14 +578,6 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, mon
     assert [bool(change.kept) for change in found] == [True, False, False]
     assert "no room" in found[1].why
     assert sum(path.stat().st_size for path in kept_files(state)) <= 40
-
-
-def test_what_is_old_goes(files: list[Path], state: Path) -> None:
-    now = time.time()
-    kept.Kept(now - kept.AGE_SECONDS - 10).keep("k", str(files[0]))
-    kept.Kept(now).keep("k", str(files[1]))
-    assert len(kept_files(state)) == 1
-    assert kept.Kept(now + kept.AGE_SECONDS + 10).prune() == 1 and kept_files(state) == []
 
 
 def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, tmp_path: Path) -> None:

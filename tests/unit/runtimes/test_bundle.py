@@ -138,9 +138,7 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
 
 
 @pytest.mark.parametrize(
-    "left",
-    [(), (bundle.HOOK,), (bundle.HOOK, bundle.ENTRY)],
-    ids=lambda names: f"{len(names)} left",
+    "left", [(), (bundle.HOOK,), (bundle.HOOK, bundle.ENTRY)], ids=lambda names: f"{len(names)} left"
 )
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
 def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, local: bool, left: tuple[str, ...]):

@@ -21,6 +21,7 @@ from swarm_mcp.doctor import enforcement, state_folder
 from swarm_mcp.installation import interpreter, marketplace_folder
 from swarm_mcp.runtimes import bundle, codex_plugin, runtime
 from swarm_mcp.runtimes.owned_folder import put
+from swarm_mcp.store import schema
 
 pytestmark = pytest.mark.slow
 
@@ -111,6 +112,34 @@ def test_the_database_check_tells_readable_from_writable(ground: Ground, alone):
     ground.sql("PRAGMA user_version = 2")
     check = checks(ground)["database"]
     assert check["status"] == "fail" and "version 2" in check["message"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "status", "words"),
+    [
+        ("DROP INDEX swarm_lock_key_idx", "warn", "there is no index swarm_lock_key_idx"),
+        ("DROP TABLE swarm_team_documents", "warn", "there is no table swarm_team_documents"),
+        ("ALTER TABLE context DROP COLUMN takes", "warn", "context has no column takes"),
+        ("", "ok", "readable and writable"),
+    ],
+)
+def test_the_database_check_names_what_the_store_lacks(ground: Ground, alone, harm: str, status: str, words: str):
+    ground.session("s1")
+    if harm:
+        ground.sql(harm)
+    check = checks(ground)["database"]
+    assert check["status"] == status and words in check["message"], check
+
+
+def test_the_database_check_finds_damaged_pages(ground: Ground, alone):
+    ground.session("s1")
+    (found,) = ground.sql("SELECT rootpage FROM sqlite_master WHERE name = 'swarm_lock_key_idx'")
+    ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    with open(ground.database, "r+b") as file:
+        file.seek((found["rootpage"] - 1) * schema.PAGE_BYTES)
+        file.write(b"\xff" * 64)
+    check = checks(ground)["database"]
+    assert check["status"] == "fail" and check["details"]["damage"], check
 
 
 def test_scope_says_where_it_comes_from(ground: Ground, alone, monkeypatch):

@@ -23,6 +23,8 @@ from swarm_mcp.runtimes.base import with_fields
 from swarm_mcp.runtimes.coverage import YES
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 HOOKED = [name for name in NAMES if (ROOT / "integrations" / name / "hooks.json").exists()]
 
 

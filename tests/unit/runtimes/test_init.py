@@ -15,6 +15,8 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import mcp_file, users_file
 
+pytestmark = pytest.mark.slow
+
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 SKILLS = ("swarm-mcp", "swarm")
 

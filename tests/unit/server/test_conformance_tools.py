@@ -12,6 +12,8 @@ from support.serving import Server
 from swarm_mcp.agents.dispatch import request
 from swarm_mcp.agents.tools import dispatch
 
+pytestmark = pytest.mark.slow
+
 RECORD = captures.load("tools")
 
 

@@ -15,7 +15,7 @@ from swarm_mcp.server.tools import all_tools
 
 pytestmark = pytest.mark.slow
 
-MODES = ["legacy", "2026-07-28", "auto"]
+MODES = ["legacy", "2026-07-28"]
 
 
 def client(ground: Ground, mode: str, **options) -> Client:
@@ -155,7 +155,7 @@ def test_a_subscriber_of_the_old_era_hears_of_changes(ground: Ground):
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_cancelled_wait_ends_in_the_server_too(ground: Ground, mode: str):
     async def work() -> None:
         async with client(ground, mode) as server:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -188,29 +187,14 @@ def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_th
 # -- its end ----------------------------------------------------------------------------------------
 
 
-def registered(ground: Ground, server: Server) -> str:
-    """Join as a session of the server's own, with a lock; its id."""
+def test_it_ends_with_its_input_and_takes_its_registration_along(ground: Ground, server: Server):
     row = server.value("register", {"directory": ground.scope, "label": "own"})
     assert server.value("lock_file", {"file": "f"})["ok"] is True
     assert ground.sql("SELECT id FROM instances") == [{"id": row["id"]}]
-    return row["id"]
-
-
-def left_nothing(ground: Ground) -> None:
-    assert ground.sql("SELECT id FROM instances") == ground.sql("SELECT id FROM context") == []
-    assert ground.sql("SELECT * FROM swarm_sessions") == []
-
-
-@pytest.mark.usefixtures("usual_signals")
-@pytest.mark.parametrize("how", ["stdin", signal.SIGTERM, signal.SIGINT])
-def test_it_ends_when_told_and_takes_its_registration_along(ground: Ground, server: Server, how):
-    registered(ground, server)
-    if how == "stdin":
-        server.close_input()
-    else:
-        server.process.send_signal(how)
+    server.close_input()
     assert server.ended_within(5) == 0
-    left_nothing(ground)
+    for table in ("instances", "context", "swarm_sessions"):
+        assert ground.sql(f"SELECT * FROM {table}") == []
     assert b"Traceback" not in server.process.stderr.read()
 
 

@@ -142,15 +142,15 @@ def test_what_is_wrong_with_a_request_is_named(ground: Ground):
     assert [answer["id"] for answer in answers if "result" in answer] == [answer["id"] for answer in answers]
 
 
-@pytest.mark.parametrize("seconds", ["NaN", "Infinity", "-Infinity", "1e999", "-1", '"5"', "true", "[NaN]"])
-def test_a_wait_lasts_a_number_of_seconds(seconds: str, ground: Ground):
+def test_a_wait_lasts_a_number_of_seconds(ground: Ground):
     ground.lock(ground.session("holder"), "f.txt")
     with Server(ground) as server:
         server.value("register", {"directory": ground.scope})
-        raw(server, b'{"jsonrpc":"2.0","id":90,"method":"tools/call","params":{"name":"lock_file","arguments":'
-            b'{"file":"f.txt","wait_seconds":' + seconds.encode() + b"}}}")  # fmt: skip
-        result = gathered(server, 1)[0]["result"]
-        assert result["isError"] and result["content"][0]["text"].startswith("lock_file: wait_seconds"), result
+        for seconds in (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1", b'"5"', b"true", b"[NaN]"):
+            raw(server, b'{"jsonrpc":"2.0","id":90,"method":"tools/call","params":{"name":"lock_file","arguments":'
+                b'{"file":"f.txt","wait_seconds":' + seconds + b"}}}")  # fmt: skip
+            result = gathered(server, 1)[0]["result"]
+            assert result["isError"] and result["content"][0]["text"].startswith("lock_file: wait_seconds"), result
         raw(server, b'{"jsonrpc":"2.0","id":91,"method":"tools/call","params":{"name":"unlock_file","arguments":'
             b'{"file":"f.txt","fence":' + b"7" * 30 + b"}}}")  # fmt: skip
         assert gathered(server, 1)[0]["result"]["content"][0]["text"].startswith("unlock_file: fence: ")
@@ -203,12 +203,12 @@ def test_what_is_said_on_standard_error_is_cut_and_left_out_where_nobody_reads(t
     assert StandardError(writes).write("closed\n") == 7
 
 
-@pytest.mark.parametrize("file", ["x" * 5000, "a%00b", "%2e" * 100_000])
-def test_a_resource_of_what_can_be_no_path_is_none(file: str, ground: Ground):
+def test_a_resource_of_what_can_be_no_path_is_none(ground: Ground):
     with Server(ground) as server:
         server.value("register", {"directory": ground.scope})
-        error = server.ask("resources/subscribe", {"uri": f"swarm://lock?file={file}"})["error"]
-        assert "there is no resource" in error["message"] and len(error["message"]) < 600
+        for file in ("x" * 5000, "a%00b", "%2e" * 100_000):
+            error = server.ask("resources/subscribe", {"uri": f"swarm://lock?file={file}"})["error"]
+            assert "there is no resource" in error["message"] and len(error["message"]) < 600
         assert _ended(server) == b""
 
 

@@ -14,6 +14,8 @@ from swarm_mcp.server.calling_session import register_preassigned
 from swarm_mcp.server.guidance import ROLES
 from swarm_mcp.server.tool import NOT_REGISTERED
 
+pytestmark = pytest.mark.slow
+
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
 PEER = [*ROW[:7], "registered_at", "heartbeat", *ROW[7:]]
 ME = (os.getpid(), start_time(os.getpid()))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.judged import Scene
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core.faults import fault_log
@@ -28,22 +29,6 @@ def repo(ground: Ground, tmp_path: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x\n")
     return folder
-
-
-class Scene:
-    """One session `me` that wants to do something, and a peer that holds `locked`."""
-
-    def __init__(self, ground: Ground, repo: Path, *locked: str):
-        self.repo = repo
-        self.me, peer = ground.session("me"), ground.session("peer")
-        with ground.store() as store:
-            for file in locked:
-                store.locks.acquire(peer, str(repo / file) if file else str(repo), "surgery")
-
-    def judged(self, effects: Effects, cwd: Path | None = None, strict: bool = False):
-        session = Session(self.me["id"], self.me["label"], str(self.repo), str(self.repo))
-        peers = Peers(StoreReader(store_path()), session.instance_id, time.time())
-        return judge(session, "Bash", effects, str(cwd or self.repo), peers, time.time(), strict)
 
 
 def effects(*items) -> Effects:
@@ -126,7 +111,7 @@ def test_a_guess_is_a_line_near_locks_and_nothing_far_from_them(ground: Ground, 
     assert verdict.denial is None and "`./build`: an opaque script" in verdict.notice and "surgery" in verdict.notice
     assert [held.file for held in verdict.watched] == [str(repo / "src/a.py")]
     (tmp_path / "elsewhere").mkdir()
-    far = scene.judged(effects(Guess("an opaque script", str(tmp_path / "elsewhere"))), tmp_path / "elsewhere")
+    far = scene.judged(effects(Guess("an opaque script", str(tmp_path / "elsewhere"))), cwd=tmp_path / "elsewhere")
     assert (far.denial, far.notice, list(far.watched)) == (None, "", [])
 
 

@@ -11,21 +11,22 @@ from pathlib import Path
 import pytest
 from bench import large_shapes
 from support.fixtures import Ground
+from support.judged import Scene
 
 from swarm_hook_core import budget, check, collisions, many_targets, opaque_calls
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.lookup import Peers, Session, sqlite
 from swarm_hook_core.paths import real_paths
 from swarm_hook_core.shell import collision, effects_of, model, running, word_reader
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.programs.git import named_places
 from swarm_hook_core.shell.walk import Walk
-from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
+
+pytestmark = pytest.mark.slow
 
 SECONDS_A_CALL = 1e-7  # of a function, by the clock of the test below
 SECONDS = budget.SECONDS + budget.SECONDS_TO_LOAD + 0.01
@@ -145,24 +146,6 @@ def repo(ground: Ground) -> Path:
     for name in ("src/a.py", "src/b.py", "src/c.py"):
         (folder / name).write_text("y\n")
     return folder
-
-
-class Scene:
-    """A session that wants to do something, and a peer that holds `locked`."""
-
-    def __init__(self, ground: Ground, repo: Path, *locked: str):
-        self.repo = str(repo)
-        me, peer = ground.session("me"), ground.session("peer")
-        for file in locked:
-            ground.lock(peer, str(repo / file))
-        self.session = Session(me["id"], me["label"], self.repo, self.repo)
-        self.peers = Peers(sqlite.StoreReader(store_path()), me["id"], time.time())
-
-    def judged(self, *items):
-        found = Effects()
-        for item in items:
-            found.add(item)
-        return collision.judge(self.session, "Bash", found, self.repo, self.peers, time.time())
 
 
 FILES = ("src/a.py", "src/b.py", "src/c.py")

@@ -288,7 +288,7 @@ def test_who_waits_is_told_who_holds_and_who_goes_before(store, join, ground):
     assert len(store.queue.obstacles(last, 1)) == 2
 
 
-def test_what_lapsed_and_went_to_another_is_known(store, pair, monkeypatch):
+def test_what_lapsed_and_went_to_another_is_known(store, pair, join, monkeypatch):
     ann, bob = pair
     begin = clock.now()
     assert store.leases.next_due() is None and not store.leases.is_due(ann.id)
@@ -302,6 +302,9 @@ def test_what_lapsed_and_went_to_another_is_known(store, pair, monkeypatch):
     fence = store.locks.acquire(bob, "f").fence
     (lapse,) = store.leases.overtaken(ann.id)
     assert (lapse.file, lapse.taken_by, lapse.taken_fence) == (f"{ann.scope}/f", bob.id, fence)
+    store.locks.release(bob, "f")
+    store.locks.acquire(join("cid"), "f")
+    assert store.leases.overtaken(ann.id) == [lapse], "the first one to take it counts"
     (notice,) = store.notices.take(ann)
     assert "lapsed" in notice.text and "bob" in notice.text
     store.messages.acknowledge([notice.id])

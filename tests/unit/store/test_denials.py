@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, time_limit, wait_for
-from support.sessions import RUNTIMES, mistakes, new_session, peer_locks, ready_store, start, write
+from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core import spawn
 from swarm_mcp.errors import LockRefused
@@ -249,6 +249,13 @@ def test_a_refusal_that_comes_late_is_noted_for_the_present_holder(ground: Groun
     assert mail_of(ground, waiter) == []
 
 
+def test_a_file_that_the_refused_session_holds_by_now_is_not_waited_for(ground: Ground, store: Store):
+    holder, waiter = ground.session("h"), ground.session("w")
+    ground.lock(waiter, "f")
+    assert store.denials.report(waiter, f"{ground.scope}/f", holder["id"], "Write") is False
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
 def test_an_unknown_session_is_no_error(ground: Ground):
     words = ("--runtime", "codex", "--session-id", "nobody", "--holder", "x")
     assert ground.swarm("denied", "/f", *words).code == 0
@@ -259,23 +266,6 @@ def test_an_unknown_session_is_no_error(ground: Ground):
 def denials() -> list[dict]:
     with Store() as store:
         return store.database.rows("SELECT * FROM swarm_denials")
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_denied_write_is_told_when_the_file_is_free(runtime: str, tmp_path: Path):
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    holder = peer_locks(tmp_path, tmp_path / "f")
-    assert write(runtime, me, tmp_path, tmp_path / "f").reason
-    (row,) = wait_for(denials)
-    assert (row["file"], row["holder_id"]) == (str(tmp_path / "f"), holder["id"])
-    assert row["tool"] == {"claude-code": "Write", "codex": "apply_patch"}[runtime]
-    with Store() as store:
-        store.locks.release(holder, str(tmp_path / "f"))
-        mine = store.instances.of_session(runtime, me)
-        (message,) = store.messages.peek(mine)
-    assert "is free" in message["content"]
-    assert mistakes() == []
 
 
 @pytest.fixture

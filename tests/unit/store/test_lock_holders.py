@@ -3,63 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import shlex
 import subprocess
 
 import pytest
 from support import sessions
-from support.fixtures import SWARM, Ground, wait_for
-
-from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import request
+from support.fixtures import Ground
 
 RUNTIMES = ("claude-code", "codex")
 
 
 def labels(ground: Ground) -> list[str]:
     return [row["label"] for row in ground.sql("SELECT label FROM instances ORDER BY rowid")]
-
-
-def test_a_persons_lock_ends_with_the_shell(ground: Ground):
-    """In a terminal of its own, outside of any session, the shell holds, and its locks end with it."""
-    out = ground.folder / "out"
-    line = shlex.join(SWARM)
-    script = ground.folder / "typed.sh"
-    script.write_text(f"""cd {ground.repo}
-{line} lock f --note mine > {out} 2>&1
-{line} unlock nothing >> {out} 2>&1
-{line} lock g >> {out} 2>&1
-{line} unlock g >> {out} 2>&1
-read wait
-""")
-    terminal, inner = pty.openpty()
-    shell = subprocess.Popen(["sh", script], stdin=inner, stdout=inner, stderr=inner, start_new_session=True)
-    os.close(inner)
-    try:
-        wait_for(lambda: out.exists() and out.read_text().count("\n") >= 4, 20)
-        assert out.read_text() == (
-            f"locked {ground.repo}/f; there is no such file yet\nunlock failed: {ground.repo}/nothing was not locked\n"
-            f"locked {ground.repo}/g; there is no such file yet\nunlocked {ground.repo}/g\n"
-        )
-        peer = ground.session("peer", "peer")
-        with ground.store() as store:
-            (lock,) = store.locks.held(ground.scope)
-            assert (lock["file"], lock["content"]) == (f"{ground.repo}/f", "mine")
-            assert "origin:terminal" in lock["owner_label"]
-            os.write(terminal, b"\n")
-            assert shell.wait(timeout=60) == 0
-            assert store.locks.acquire(peer, f"{ground.repo}/f")["fence"] > lock["fence"]
-    finally:
-        shell.kill()
-        shell.wait()
-        os.close(terminal)
-
-
-def test_where_nobody_can_be_there_no_shell_holds(ground: Ground):
-    done = ground.process("lock", "f", stdin=subprocess.DEVNULL)
-    assert done.code == 1 and "no session is registered" in done.err
 
 
 def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground):
@@ -108,19 +62,6 @@ def test_a_subagent_is_told_its_id(ground: Ground, runtime: str):
     (inner,) = json.loads(done.stdout).values()
     assert inner["hookEventName"] == "SubagentStart" and "agent `a17`" in inner["additionalContext"]
     assert hook(runtime, sessions.subagent_payload("SubagentStart", "me", "", ground.repo)).stdout == ""
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_what_a_subagent_holds_goes_with_it(ground: Ground, store: Store, runtime: str):
-    me = ground.session("me", "me", runtime=runtime)
-    store.locks.acquire(me, "kept")
-    for file, agent in (("one", "a1"), ("two", "a2")):
-        store.locks.acquire_all(me, request(me, [file], agent=agent))
-    done = hook(runtime, sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    wait_for(lambda: len(list(store.locks.held(ground.scope))) == 2)
-    assert sorted(os.path.basename(lock["file"]) for lock in store.locks.held(ground.scope)) == ["kept", "two"]
-    assert ground.sql("SELECT payload FROM events WHERE type = 'context.lock_released'")[0]["payload"].count("a1")
 
 
 def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, monkeypatch):

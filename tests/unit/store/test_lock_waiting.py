@@ -15,6 +15,7 @@ from support.serving import Server
 from support.sessions import write
 
 from swarm_hook_core import clock, paths
+from swarm_hook_core.process import is_stopped
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking.acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
@@ -248,6 +249,8 @@ def test_a_process_that_is_stopped_in_line_keeps_nobody_off_a_free_file(ground: 
     try:
         wait_for(lambda: waiting(ground) == 1)
         os.kill(stopped.pid, signal.SIGSTOP)
+        wait_for(lambda: is_stopped(stopped.pid))
+        ground.sql("UPDATE swarm_waiters SET seen = ?", clock.awake())  # by the clock of this test
         line.free("a", "f")
         after(SILENT_SECONDS - 1)
         with pytest.raises(LockRefused):

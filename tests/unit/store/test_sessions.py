@@ -73,20 +73,6 @@ for _ in range(5):
     assert len(ground.sql("SELECT id FROM events WHERE type = 'instance.registered'")) == 1
 
 
-def test_sixteen_processes_register_one_session_by_its_label_alone(ground: Ground):
-    """Callers without a session id do this: the same whole label is the same session."""
-    ground.store().close()
-    body = """
-store = Store()
-gate()
-for _ in range(3):
-    report(store.instances.register(Registration(arguments, label="identity:a session:one"))["id"])
-"""
-    members = crowd.run(body, [ground.scope] * 16)
-    assert [(member.code, member.err, len(member.reports)) for member in members] == [(0, "", 3)] * 16
-    assert [{found for member in members for found in member.reports}] == [set(ids(ground))] and len(ids(ground)) == 1
-
-
 def test_hooks_take_over_the_instance_that_was_reserved_for_their_session(ground: Ground):
     """A worker's starter may have made its row already, with a lease and a role."""
     waiting = ground.plain(

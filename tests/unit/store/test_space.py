@@ -15,6 +15,8 @@ from swarm_mcp.store import cleanup, database, driver, reactions, session_table,
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 
+pytestmark = pytest.mark.slow
+
 FEW_PAGES = 40  # beside free ones: events of the cleaning itself
 DAY = 86400
 

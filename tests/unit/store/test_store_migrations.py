@@ -87,11 +87,15 @@ def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
     assert ground.integrity() == "ok"
 
 
-def test_every_table_has_the_columns_of_a_new_file(ground: Ground, shape: str, tmp_path: Path):
+def test_the_file_is_then_as_a_new_one_and_a_second_opening_changes_nothing(ground: Ground, shape: str, tmp_path: Path):
     new = str(tmp_path / "new.db")
     Store(new).close()
     ground.store().close()
     assert columns_by_table(ground.database) == columns_by_table(new)
+    assert indexes(ground.database) == indexes(new)
+    before = contents(ground.database)
+    ground.store().close()
+    assert contents(ground.database) == before
 
 
 def columns_by_table(database: str) -> dict[str, set[str]]:
@@ -101,13 +105,6 @@ def columns_by_table(database: str) -> dict[str, set[str]]:
         return {table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in schema.TABLES}
     finally:
         connection.close()
-
-
-def test_every_index_of_ours_is_that_of_a_new_file(ground: Ground, shape: str, tmp_path: Path):
-    new = str(tmp_path / "new.db")
-    Store(new).close()
-    ground.store().close()
-    assert indexes(ground.database) == indexes(new)
 
 
 def indexes(database: str) -> set[str]:
@@ -123,13 +120,6 @@ def indexes_of(connection: sqlite3.Connection) -> set[str]:
     """Return the indexes of an open file."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE 'swarm_%'")
     return {name for (name,) in rows}
-
-
-def test_a_second_opening_changes_nothing(ground: Ground, shape: str):
-    ground.store().close()
-    before = contents(ground.database)
-    ground.store().close()
-    assert contents(ground.database) == before
 
 
 def test_two_locks_on_one_file_are_parted_in_favour_of_the_first(ground: Ground):
@@ -159,7 +149,8 @@ class Deadly:
 
     def connect(self, *given, **named):
         connection = real.connect(*given, **named)
-        connection.set_trace_callback(count)
+        if given[0] != ":memory:":  # the wanted tables, for comparison
+            connection.set_trace_callback(count)
         return connection
 
 def count(_statement):
@@ -184,7 +175,7 @@ def test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one(ground: G
     Store(new).close()
     stages = {"old": contents(old), "new": contents(new)}
     found, step = set(), 11
-    for first in range(1, 200, 4 * step):
+    for first in range(1, 400, 4 * step):
         numbers = range(first, first + 4 * step, step)
         paths = [str(ground.folder / f"{number}.db") for number in numbers]
         for path in paths:

@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, database, driver, turns
+from swarm_mcp.store import Store, driver, turns
 
 pytestmark = pytest.mark.slow
 
@@ -83,26 +82,6 @@ def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(gro
             raise AssertionError("a newer file was written to")
     remove(ground)
     assert names(store) == []
-
-
-def lookup(store: Store) -> float:
-    """Return the least seconds of a question, asked in turn with another."""
-    took = []
-    for _ in range(200):
-        store.instances.live("nobody")
-        begun = time.perf_counter()
-        store.locks.on("/nothing/here")
-        took.append(time.perf_counter() - begun)
-    return min(took)
-
-
-def test_a_store_stays_fast_however_many_different_questions_it_is_asked(ground: Ground):
-    ground.store().close()
-    with ground.store() as busy, ground.store() as other:
-        for number in range(2 * database.STATEMENTS):
-            busy.database.rows(f"SELECT {number}")
-        assert lookup(busy) < 2 * lookup(other)
-        assert names(busy) == []
 
 
 def in_thread(deed) -> threading.Thread:
@@ -256,23 +235,6 @@ def test_whose_turn_is_over_lets_go_first_who_waits(store: Store):
     with store.database.writing(before_waiting=lambda: lines.append(True)):
         pass
     assert len(lines) == 1  # this is its own turn
-
-
-def test_nobody_is_starved_by_those_in_a_hurry(ground: Ground):
-    body = (
-        "store = Store()\ngate()\nend, waits = time.monotonic() + 2, []\nwhile time.monotonic() < end:\n"
-        "    begun = time.perf_counter()\n    with store.database.writing():\n"
-        "        store.database.change(\"UPDATE kv SET value = value + 1 WHERE key = 'n'\")\n"
-        "    waits.append(time.perf_counter() - begun)\nreport([len(waits), max(waits)])"
-    )
-    ground.store().close()
-    ground.add("kv", scope="/s", key="n", value="0")
-    members = crowd.run(body, [None] * 8)
-    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
-    counts = [member.reports[0][0] for member in members]
-    assert ground.sql("SELECT value FROM kv") == [{"value": str(sum(counts))}]
-    assert min(counts) > 0.2 * max(counts), counts
-    assert max(member.reports[0][1] for member in members) < 2
 
 
 def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground):

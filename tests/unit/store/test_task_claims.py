@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 from support.listings import rows_of
 from support.query_plans import scans
@@ -241,53 +240,6 @@ def test_an_open_task_is_reserved_for_one_worker(ground: Ground, store: Store) -
     with refused("already claimed"):
         store.tasks.reserve(task["id"], late)
     assert store.tasks.claim(worker, task["id"])
-
-
-RACER = """
-os.environ["SWARM_DB_PATH"] = arguments["database"]
-store = Store()
-me = store.instances.get(arguments["me"])
-gate()
-won, lost = [], 0
-for task_id in arguments["tasks"]:
-    try:
-        won.append(store.tasks.claim(me, task_id)["task"]["id"])
-    except SwarmError as error:
-        assert "already in_progress" in str(error) or "assigned to another" in str(error), str(error)
-        lost += 1
-while True:
-    try:
-        won.append(store.tasks.claim_next(me)["task"]["id"])
-    except SwarmError as error:
-        assert str(error) == "No claimable task found", str(error)
-        break
-report({"won": won, "lost": lost})
-"""
-
-
-def test_of_thousands_of_claims_at_once_each_task_goes_to_one(ground: Ground, planner: Session) -> None:
-    workers = [ground.session(f"w{number}") for number in range(8)]
-    with ground.store() as store:
-        raced = [request(store, planner, f"raced {n}")["id"] for n in range(120)]
-        queued = []
-        with store.database.writing():
-            for number in range(120):
-                queued.append(f"queued-{number}")
-                store.database.change(
-                    "INSERT INTO tasks (id, scope, type, title, requester) VALUES (?, ?, 'fix', 't', ?)",
-                    (queued[-1], ground.scope, planner["id"]),
-                )
-    jobs = [{"database": ground.database, "me": row["id"], "tasks": raced + raced} for row in workers]
-    members = crowd.run(RACER, jobs, seconds=120)
-    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
-    won = [task_id for member in members for task_id in member.reports[0]["won"]]
-    assert sorted(won) == sorted(raced + queued)
-    assert sum(member.reports[0]["lost"] for member in members) == 8 * 240 - len(raced)
-    for member, row in zip(members, workers):
-        held = ground.sql("SELECT id FROM tasks WHERE assignee = ? AND status = 'in_progress'", row["id"])
-        assert sorted(task["id"] for task in held) == sorted(member.reports[0]["won"])
-    claims = ground.sql("SELECT subject, count(*) AS n FROM events WHERE type = 'task.claimed' GROUP BY subject")
-    assert {row["n"] for row in claims} == {1} and len(claims) == 240
 
 
 def test_a_claim_looks_through_no_table(store: Store, planner: Session, worker: Session) -> None:

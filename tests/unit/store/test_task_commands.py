@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 from support.fixtures import Ground
 from support.scripted_herdr import Herdr
-from support.task_fixtures import As, begun, events, mail, read_mail, request, status
+from support.task_fixtures import As, begun, events, mail, request, status
 
 from swarm_mcp.cli.commands.completion import candidates
 from swarm_mcp.domain.session import Session
@@ -23,66 +22,6 @@ def shape(prompt: dict) -> dict:
     return {name: prompt[name] for name in PROMPT}
 
 
-def test_a_task_goes_from_request_to_completion_over_tools(ground: Ground) -> None:
-    planner, worker = ground.session("p", "planner"), ground.session("w", "worker")
-    a, b = As(ground, planner), As(ground, worker)
-    one = a.request_task(type="implement", title="one", files=["src/a.py"], priority=3).value
-    assert one == {"task_id": one["task_id"], "status": "open"}
-    two = a.request_task(type="test", title="two", depends_on=[one["task_id"]], assignee=worker["id"]).value
-    assert shape(two.pop("prompt")) == PROMPT
-    assert two == {"task_id": two["task_id"], "status": "blocked"}
-    gate = a.request_task(type="review", title="three", approval_required=True, idempotency_key="k").value
-    again = a.request_task(type="review", title="dup", idempotency_key="k").value
-    assert again == {**gate, "existing": True}
-    assert gate["status"] == "approval_required"
-
-    gated = b.claim_next_task().value
-    assert set(gated) == {"error", "unread_message_count", "latest_message_id", "latest_message_sender"}
-    assert b.claim_task(task_id=one["task_id"], ignore_unread_messages=True).value == {"ok": True}
-    assert b.claim_task(task_id="nope").value == {"error": "Task not found"}
-    progress = b.report_progress(task_id=one["task_id"], summary="half", blocked_reason="waiting").value
-    assert progress == {
-        "ok": True,
-        "progress_summary": "half",
-        "progress_updated_at": progress["progress_updated_at"],
-        "blocked_reason": "waiting",
-        "expected_next_update_at": None,
-    }
-    assert a.report_progress(task_id=one["task_id"], summary="x").value == {
-        "error": "Only the assignee can report progress on this task"
-    }
-    done = a.complete_task(task_id=one["task_id"], summary="not mine").value
-    assert list(done) == ["error"]
-    done = b.complete_task(task_id=one["task_id"], summary="done it", files_changed=["src/a.py"], followups=["f"]).value
-    assert shape(done.pop("prompt")) == PROMPT
-    assert done == {
-        "ok": True,
-        "status": "done",
-        "result": {
-            "summary": "done it",
-            "files_changed": [f"{ground.scope}/src/a.py"],
-            "tests": [],
-            "followups": ["f"],
-        },
-    }
-    shown = a.get_task(task_id=one["task_id"]).value
-    assert tuple(shown) == COLUMNS and json.loads(shown["result"]) == done["result"]
-    missing = a.get_task(task_id="nope")
-    assert (missing.value, missing.text) == (None, "Task not found")
-    assert [task["id"] for task in a.list_tasks(status="claimed").value] == [two["task_id"]]
-    assert a.approve_task(task_id=gate["task_id"]).value == {"ok": True, "status": "open"}
-    assert a.approve_task(task_id=gate["task_id"]).value == {"error": "Task is open, not approval_required"}
-    with ground.store() as store:
-        read_mail(store, worker)
-    taken = b.claim_next_task(types=["review"]).value
-    assert (taken["ok"], taken["task_id"], taken["prior_status"]) == (True, gate["task_id"], "open")
-    assert tuple(taken["task"]) == COLUMNS
-    assert b.claim_next_task(types=["research"]).value == {"error": "No claimable task found"}
-    failed = b.update_task(task_id=gate["task_id"], status="failed", result="bad").value
-    assert shape(failed.pop("prompt")) == PROMPT and failed == {"ok": True}
-    assert a.update_task(task_id=gate["task_id"], status="cancelled").value == {"error": "Task is already failed"}
-
-
 def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground) -> None:
     planner, worker, next_one = ground.session("p"), ground.session("w"), ground.session("n")
     with ground.store() as store:
@@ -91,36 +30,6 @@ def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground) -> 
     ended = As(ground, worker).update_task(task_id=task["id"], status="done").value
     ((woken,),) = [ended["unblocked_prompts"]]
     assert woken["recipient"] == next_one["id"] and shape(woken["prompt"]) == PROMPT
-
-
-def test_a_batch_over_tools(ground: Ground, planner: Session, worker: Session) -> None:
-    a = As(ground, planner)
-    made = a.request_task_batch(
-        tasks=[
-            {"type": "implement", "title": "b1", "idempotency_key": "b1"},
-            {"type": "review", "title": "b2", "depends_on": ["$1"], "assignee": worker["id"]},
-        ]
-    ).value
-    ((woken,),) = [made.pop("prompts")]
-    assert woken["recipient"] == worker["id"] and shape(woken["prompt"]) == PROMPT
-    assert list(made) == ["task_ids", "created", "existing", "tasks"]
-    assert (made["created"], made["existing"], made["task_ids"]) == (2, 0, [task["id"] for task in made["tasks"]])
-    again = a.request_task_batch(tasks=[{"type": "implement", "title": "b1", "idempotency_key": "b1"}]).value
-    assert (again["created"], again["existing"], "prompts" in again) == (0, 1, False)
-    wrong = a.request_task_batch(tasks=[{"type": "implement", "title": "b1", "depends_on": ["$1"]}]).value
-    assert wrong == {
-        "error": "Validation failed",
-        "details": [{"task_index": 0, "field": "depends_on", "message": "$1 is a self-reference"}],
-    }
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [({"depends_on": ["nope"]}, "Dependency task nope not found in scope"), ({"assignee": "x"}, "x is not active")],
-)
-def test_a_refused_request_is_a_sentence(ground: Ground, arguments: dict, words: str) -> None:
-    answer = As(ground, ground.session("p")).request_task(type="fix", title="t", **arguments)
-    assert answer.value is None and words in answer.text and not answer.is_error
 
 
 def test_the_tasks_of_a_scope_are_listed(ground: Ground, planner: Session, worker: Session) -> None:

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from support import sessions
-from support.fixtures import Ground, Sleeper, wait_for
+from support.fixtures import Ground, Sleeper
 from support.toolbox import Hands
 
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
@@ -91,38 +91,23 @@ def test_who_shares_a_file_already_has_one_lock_on_it_afterwards(ground: Ground,
     assert [lock["instance_id"] for lock in store.locks.held(ground.scope)] == [taker["id"]]
 
 
-def test_a_request_is_shown_once_by_the_holders_next_hook(ground: Ground, store: Store):
+def test_a_request_is_told_once_by_the_next_hook_or_the_next_poll(ground: Ground, store: Store):
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    file = ground.repo / "f"
-    store.locks.acquire(holder, str(file))
+    store.locks.acquire(holder, "f")
     for _ in range(2):
-        (asked,) = store.transfers.request(peer, str(file), "two minutes")
+        (asked,) = store.transfers.request(peer, "f", "two minutes")
         assert asked["instance_id"] == holder["id"]
     assert len(mail(store, holder)) == 1, "asked twice, told once"
     assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
-    # On a busy machine the coordinator has no time to tell, and the next hook asks again.
-    out = wait_for(lambda: sessions.write(RUNTIME, "holder", ground.repo, file).out)
-    assert f"peer {peer['id'][:8]} (instance" in out and "two minutes" in out and "additionalContext" in out
-    assert mail(store, holder) == []
-    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
-    store.locks.release(holder, str(file))
+    (notice,) = store.notices.take(holder)
+    assert f"peer {peer['id'][:8]} (instance" in notice["text"] and "two minutes" in notice["text"]
+    store.messages.acknowledge([notice["id"]])
+    assert mail(store, holder) == store.notices.take(holder) == []
+    store.transfers.request(peer, "f")
+    store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
+    assert store.notices.take(holder) == [], "a poll has delivered it"
+    store.locks.release(holder, "f")
     assert any("is free" in text for text in mail(store, peer))
-
-
-def test_what_a_poll_has_delivered_no_hook_tells_again(ground: Ground):
-    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    file = ground.repo / "f"
-    with ground.store() as store:
-        store.locks.acquire(holder, str(file))
-        store.transfers.request(peer, str(file))
-        store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
-
-    def is_seen_to() -> bool:
-        """By one hook; on a busy machine its coordinator has no time, and the next one asks again."""
-        assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
-        return ground.sql("SELECT count(*) AS n FROM swarm_notices") == [{"n": 0}]
-
-    wait_for(is_seen_to)
 
 
 def test_a_request_wants_somebody_to_ask(ground: Ground):

@@ -17,7 +17,7 @@ from support.foreign_client import BASE_TABLES, Other
 from support.toolbox import Hands
 
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import LockRefused, Refused, SwarmError
+from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store.changes import Changes
 
 pytestmark = pytest.mark.slow
@@ -65,18 +65,6 @@ def test_a_lock_of_either_keeps_the_other_out(ground: Ground, other: Other, file
     other.audit()
 
 
-def test_whoever_was_denied_by_the_other_is_told_when_the_file_is_free(ground: Ground, other: Other, file: str):
-    theirs, mine = other.register(ground.scope, "them"), ground.session("s", "me")
-    for leave in (lambda: other.unlock(theirs, file), lambda: other.remove(theirs)):
-        other.lock(theirs, file)
-        assert refused(ground, mine, file) == theirs
-        leave()
-        with ground.store() as store:
-            store.activity.sweep()
-        (message,) = new_mail(ground, mine)
-        assert file in message and "is free" in message
-
-
 def test_a_lock_of_theirs_denies_a_write_in_a_client_whatever_else_its_row_says(
     ground: Ground, other: Other, file: str
 ):
@@ -87,19 +75,6 @@ def test_a_lock_of_theirs_denies_a_write_in_a_client_whatever_else_its_row_says(
     other.change("UPDATE context SET created_at = 'x', content = x'ff'")
     other.change("UPDATE instances SET label = x'ff', pid = 'x' WHERE id = ?", theirs)
     assert theirs in sessions.write("claude-code", mine, ground.repo, file).reason
-
-
-def test_each_forgets_the_locks_of_sessions_that_the_other_removed(ground: Ground, other: Other, file: str):
-    theirs, mine = other.register(ground.scope, "them"), ground.plain("me")
-    other.lock(theirs, file)
-    assert ground.swarm("deregister", "--as", theirs, "--force").code == 0
-    assert refused(ground, mine, file) == ""
-    other.remove(mine["id"])
-    theirs = other.register(ground.scope)
-    assert other.lock(theirs, file) == ""
-    with pytest.raises(SwarmError, match="register again"):
-        ground.lock(mine, "elsewhere")
-    other.audit()
 
 
 RIVALS = """

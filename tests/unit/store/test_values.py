@@ -7,7 +7,6 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import many_processes as crowd
 from support.fixtures import Ground
 
 from swarm_mcp.errors import SwarmError
@@ -162,21 +161,6 @@ def test_appended_values_come_back_as_they_were(ground: Ground, items: list):
             assert store.kv.append(row, "k", json.dumps(item)) == number
         kept = store.kv.get(row["scope"], "k")["value"]
     assert json.loads(kept) == items
-
-
-def test_no_append_is_lost_among_sixteen_processes(ground: Ground):
-    rows = [ground.session(str(number), "identity:a") for number in range(16)]
-    body = """
-store = Store()
-gate()
-for number in range(25):
-    report(store.kv.append(Session(arguments), "k", json.dumps([arguments["id"], number])))
-"""
-    members = crowd.run(body, rows)
-    assert [(member.code, member.err) for member in members] == [(0, "")] * 16
-    kept = json.loads(value(ground, "k"))
-    assert sorted(map(tuple, kept)) == sorted((row["id"], number) for row in rows for number in range(25))
-    assert sorted(length for member in members for length in member.reports) == list(range(1, 401))
 
 
 def test_prefixes_are_exact(ground: Ground, actors):

@@ -8,6 +8,14 @@ import pytest
 from support.fake_team import FakeTeam
 from support.team_machines import Machine
 
+from swarm_mcp.team import agent_client
+
+
+@pytest.fixture(autouse=True)
+def no_agent_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every commit beside a joined clone tells the team agent. A real one would undo what these tests have joined."""
+    monkeypatch.setattr(agent_client, "start", lambda: None)
+
 
 @pytest.fixture
 def team() -> FakeTeam:

@@ -210,4 +210,4 @@ def test_stolen_locks_are_confirmed_too(ground: Ground, agent: Agent, monkeypatc
     assert ground.swarm(*words).json["team"] == {"fence": 800, "settled": True}
     agent.answer = {"answer": "held"}
     done = ground.swarm("steal", "f", "--force", "--reason", "today", "--as", bob["id"])
-    assert done.code == 1 and "another machine of the team was faster" in done.err
+    assert done.code == 1 and "another machine was faster" in done.err

@@ -12,9 +12,10 @@ from support.fixtures import Ground
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import shares_locks
-from swarm_mcp.doctor import team as doctor
+from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.team import agent_client, joining, memberships, standing
+from swarm_mcp.store import Store
+from swarm_mcp.team import agent_client, doctor, joining, memberships, standing
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 
@@ -40,7 +41,7 @@ class Played:
     def poke(self) -> None:
         if not self.works:
             return
-        with self.ground.store() as store, store.database.writing():
+        with Store(self.ground.database, tells=False) as store, store.database.writing():
             joined = memberships.memberships()
             TeamRows(store).set_trees({top: one.repository for one in joined for top in one.tops})
             now = {"fresh_until": clock.now() + 60, "booted": clock.boot(host_id()), "said_at": int(time.time())}
@@ -150,6 +151,7 @@ def test_status_at_a_glance_says_how_fresh_it_is(ground: Ground, played: Played)
     assert ground.swarm("team", "join", SERVER).code == 0
     assert "team: example.org/org/app, fresh\n" in ground.swarm("status").out
     assert ground.swarm("status", "--json").json["team"]["fresh"] is True
+    played.works = False
     with ground.store() as store, TeamRows(store).writing():
         TeamRows(store).note("example.org/org/app", fresh_until=clock.now() - 1, said_at=int(time.time()) - 900)
     assert "its server was not heard of for 15 min: swarm-mcp team status" in ground.swarm("status").out
@@ -176,7 +178,7 @@ def test_status_and_doctor_say_what_stays_on_this_machine(
     monkeypatch.setattr(standing, "_told", lambda *_: {"error": "", "milliseconds": 1.0, "machines": []})
     monkeypatch.setattr(doctor, "_proof", lambda _: Finding("team proof", "ok", ""))
     shown = ground.swarm("team", "status").out
-    (found, _) = doctor.findings()
+    (found, _) = doctor.findings(Asked("", ()))
     assert ("on this machine only" in shown) is bool(said) and said in shown
     assert (found.status == "warn") is bool(said) and said in found.message
 

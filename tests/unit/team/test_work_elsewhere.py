@@ -320,7 +320,7 @@ def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypat
         assert there.mail(theirs) == ["[task:t-1] read the importer"]
     (wake,) = there.replica.documents.wakes
     assert wake == (theirs.id, mine.id, "t-1", False)
-    monkeypatch.setattr(agent_module, "Store", lambda: there.ground.store())
+    monkeypatch.setattr(agent_module, "Store", lambda **_: there.ground.store())
     agent_module._wake([wake])
     typed = [words for words in herdr.calls() if words[:2] == ["pane", "send-text"]]
     assert len(typed) == (state == "idle") and all("about task t-1. Call poll_messages" in str(one) for one in typed)

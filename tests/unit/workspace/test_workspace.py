@@ -102,10 +102,7 @@ def test_a_busy_agent_is_left_alone_unless_forced(ground: Ground, herdr: Herdr, 
 
 @pytest.mark.parametrize(
     ("pane", "how", "why"),
-    [
-        ("w1:p2", {"nudge": False}, "nudge=false"),
-        ("", {}, "no workspace identity is published for that instance"),
-    ],
+    [("w1:p2", {"nudge": False}, "nudge=false"), ("", {}, "no workspace identity is published for that instance")],
 )
 def test_where_nobody_can_or_shall_be_woken_there_is_just_mail(ground: Ground, herdr: Herdr, pane, how, why):
     herdr.pane("w1:p2")

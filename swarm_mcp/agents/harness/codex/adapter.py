@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from swarm_mcp import runtimes
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
@@ -22,13 +24,16 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
+from swarm_mcp.agents.harness.checks import command_of
 from swarm_mcp.agents.harness.codex import overrides, rollout, stream
 from swarm_mcp.agents.harness.codex import skills as codex_skills
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
-from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_json
+from swarm_mcp.agents.harness.plugin import plugin_folder
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
 
 SHORT = {
@@ -66,8 +71,6 @@ def effort(asked: str, model: str) -> str:
 
 def _catalog(program: str) -> dict[str, int | None]:
     """Name -> window, as the installed Codex has it built in; empty where it cannot be asked."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="swarm-codex-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, "CODEX_HOME": scratch}
         try:
@@ -236,9 +239,6 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return [CommandPlace(folder) for folder in codex_skills.user_folders(os.path.expanduser("~"), home(), cwd)]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        from swarm_mcp.agents.harness.checks import command_of
-        from swarm_mcp.agents.harness.query import as_string, parse_object
-
         words = command_of(self, config)
         env = {str(name): str(value) for name, value in parse_object(config.get("env")).items()}
         if words:
@@ -265,8 +265,6 @@ agent's own commands cannot write swarm's store: it speaks to the others through
 
     def _hooks(self, words: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""
-        from swarm_mcp.agents.harness.plugin import plugin_folder
-
         hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
         # A user's own words (a wrapper, npx) are not started twice.
         if len(words) == 1:
@@ -324,8 +322,6 @@ def _provider_keys(path: str) -> list[str]:
 
 
 def _plugin() -> Check:
-    from swarm_mcp import runtimes
-
     if runtimes.runtime("codex").traces():
         return Check("codex_plugin", INFO, "the plugin is installed; workers run with a copy of their own instead")
     hint = "swarm-mcp install --client codex"
@@ -342,8 +338,6 @@ def _clashes(codex_home: str, cwd: str) -> list[Check]:
 
 def _hooks(program: str) -> list[Check]:
     """Check that this build of Codex hashes trusted hooks as we do: it skips untrusted ones silently."""
-    from swarm_mcp.installation import plugin_source
-
     try:
         hooks = overrides.with_words(overrides.plugin_hooks(plugin_source()))
     except SwarmError as error:

@@ -22,14 +22,16 @@ import json
 import math
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_hook_core.state import write_private
+from swarm_hook_core.state import make_private, read_private, state_dir, write_private
 from swarm_mcp.agents.harness.query import McpServer
 from swarm_mcp.agents.harness.servers import HiddenValues
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.runtimes.codex import AppServer
 
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -288,10 +290,6 @@ def trust_for(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[s
 
 def hashes_from_codex(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the hashes that Codex itself computes, empty where it cannot be asked. About 0.6 s, in an empty home."""
-    import tempfile
-
-    from swarm_mcp.runtimes.codex import AppServer
-
     words = [part for value in hook_overrides(hooks, {}) for part in ("-c", value)]
     with tempfile.TemporaryDirectory(prefix="swarm-codex-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, "CODEX_HOME": scratch}
@@ -336,8 +334,6 @@ def _build(program: str, ours: Mapping[str, str]) -> str:
 
 
 def _recall(build: str) -> dict[str, str] | None:
-    from swarm_hook_core.state import read_private, state_dir
-
     try:
         said = json.loads(read_private(os.path.join(state_dir(), _REMEMBERED), LARGEST_MEMORY).decode())
         if said["build"] == build:
@@ -348,8 +344,6 @@ def _recall(build: str) -> dict[str, str] | None:
 
 
 def _remember(build: str, said: Mapping[str, str]) -> None:
-    from swarm_hook_core.state import make_private, state_dir
-
     path = os.path.join(state_dir(), _REMEMBERED)
     scratch = f"{path}.{os.getpid()}.tmp"
     try:

@@ -21,6 +21,7 @@ from swarm_mcp.agents.harness.client_tools import NAME as CLIENT_TOOLS
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.gemini import stream
 from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Ending
+from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import OURS, HiddenValues
 from swarm_mcp.runtimes.base import object_in
@@ -199,8 +200,6 @@ def _put(tree: dict[str, Any], group: str, **values: object) -> None:
 
 def _hooks(query: Query, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the extension's hooks, and one more for the addition to the system prompt."""
-    from swarm_mcp.agents.harness.plugin import plugin_folder
-
     wired: dict[str, list[dict[str, Any]]] = object_in(plugin_folder() / HOOKS)["hooks"]
     found = {
         event: [{**group, "hooks": [{**hook, "name": RUN_HOOK} for hook in group["hooks"]]} for group in groups]

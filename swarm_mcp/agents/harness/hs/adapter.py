@@ -32,7 +32,8 @@ from swarm_mcp.agents.harness.checks import command_of
 from swarm_mcp.agents.harness.errors import Unsupported
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.hs import session as hs_session
-from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.outcome import Ending, code_of
+from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
@@ -201,8 +202,6 @@ def harness_skills(users: str, cwd: str) -> list[CommandPlace]:
 
 
 def _code(said: str) -> str:
-    from swarm_mcp.agents.harness.outcome import code_of
-
     if "exceeded max iterations" in said:
         return outcome.BUDGET
     missing_key = " not set" in said and ("hs auth" in said or "API_KEY" in said)
@@ -223,8 +222,6 @@ PACK = "swarm"
 
 def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, str]:
     """Return the variables that give the child our plugin, made below `folder`, and our command."""
-    from swarm_mcp.agents.harness.plugin import plugin_folder
-
     bundle = plugin_folder()
     path = query.env.get("PATH") or os.environ.get("PATH") or os.defpath
     env = {"PATH": os.pathsep.join((str(bundle / "bin"), path))}

@@ -18,6 +18,7 @@ from swarm_mcp.agents.harness.client_tools import NAME as CLIENT_TOOLS
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.opencode import stream
 from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, Ending, error_of
+from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import OURS, HiddenValues, words_of
 from swarm_mcp.runtimes.links import leads_to
@@ -110,8 +111,6 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
 
 def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str, Any], str]:
     """The configuration of one run, and the agent to work as, empty for the user's choice."""
-    from swarm_mcp.agents.harness.plugin import plugin_folder
-
     read_only = query.mode == READ_ONLY
     names = [name for name in query.mcp_servers if not read_only or name in (OURS, CLIENT_TOOLS)]
     config: dict[str, Any] = {

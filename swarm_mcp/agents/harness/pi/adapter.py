@@ -18,9 +18,11 @@ from pathlib import Path
 from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness import outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.client_tools import tool_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.pi import stream
+from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home
@@ -81,8 +83,6 @@ has no price at its first answer), additional_args, command (default: pi), env, 
 grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT_SESSION_DIR."""
 
     def launch(self, query: Query, folder: Path) -> Launch:
-        from swarm_mcp.agents.harness.plugin import plugin_folder
-
         argv = [*(query.command or (self.program,)), "-p", "--mode", "json", "-e", str(plugin_folder() / EXTENSION)]
         model = self.model(query)
         argv += ["--model", model] if model else []
@@ -236,8 +236,6 @@ def _written(path: Path, text: str) -> str:
 
 def _harmless(query: Query) -> list[str]:
     """Return the tools of a read-only run beside pi's own: the swarm's, and the caller's."""
-    from swarm_mcp.agents.harness.client_tools import tool_of
-
     names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
     return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from swarm_mcp.agents.harness.claude.adapter import Claude
+from swarm_mcp.agents.harness.codex.adapter import PRICES
 from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.loop.providers.protocol import Reply, number
 from swarm_mcp.agents.loop.sources import BUILT_IN_PROVIDERS
@@ -30,9 +32,6 @@ def published(provider: str) -> Mapping[str, Price]:
     """Return model -> price for one of the providers that speak for a maker; a variant's seller has others."""
     if provider not in BUILT_IN_PROVIDERS:
         return {}
-    from swarm_mcp.agents.harness.claude.adapter import Claude
-    from swarm_mcp.agents.harness.codex.adapter import PRICES
-
     return {**_EARLIER, **Claude.prices, **PRICES}
 
 

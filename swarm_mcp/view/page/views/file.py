@@ -48,7 +48,7 @@ def _make(look: Look) -> Page:
 
 
 def _checkout_of(path: str, scopes: list[str]) -> str:
-    """Return the innermost of these checkouts that contains a path; empty for none."""
+    """Return the innermost of these checkouts that contains a path, or an empty text."""
     return max((one for one in scopes if path.startswith(one.rstrip("/") + "/")), key=len, default="")
 
 

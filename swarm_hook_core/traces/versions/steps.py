@@ -2,7 +2,8 @@
 
 A call *may have made* a step if it was let pass before the step's end and was not over before its beginning. A call of
 a write tool writes once: after a step that only it can have made, it is over. A person may have made a step too if no
-such call explains the file's time of change at the step's end.
+such call explains the file's time of change at the step's end; and with it any session that ran a command then, if the
+command's files are not known.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import time
 
 from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of, place_of, seen
 from swarm_hook_core.traces.others import is_in
-from swarm_hook_core.versions.stored import ended_at, journals_of, versions_of
+from swarm_hook_core.traces.versions.stored import ended_at, journals_of, writes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from swarm_hook_core.traces.journal import Entry
-    from swarm_hook_core.versions.stored import Version
+    from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 
@@ -124,7 +125,8 @@ class History:
         place = place_of(os.path.dirname(path))
         self._journals = journals_of(place)
         self._ended = ended_at(place)
-        versions = [one for one in versions_of(place, path) if not until_ns or one.at_ns <= until_ns]
+        versions = [one for one in writes_of(place, path) if not until_ns or one.at_ns <= until_ns]
+        self._commands: list[Act] = []  # commands whose files are not known
         self.acts = sorted(self._acts(versions), key=lambda act: act.at_ns)
         self.moments = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
@@ -139,37 +141,45 @@ class History:
     def earlier(self) -> tuple[Author, ...]:
         """Return all that may have changed the file between the last commit and the first Moment."""
         first = self.moments[0].at_ns
-        return (*_authors_of(act for act in self.acts if act.at_ns < first), PERSON)
+        acts = [act for act in self.acts if act.at_ns < first]
+        return (*_authors_of([*acts, *self._commands_at([self.moments[0].changed_ns or 0])]), PERSON)
 
     # ------------------------------------------------------------------------------------------- authors
 
     def _authors(self, before: Moment, after: Moment) -> tuple[Author, ...]:
         acts = [act for act in self.acts if act.at_ns < after.at_ns and act.end_ns > before.at_ns and not act.is_over]
-        authors = _authors_of(acts)
-        if not authors:
-            return (PERSON,)
         if len(acts) == 1:
             acts[0].is_over = acts[0].is_once and (after.changed_ns or 0) >= acts[0].at_ns
-        if not self._is_explained(before, after, acts):
-            authors += (PERSON,)
-        return authors
+        others = self._unexplained(before, after, acts)
+        if others is None or others or not acts:
+            return (*_authors_of([*acts, *self._commands_at(others or ())]), PERSON)
+        return _authors_of(acts)
 
-    def _is_explained(self, before: Moment, after: Moment, acts: list[Act]) -> bool:
-        """Return True if each known change of the file between the two is certainly by one of these calls."""
-        if not all(act.late_ns for act in acts):
-            return False
-        changes = self._changes_between(before, after)
+    def _commands_at(self, changes: Collection[int]) -> list[Act]:
+        """Return the commands whose files are not known, if they ran at one of these times of change."""
+        slack = journal.SLACK_NS
+        return [
+            act
+            for act in self._commands
+            if any(act.at_ns - slack <= change <= act.late_ns + slack for change in changes)
+        ]
+
+    def _unexplained(self, before: Moment, after: Moment, acts: list[Act]) -> list[int] | None:
+        """Return the times of changes between the two that are not certainly by one of these calls.
+
+        None if such a time is not known.
+        """
+        if after.changed_ns is None or not all(act.late_ns for act in acts):
+            return None
+        changes = [*self._changes_between(before, after), after.changed_ns]
         if not after.exists:
-            changes.append(after.at_ns)  # a removal leaves no time
-        elif after.changed_ns is None:
-            return False
-        else:
-            changes.append(after.changed_ns)
-        return all(
-            change == before.changed_ns
-            or any(act.at_ns - journal.SLACK_NS <= change <= act.late_ns + journal.SLACK_NS for act in acts)
+            changes[-1] = after.at_ns  # a removal leaves no time
+        return [
+            change
             for change in changes
-        )
+            if change != before.changed_ns
+            and not any(act.at_ns - journal.SLACK_NS <= change <= act.late_ns + journal.SLACK_NS for act in acts)
+        ]
 
     def _changes_between(self, before: Moment, after: Moment) -> list[int]:
         """Return the times of change noted by calls between two Moments that have kept no version."""
@@ -194,11 +204,13 @@ class History:
             for entry in self._entries(data):
                 found.append(_act(owner, entry, ends, looks))
                 known.add((name, entry.at_ns))
+            for entry in (*journal.newest_of(data, "ran"), *journal.newest_of(data, "runs")):
+                self._commands.append(_act(owner, entry, ends, ()))
         for one in versions:
             if not one.is_look and (one.journal, one.at_ns) not in known:  # its entry was never written, or is gone
                 author = Author(*_owner_by(one.journal, self._journals), at_ns=one.at_ns)
                 found.append(Act(author, float("inf"), 0, is_once=False))
-        for act in found:
+        for act in (*found, *self._commands):
             ended_ns = self._ended.get(journal_name(*act.author.session), 0)
             if ended_ns > act.at_ns:
                 act.end_ns, act.late_ns = min(act.end_ns, ended_ns), min(act.late_ns, ended_ns)
@@ -255,14 +267,15 @@ class _Ends:
         return min(ends, default=float("inf"))
 
 
-def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: list[int]) -> Act:
+def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[int]) -> Act:
     """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
     author = Author(*owner, entry.agent, entry.tool, entry.at_ns)
     look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     late_ns = end_ns
-    if is_once and end_ns != look_ns:
+    was_seen = end_ns == look_ns < float("inf")
+    if is_once and not was_seen:
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     return Act(author, end_ns, late_ns, is_once)
 

@@ -11,8 +11,8 @@ import stat
 
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import traces_dir
-from swarm_hook_core.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
-from swarm_hook_core.versions.stored import ENDED, path_in
+from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
+from swarm_hook_core.traces.versions.stored import ENDED, read_name
 
 TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
 TOTAL_FILES = 20_000
@@ -29,7 +29,7 @@ class _Kept:
 
     def __init__(self, path: str, found: os.stat_result):
         self.path = path
-        self.file, mark = path_in(os.path.basename(path))
+        self.file, mark, _at_ns = read_name(os.path.basename(path))
         self.is_first = not mark
         self.found = found
 
@@ -133,7 +133,9 @@ def _share_of(one: _Kept) -> int:
 
 def _close(session: str, is_used: bool, now: float) -> None:
     """Remove the folder of a session that has ended, if it has no version left, with its journal."""
-    if is_used or _copies(session):
+    ended = os.path.join(session, ENDED)
+    is_young = os.path.lexists(ended) and os.lstat(ended).st_ctime > now - AGE_SECONDS
+    if is_used or is_young or _copies(session):
         return
     for name in (ENDED, ENDED + ".1"):
         _remove(os.path.join(session, name))

@@ -74,7 +74,7 @@ def keep(source: str, target: str, at_ns: int) -> bool:
         finally:
             os.close(writing)
     except FileExistsError:
-        return False
+        return False  # kept before, by this call or another one
     finally:
         if reading >= 0:
             os.close(reading)
@@ -89,7 +89,7 @@ def _opened(source: str) -> tuple[int, int]:
             return -1, NOT_KEPT
         return os.open(source, _READ), CONTENT
     except (FileNotFoundError, NotADirectoryError):
-        return -1, NO_FILE
+        return -1, NO_FILE  # the write creates the file
     except (OSError, ValueError):
         return -1, NOT_KEPT  # unreadable, or a path that cannot exist
 

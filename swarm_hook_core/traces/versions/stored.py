@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.state import read_all
+from swarm_hook_core.state import make_private, read_all
 from swarm_hook_core.traces import (
     AFTER,
     CUT,
@@ -19,7 +19,7 @@ from swarm_hook_core.traces import (
     place_of,
     version_path,
 )  # fmt: skip
-from swarm_hook_core.versions import CONTENT, LIMIT_BYTES, NO_FILE
+from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,10 +48,11 @@ class Version:
 
     __slots__ = ("path", "journal", "at_ns", "is_look", "is_after", "is_whole", "exists", "mode", "size", "times")
 
-    def __init__(self, path: str, mark: str, found: os.stat_result):
+    def __init__(self, path: str, found: os.stat_result):
         self.path = path
+        _file, mark, at_ns = read_name(os.path.basename(path))
         self.journal = os.path.basename(os.path.dirname(path))
-        self.at_ns = int(path.rpartition(mark)[2]) if mark else found.st_mtime_ns
+        self.at_ns = at_ns or found.st_mtime_ns
         self.is_look = mark in (LOOK, AFTER)
         self.is_after = mark == AFTER
         self.mode = stat.S_IMODE(found.st_mode)
@@ -93,23 +94,34 @@ def first_version(path: str, runtime: str, session_id: str) -> Version | None:
     """Return the Version of the file before the session's own first write of it, or None if it is unknown."""
     for one in _spellings(path):
         place = place_of(os.path.dirname(one))
-        found = version_at(version_path(place, journal_name(runtime, session_id), one))
+        found = _found_at(version_path(place, journal_name(runtime, session_id), one))
         if found is not None:
             return found if found.is_whole else None
     return None
 
 
-def version_at(path: str, mark: str = "") -> Version | None:
-    """Return the Version kept at `path`, or None if nothing is there. `mark`: the one in its name."""
+def version_at(path: str) -> Version | None:
+    """Return the Version kept at `path`, or None if nothing whole is there."""
+    found = _found_at(path)
+    return found if found is not None and found.is_whole else None
+
+
+def _found_at(path: str) -> Version | None:
+    """Return the Version at `path`, perhaps half of it, or None."""
     try:
         found = os.lstat(path)
     except OSError:
         return None  # never kept, or removed
-    return Version(path, mark, found) if stat.S_ISREG(found.st_mode) else None
+    return Version(path, found) if stat.S_ISREG(found.st_mode) else None
 
 
 def versions_of(place: str, path: str) -> list[Version]:
-    """Return all versions of the file at `path`, links resolved, in `place`, the oldest first; half ones, too."""
+    """Return all whole versions of the file at `path`, links resolved, in `place`, the oldest first."""
+    return [one for one in writes_of(place, path) if one.is_whole]
+
+
+def writes_of(place: str, path: str) -> list[Version]:
+    """Return the same, with those of which nothing or half was kept: their sessions were about to write the file."""
     found = []
     base = kept_dir(place)
     for session in _names_in(base):
@@ -118,7 +130,7 @@ def versions_of(place: str, path: str) -> list[Version]:
         for one in _names_in(folder):
             mark = one[len(name) :][:2]
             if one == name or (one.startswith(name) and mark in _MARKS and one[len(name) + 2 :].isdigit()):
-                found.append(version_at(os.path.join(folder, one), mark))
+                found.append(_found_at(os.path.join(folder, one)))
     return sorted(filter(None, found), key=lambda version: version.at_ns)
 
 
@@ -145,27 +157,28 @@ def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[s
 def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     folder = os.path.join(kept_dir(place), name)
     for one in _names_in(folder):
-        path, mark = path_in(one)
-        version = version_at(os.path.join(folder, one), mark)
-        if path and version is not None and version.is_whole:
+        path = read_name(one)[0]
+        version = version_at(os.path.join(folder, one))
+        if path and version is not None:
             yield path, version
 
 
-def path_in(name: str) -> tuple[str, str]:
-    """Return ``(path, mark)`` of the file that a version with this file name is of; the path is empty if it was cut."""
-    mark = ""
+def read_name(name: str) -> tuple[str, str, int]:
+    """Return ``(path, mark, time)`` of the version with this file name.
+
+    The path is that of its file, empty if it was too long. The mark is empty, and the time 0, for a first version.
+    """
+    mark, at_ns = "", 0
     for one in _MARKS:
         head, found, at = name.rpartition(one)
         if found and at.isdigit():
-            name, mark = head, one
+            name, mark, at_ns = head, one, int(at)
     if CUT in name:
-        return "", mark
+        return "", mark, at_ns
     name = name.partition(WHOLE)[0]
     for escape, letter in (("%2F", "/"), ("%5C", "\\"), ("%3A", ":"), ("%25", "%")):
         name = name.replace(escape, letter)
-    if os.path.isabs(name):
-        return name, mark
-    return "", mark
+    return (name if os.path.isabs(name) else ""), mark, at_ns
 
 
 def journals_of(place: str) -> dict[str, bytes]:
@@ -195,11 +208,19 @@ def ended_at(place: str) -> dict[str, int]:
 
 
 def store_ended(path: str) -> bool:
-    """Put away the journal at `path`, of a session that has ended, beside its versions. Return False without any."""
+    """Put away the journal at `path`, of a session that has ended, beside its versions.
+
+    Return False if it tells nothing of any author: the session has neither versions nor unparsed commands.
+    """
     place, name = os.path.split(path)
     folder = os.path.join(kept_dir(place), name)
     if not os.path.isdir(folder):
-        return False
+        try:
+            if b" ran " not in journal.read(path):
+                return False
+            make_private(folder)
+        except OSError:
+            return False  # not a journal, or a full disk
     for part in (".1", ""):
         try:
             os.replace(path + part, os.path.join(folder, ENDED + part))

@@ -20,14 +20,14 @@ import os
 import stat
 
 from swarm_hook_core.traces import place_of
-from swarm_hook_core.versions import LIMIT_BYTES
-from swarm_hook_core.versions.steps import PERSON, Author, History
+from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from swarm_hook_core.versions.steps import Moment, Step
+    from swarm_hook_core.traces.versions.steps import Moment, Step
 
     Authors = tuple[Author, ...]
 
@@ -109,7 +109,7 @@ def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Cha
 
     Files without lines are left out; ``stored.files_of`` names all files that the session has written. Raises OSError.
     """
-    from swarm_hook_core.versions.stored import files_of
+    from swarm_hook_core.traces.versions.stored import files_of
 
     found = {}
     for path in files_of(runtime, session_id, folder):
@@ -148,7 +148,7 @@ class _Fold:
         self.head = _split(committed)
         self.place = place_of(os.path.dirname(self.path))
         history = History(self.path, data, present, until_ns)
-        self.removed: list[_Element] = []
+        self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
         self._follow(history)
 
@@ -182,6 +182,7 @@ class _Fold:
         elif moments:
             first = 0
             self._step(_split(moments[0].content()), history.earlier())
+        self.before_steps = len(self.removed)
         for step in steps[first:]:
             content = _split(step.after.content())
             moved = None
@@ -214,7 +215,7 @@ class _Fold:
 
     def _moved_from(self, step: Step, content: list[bytes]) -> list[_Element] | None:
         """Return the lines of a file that this step has brought from another name, or None."""
-        from swarm_hook_core.versions.stored import kept_at
+        from swarm_hook_core.traces.versions.stored import kept_at
 
         data, at_ns = b"".join(content), step.before.at_ns
         for path, version in kept_at(self.place, step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
@@ -247,13 +248,16 @@ class _Fold:
         return _without_ends(lines) if self.ignores_ends else lines
 
     def _remover_of(self, index: int) -> Authors:
-        """Return all that may have removed the committed line with this index."""
-        own = [one for one in self.removed if one.head == index]
-        if own:
-            return own[-1].removed_by
+        """Return all that may have removed the committed line with this index.
+
+        It may have come, been committed and gone since the first version: then it is an equal line of the steps.
+        """
         text = self._compared([self.head[index]])
-        same = [one for one in self.removed if one.head is None and self._compared([one.text]) == text]
-        return tuple(dict.fromkeys(author for one in same for author in one.removed_by)) or (PERSON,)
+        same = [one for one in self.removed[self.before_steps :] if self._compared([one.text]) == text]
+        own = [one for one in same if one.head == index]
+        later = own or [one for one in same if one.head is None]
+        found = later or [one for one in self.removed if one.head == index]
+        return tuple(dict.fromkeys(author for one in found for author in one.removed_by)) or (PERSON,)
 
 
 def _differences(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
@@ -284,7 +288,7 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return b"", None
+        return b"", None  # removed, or never made
     if not stat.S_ISREG(found.st_mode):
         raise NoLines("not a plain file")
     if found.st_size > LIMIT_BYTES:
