@@ -250,7 +250,7 @@ class _Ends:
         self._found: list[tuple[int, bytes, bytes]] = []  # time, kind, agent
         for raw in data.split(b"\n"):
             words = raw.partition(b"\0")[0].split(b" ")
-            if len(words) == 4 and words[0].isdigit() and (words[1] == b"over" or words[1] in seen.CALLS):
+            if len(words) == 4 and words[0].isdigit() and words[1] in (b"over", b"is", *seen.CALLS):
                 self._found.append((int(words[0]), words[1], words[2]))
 
     def of(self, entry: Entry) -> float:
