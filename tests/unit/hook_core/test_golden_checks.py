@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from support.kernel_calls import says
 from support.sessions import ROOT, hook_core, join, ready_store
+from support.state_files import lines_of_files, plain_names
 from support.traced import checkout, git
 
 from swarm_hook_core import clock, command_registrar, coordinator, greetings, lease_renewal
@@ -145,13 +146,9 @@ class Scene:
             status = core.run_pre_tool_use_hook(io.StringIO(json.dumps(payload)))
         return {"status": status, "answer": json.loads(out.getvalue()) if out.getvalue() else None}
 
-    def left(self) -> dict[str, Any]:
+    def left(self) -> dict[str, list[str]]:
         """The files of the state folder, by name."""
-        top = Path(state_dir())
-        found = {}
-        for path in sorted(path for path in top.rglob("*") if path.is_file()):
-            found[str(path.relative_to(top))] = path.read_bytes().decode("utf-8", "replace").splitlines()
-        return found
+        return lines_of_files(Path(state_dir()))
 
     def plain(self, value: Any) -> Any:
         """Return `value` without the parts that vary between runs and machines."""
@@ -200,7 +197,7 @@ def all_of(*steps: Before) -> Before:
 
 
 def level(word: str) -> Before:
-    return lambda scene: scene.env(SWARM_AUTO=word)
+    return lambda scene: scene.env(SWARM_PROTECT=word)
 
 
 def nothing(scene: Scene) -> None:
@@ -314,10 +311,11 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "edit of swarm's settings": (nothing, ("Edit", {"file_path": "{config}", "old_string": "a", "new_string": "b"})),
     "shell write of swarm's settings": (nothing, bash("cd {folder}; echo > config.json")),
     "removing the store": (elsewhere, bash("rm {store}")),
-    "lowering the level": (changed, bash("swarm-mcp auto off")),
-    "lowering the level, in words that are put together": (changed, bash("a=auto; swarm-mc''p $a off")),
+    "lowering the level": (changed, bash("swarm-mcp protect off")),
+    "lowering the level, by the old name": (changed, bash("swarm-mcp auto off")),
+    "lowering the level, in words that are put together": (changed, bash("a=protect; swarm-mc''p $a off")),
     "removing the home from a variable": (changed, bash("cd {folder}/../.. && rm -rf state")),
-    "protection that fails": (breaks("protected.denial_of"), bash("swarm-mcp auto off")),
+    "protection that fails": (breaks("protected.denial_of"), bash("swarm-mcp protect off")),
     # the kernel
     "kernel holds": (all_of(elsewhere, lambda s: s.kernel()), bash("python3 fix.py")),
     "kernel holds, then a change denies": (
@@ -328,7 +326,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
         all_of(elsewhere, changed, lambda s: s.kernel(), breaks("kernel.plans.leave", OSError)),
         bash("python3 fix.py; echo mine > notes.md")),
     "git within a watched command": (all_of(changed, within), bash("git checkout notes.md")),
-    "protected command within a watched command": (within, bash("swarm-mcp auto off")),
+    "protected command within a watched command": (within, bash("swarm-mcp protect off")),
     "guess within a watched command": (all_of(elsewhere, within), bash("./build.sh")),
     # a team
     "fresh team": (lambda s: s.team(60), EDIT),
@@ -382,10 +380,15 @@ def played(name: str, scene: Scene) -> dict[str, Any]:
     del scene.started[:]
     there = scene.left()
     ran = scene.hook(tool, _filled(given, scene))
-    left = {path: lines for path, lines in scene.left().items() if there.get(path) != lines}
-    gone = sorted(set(there) - set(scene.left()))
-    added = {path: lines[len(there[path]) :] if lines[: len(there.get(path, ()))] == there.get(path) else lines
-             for path, lines in left.items()}  # fmt: skip
+    left = scene.left()
+    names = plain_names({**there, **left})
+    gone = sorted(names[path] for path in set(there) - set(left))
+    added = {}
+    for path, lines in left.items():
+        before_it = there.get(path)
+        if before_it != lines:
+            is_longer = before_it is not None and lines[: len(before_it)] == before_it
+            added[names[path]] = lines[len(before_it or ()) :] if is_longer else lines
     found: dict[str, Any] = scene.plain({**ran, "left": added, "gone": gone, "started": scene.started})
     return found
 
