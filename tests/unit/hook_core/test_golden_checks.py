@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,7 @@ class Scene:
     def plain(self, value: Any) -> Any:
         """Return `value` without the parts that vary between runs and machines."""
         if isinstance(value, dict):
-            return {self.plain(key): self.plain(one) for key, one in sorted(value.items())}
+            return dict(sorted((self.plain(key), self.plain(one)) for key, one in value.items()))
         if isinstance(value, list):
             return [self.plain(one) for one in value]
         if not isinstance(value, str):
@@ -310,7 +310,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     # actions for persons only
     "edit of swarm's settings": (nothing, ("Edit", {"file_path": "{config}", "old_string": "a", "new_string": "b"})),
     "shell write of swarm's settings": (nothing, bash("cd {folder}; echo > config.json")),
-    "removing the store": (elsewhere, bash("rm {store}")),
+    "removing the store": (elsewhere, bash("cd ~/store; rm swarm.db")),
     "lowering the level": (changed, bash("swarm-mcp protect off")),
     "lowering the level, by the old name": (changed, bash("swarm-mcp auto off")),
     "lowering the level, in words that are put together": (changed, bash("a=protect; swarm-mc''p $a off")),
@@ -368,8 +368,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
 def _filled(value: Any, scene: Scene) -> Any:
     if isinstance(value, dict):
         return {key: _filled(one, scene) for key, one in value.items()}
-    if isinstance(value, str) and ("{config}" in value or "{store}" in value or "{folder}" in value):
-        return value.format(config=config_path(), store=store_path(), folder=Path(config_path()).parent)
+    if isinstance(value, str) and ("{config}" in value or "{folder}" in value):
+        return value.format(config=config_path(), folder=Path(config_path()).parent)
     return value
 
 
@@ -391,6 +391,14 @@ def played(name: str, scene: Scene) -> dict[str, Any]:
             added[names[path]] = lines[len(before_it or ()) :] if is_longer else lines
     found: dict[str, Any] = scene.plain({**ran, "left": added, "gone": gone, "started": scene.started})
     return found
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """Let files be created with the recorded permissions, which are in the names of kept copies."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def recorded() -> dict[str, Any]:
