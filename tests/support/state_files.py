@@ -48,6 +48,13 @@ def plain_names(files: dict[str, list[str]]) -> dict[str, str]:
     return plain
 
 
+def without_inodes(text: str) -> str:
+    """Return `text`, with times as ``<HASH>``, without the inodes beside them: a new file system has small ones."""
+    text = re.sub(r"<HASH> \d+ \d+\b", "<HASH> <N>", text)
+    text = re.sub(r"<HASH> \d+ <HASH>", "<HASH> <N> <HASH>", text)
+    return re.sub(r"(<HASH>-<HASH>-\d+)-\d+-", r"\1-<N>-", text)
+
+
 def _is_version(name: str) -> bool:
     return name.startswith("kept/") and name.count("/") == 3
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from support.kernel_calls import says
 from support.sessions import ROOT, hook_core, join, ready_store
-from support.state_files import lines_of_files, plain_names
+from support.state_files import lines_of_files, plain_names, without_inodes
 from support.traced import checkout, git
 
 from swarm_hook_core import clock, command_registrar, coordinator, greetings, lease_renewal
@@ -172,7 +172,7 @@ class Scene:
         value = re.sub(r"\b\d\d:\d\d(:\d\d)?\b", "<TIME>", value)
         value = re.sub(r"\b\d{4}-\d\d-\d\dT?", "<DATE>", value)
         value = re.sub(r"\.py\", line \d+|\.py:\d+", ".py:<LINE>", value)
-        return re.sub(r"(?<![\w.])-?\d{5,}(\.\d+)?\b( \d+)?", "<N>", value)
+        return without_inodes(re.sub(r"(?<![\w.])-?\d{5,}(\.\d+)?\b( \d+)?", "<N>", value))
 
 
 Before = Callable[[Scene], object]
