@@ -20,6 +20,7 @@ from support.kernel_calls import says
 from support.sessions import ROOT, hook_core, join, ready_store
 from support.state_files import lines_of_files, plain_names, without_inodes
 from support.traced import checkout, git
+from support.world import some_time_passes
 
 from swarm_hook_core import clock, command_registrar, coordinator, greetings, lease_renewal
 from swarm_hook_core.core import HookCore
@@ -222,6 +223,20 @@ def by_codex(scene: Scene) -> None:
         join(store, scene.work, "identity:p other", runtime="codex", session_id="another")
 
 
+def by_person(scene: Scene) -> None:
+    (scene.work / "notes.md").write_text("alpha\nPERSON\n")
+    some_time_passes()
+
+
+def in_linked_tree(scene: Scene) -> None:
+    scene.monkeypatch.setattr("swarm_hook_core.fence.APART_NS", 0)
+    linked = scene.tmp / "linked"
+    git(scene.work, "worktree", "add", "-q", str(linked))
+    scene.work, scene.session_id = linked, "linked"
+    with Store() as store:
+        join(store, linked, "identity:p linked", runtime="claude-code", session_id="linked")
+
+
 def strict(scene: Scene) -> None:
     scene.env(SWARM_STRICT="1")
 
@@ -278,6 +293,13 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "overwriting what is committed again": (
         all_of(changed, lambda s: git(s.work, "commit", "-qam", "done")), WRITE),
     "edit elsewhere beside a change": (lambda s: s.peer_writes("other.md"), EDIT),
+    # a person's changes, and what the sessions of a repository share
+    "overwriting a person's change": (by_person, WRITE),
+    "overwriting a person's change, notice": (all_of(level("notice"), by_person), WRITE),
+    "edit of a person's change": (by_person, EDIT),
+    "git checkout of a person's change": (by_person, bash("git checkout notes.md")),
+    "switching the branch beside a session": (nothing, bash("git switch -c mine")),
+    "edit in another work tree": (in_linked_tree, ("Edit", {**EDIT[1], "file_path": "../work/notes.md"})),
     # shell commands
     "ls alone": (nothing, bash("ls -l")),
     "shell write alone": (nothing, SHELL),
