@@ -34,9 +34,9 @@ def lines_of_files(top: Path) -> dict[str, list[str]]:
 
 
 def plain_names(files: dict[str, list[str]]) -> dict[str, str]:
-    """Return names that tell nothing of the machine, by the present names of `files` (`lines_of_files`).
+    """Return names without paths and numbers of the machine, by the present names of `files` (`lines_of_files`).
 
-    The name of a version may hold only the beginning of its file's path, and a checksum: the paths come from the
+    A long name of a version holds the beginning of its file's path, and a checksum: the paths come from the
     journals. Raises KeyError for a version of a file that no journal names.
     """
     fields = {

@@ -417,7 +417,7 @@ def played(name: str, scene: Scene) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def usual_umask() -> Iterator[None]:
-    """Let files be created with the recorded permissions, which are in the names of kept copies."""
+    """Create files with the recorded permissions: the names of kept copies contain them."""
     before = os.umask(0o022)
     yield
     os.umask(before)
