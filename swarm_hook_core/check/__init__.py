@@ -179,7 +179,7 @@ class Check:
         """Return True if the call may destroy a person's uncommitted work, by a first look at its text."""
         call = self.call
         if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
-            return call.tool not in OPAQUE_TOOLS  # few clients, and tools of servers, which are read in any case
+            return call.tool not in OPAQUE_TOOLS  # few clients; tools of servers are read in any case
         text = call.input.get("command")
         if not isinstance(text, str):
             return True

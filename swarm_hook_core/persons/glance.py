@@ -58,7 +58,7 @@ def _is_git_verb(words: "list[str]", place: int) -> bool:
 
 
 def _redirected(text: str) -> "Iterator[str]":
-    """Yield the word after each `>` that replaces a file; `>>`, `>&1`, `=>`, `->` and `>=` are none."""
+    """Yield the word after each `>` that replaces a file; not after `>>`, `>&1`, `=>`, `->` and `>=`."""
     place = text.find(">")
     while place >= 0:
         after = text[place + 1 : place + 400]

@@ -21,7 +21,7 @@ class Extent:
     added    numbers of the lines that the last commit lacks
     removed  number of lines of the last commit that the file lacks
     is_new   True if the last commit has no such file
-    is_text  False for a file whose lines cannot be told
+    is_text  False for a file without lines, such as a binary one
     """
 
     __slots__ = ("added", "removed", "is_new", "is_text")

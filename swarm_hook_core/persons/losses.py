@@ -1,4 +1,4 @@
-"""The files whose uncommitted content a call would lose, by the call's own words and by git's answers."""
+"""The files with uncommitted content that a call would lose, by the call's own words and by git's answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SECONDS = 2.0  # for all of git's answers about one call; commands of this kind 
 MOST_CALLS = 50  # git commands of one call
 MOST_TREES = 50  # folders of one call
 MOST_INSIDE = 300  # entries of a folder outside of any repository that are searched for repositories
-_KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs after which the content still exists
+_KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave the content in place
 
 
 class Loss:
-    """One file whose uncommitted content goes.
+    """One file with uncommitted content that goes.
 
     path       absolute, links resolved but for a link that goes itself
     how        the call's effect on it (``change``)
@@ -54,7 +54,7 @@ class Losses:
 
     found    the Loss of each file, by its path
     ignored  Losses of named files that git ignores, or that no repository has: not protected, but worth keeping
-    late     ``[(GitCall, words)]`` of commands that clearly discard changes, and about which git did not answer
+    late     ``[(GitCall, words)]`` of commands that clearly discard changes, while git did not answer
     """
 
     def __init__(self, trail: Trail, effects: Effects | None):
@@ -164,7 +164,7 @@ class Losses:
                 self.found.setdefault(path, loss)
 
     def _swept(self, git_call: GitCall, words: list[str]) -> tuple[list[str], list[str], set[str]]:
-        """Return ``(paths whose changes are lost, paths taken along, paths unknown to git)``. Raises NoAnswer."""
+        """Return ``(paths that lose changes, paths taken along, paths unknown to git)``. Raises NoAnswer."""
         from swarm_hook_core.shell.programs.git import uncommitted
 
         paths: dict[str, None] = {}

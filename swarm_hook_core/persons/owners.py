@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PERSON, BUILT, OWN = "person", "built", "own"
 AFTER_NS = 2 * 10**9  # after a call's end: a formatter that the client runs, or a process that ends late
-_CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries with which a call begins
+_CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 
 
 class Author:
@@ -63,7 +63,7 @@ class Authors:
     def _lines_of_person(self, path: str) -> list[int]:
         """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
 
-        They may be a person's (``versions.lines``), and a version has them that none of the session's calls had left.
+        They may be a person's (``versions.lines``), and are in a version that no call of the session had left.
         """
         from swarm_hook_core.traces.versions.lines import NoLines, lines_of
         from swarm_hook_core.traces.versions.stored import versions_of
@@ -93,7 +93,7 @@ class Authors:
             if entry.at_ns == at_ns:
                 changed = entry.text.partition(" ")[0]
                 return changed.isdigit() and self._is_during_call(path, int(changed))
-        return False  # an old entry, which was dropped
+        return False  # an old entry, dropped by now
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""
@@ -130,7 +130,7 @@ def _calls_in(data: bytes) -> list[tuple[int, str, bool]]:
             continue  # torn
         kind = words[1].decode("ascii", "replace")
         if kind in _CALLS:
-            # The kernel's file times lag behind our clock, but not behind an end, which is the time of a file.
+            # The kernel's file times lag behind our clock, but not behind an end: that is the time of a file.
             begun = max([int(words[0]) - journal.SLACK_NS, *(one[0] for one in found[-1:])])
             found.append((begun, words[2].decode("ascii", "replace"), kind != "ran" or not looks_only(raw)))
         elif kind == "over":

@@ -32,7 +32,7 @@ MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pu
 def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float) -> Verdict | None:
     """Return the Verdict on a call, or None if no work of a person is at stake.
 
-    `effects`: effects of a shell or MCP call, or None for a call that names its files.
+    `effects`: effects of a shell or MCP call; None: the call names its files.
     """
     losses = Losses(trail, effects)
     if not (losses.found or losses.ignored or losses.late):
@@ -56,7 +56,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
 
 
 def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
-    """Return True if the client asks its user about a call for which a hook wants that."""
+    """Return True if the client asks its user about a call when a hook wants that."""
     return config.asks is not None and config.asks(call)
 
 

@@ -67,7 +67,7 @@ def notice(parts: list[Part], deed: str, folder: str) -> str:
 
 
 def late(call: ToolCall, by: str, deed: str) -> str:
-    """Return the denial of a git command that clearly discards changes, while git does not say which."""
+    """Return the denial of a git command that clearly discards changes, while git does not answer."""
     return (
         f"swarm: {call.client_tool} ({command(by)}) would {deed} all uncommitted changes, and git was too slow to say"
         " if any of them are a person's. Name your own files in the command, or ask the person to run it, or to type"
