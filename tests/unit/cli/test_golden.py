@@ -108,8 +108,8 @@ dispatch "renumber" --no-spawn --as {one}
 cancel {task} --as {one}
 pause nothing --as {one}
 logs nothing
-auto
-auto --json
+protect
+protect --json
 auto notice
 ui list
 ui prompt hello --target node --wait 0
@@ -199,6 +199,10 @@ def normalised(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Norm
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of(verb: str, ground: Ground, normalised: Normalised) -> None:
     compare(f"help/{verb}", [transcript(f"{verb} --help", ground.swarm(verb, "--help"), normalised)])
+
+
+def test_each_recorded_help_is_of_a_verb() -> None:
+    assert {path.stem for path in (FOLDER / "help").iterdir()} == set(VERBS)
 
 
 @pytest.mark.parametrize("words", ["help", "help --all", "completion bash", "completion zsh", "completion fish"])

@@ -11,14 +11,16 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.kernel_calls import says
 from support.sessions import ROOT, hook_core, join, ready_store
+from support.state_files import lines_of_files, plain_names, without_inodes
 from support.traced import checkout, git
+from support.world import some_time_passes
 
 from swarm_hook_core import clock, command_registrar, coordinator, greetings, lease_renewal
 from swarm_hook_core.core import HookCore
@@ -145,18 +147,14 @@ class Scene:
             status = core.run_pre_tool_use_hook(io.StringIO(json.dumps(payload)))
         return {"status": status, "answer": json.loads(out.getvalue()) if out.getvalue() else None}
 
-    def left(self) -> dict[str, Any]:
+    def left(self) -> dict[str, list[str]]:
         """The files of the state folder, by name."""
-        top = Path(state_dir())
-        found = {}
-        for path in sorted(path for path in top.rglob("*") if path.is_file()):
-            found[str(path.relative_to(top))] = path.read_bytes().decode("utf-8", "replace").splitlines()
-        return found
+        return lines_of_files(Path(state_dir()))
 
     def plain(self, value: Any) -> Any:
         """Return `value` without the parts that vary between runs and machines."""
         if isinstance(value, dict):
-            return {self.plain(key): self.plain(one) for key, one in sorted(value.items())}
+            return dict(sorted((self.plain(key), self.plain(one)) for key, one in value.items()))
         if isinstance(value, list):
             return [self.plain(one) for one in value]
         if not isinstance(value, str):
@@ -175,7 +173,7 @@ class Scene:
         value = re.sub(r"\b\d\d:\d\d(:\d\d)?\b", "<TIME>", value)
         value = re.sub(r"\b\d{4}-\d\d-\d\dT?", "<DATE>", value)
         value = re.sub(r"\.py\", line \d+|\.py:\d+", ".py:<LINE>", value)
-        return re.sub(r"(?<![\w.])-?\d{5,}(\.\d+)?\b( \d+)?", "<N>", value)
+        return without_inodes(re.sub(r"(?<![\w.])-?\d{5,}(\.\d+)?\b( \d+)?", "<N>", value))
 
 
 Before = Callable[[Scene], object]
@@ -200,7 +198,7 @@ def all_of(*steps: Before) -> Before:
 
 
 def level(word: str) -> Before:
-    return lambda scene: scene.env(SWARM_AUTO=word)
+    return lambda scene: scene.env(SWARM_PROTECT=word)
 
 
 def nothing(scene: Scene) -> None:
@@ -223,6 +221,20 @@ def by_codex(scene: Scene) -> None:
     scene.runtime, scene.session_id = "codex", "another"
     with Store() as store:
         join(store, scene.work, "identity:p other", runtime="codex", session_id="another")
+
+
+def by_person(scene: Scene) -> None:
+    (scene.work / "notes.md").write_text("alpha\nPERSON\n")
+    some_time_passes()
+
+
+def in_linked_tree(scene: Scene) -> None:
+    scene.monkeypatch.setattr("swarm_hook_core.fence.APART_NS", 0)
+    linked = scene.tmp / "linked"
+    git(scene.work, "worktree", "add", "-q", str(linked))
+    scene.work, scene.session_id = linked, "linked"
+    with Store() as store:
+        join(store, linked, "identity:p linked", runtime="claude-code", session_id="linked")
 
 
 def strict(scene: Scene) -> None:
@@ -281,6 +293,13 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "overwriting what is committed again": (
         all_of(changed, lambda s: git(s.work, "commit", "-qam", "done")), WRITE),
     "edit elsewhere beside a change": (lambda s: s.peer_writes("other.md"), EDIT),
+    # a person's changes, and what the sessions of a repository share
+    "overwriting a person's change": (by_person, WRITE),
+    "overwriting a person's change, notice": (all_of(level("notice"), by_person), WRITE),
+    "edit of a person's change": (by_person, EDIT),
+    "git checkout of a person's change": (by_person, bash("git checkout notes.md")),
+    "switching the branch beside a session": (nothing, bash("git switch -c mine")),
+    "edit in another work tree": (in_linked_tree, ("Edit", {**EDIT[1], "file_path": "../work/notes.md"})),
     # shell commands
     "ls alone": (nothing, bash("ls -l")),
     "shell write alone": (nothing, SHELL),
@@ -313,11 +332,12 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     # actions for persons only
     "edit of swarm's settings": (nothing, ("Edit", {"file_path": "{config}", "old_string": "a", "new_string": "b"})),
     "shell write of swarm's settings": (nothing, bash("cd {folder}; echo > config.json")),
-    "removing the store": (elsewhere, bash("rm {store}")),
-    "lowering the level": (changed, bash("swarm-mcp auto off")),
-    "lowering the level, in words that are put together": (changed, bash("a=auto; swarm-mc''p $a off")),
+    "removing the store": (elsewhere, bash("cd ~/store; rm swarm.db")),
+    "lowering the level": (changed, bash("swarm-mcp protect off")),
+    "lowering the level, by the old name": (changed, bash("swarm-mcp auto off")),
+    "lowering the level, in words that are put together": (changed, bash("a=protect; swarm-mc''p $a off")),
     "removing the home from a variable": (changed, bash("cd {folder}/../.. && rm -rf state")),
-    "protection that fails": (breaks("protected.denial_of"), bash("swarm-mcp auto off")),
+    "protection that fails": (breaks("protected.denial_of"), bash("swarm-mcp protect off")),
     # the kernel
     "kernel holds": (all_of(elsewhere, lambda s: s.kernel()), bash("python3 fix.py")),
     "kernel holds, then a change denies": (
@@ -328,7 +348,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
         all_of(elsewhere, changed, lambda s: s.kernel(), breaks("kernel.plans.leave", OSError)),
         bash("python3 fix.py; echo mine > notes.md")),
     "git within a watched command": (all_of(changed, within), bash("git checkout notes.md")),
-    "protected command within a watched command": (within, bash("swarm-mcp auto off")),
+    "protected command within a watched command": (within, bash("swarm-mcp protect off")),
     "guess within a watched command": (all_of(elsewhere, within), bash("./build.sh")),
     # a team
     "fresh team": (lambda s: s.team(60), EDIT),
@@ -370,8 +390,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
 def _filled(value: Any, scene: Scene) -> Any:
     if isinstance(value, dict):
         return {key: _filled(one, scene) for key, one in value.items()}
-    if isinstance(value, str) and ("{config}" in value or "{store}" in value or "{folder}" in value):
-        return value.format(config=config_path(), store=store_path(), folder=Path(config_path()).parent)
+    if isinstance(value, str) and ("{config}" in value or "{folder}" in value):
+        return value.format(config=config_path(), folder=Path(config_path()).parent)
     return value
 
 
@@ -382,12 +402,25 @@ def played(name: str, scene: Scene) -> dict[str, Any]:
     del scene.started[:]
     there = scene.left()
     ran = scene.hook(tool, _filled(given, scene))
-    left = {path: lines for path, lines in scene.left().items() if there.get(path) != lines}
-    gone = sorted(set(there) - set(scene.left()))
-    added = {path: lines[len(there[path]) :] if lines[: len(there.get(path, ()))] == there.get(path) else lines
-             for path, lines in left.items()}  # fmt: skip
+    left = scene.left()
+    names = plain_names({**there, **left})
+    gone = sorted(names[path] for path in set(there) - set(left))
+    added = {}
+    for path, lines in left.items():
+        before_it = there.get(path)
+        if before_it != lines:
+            is_longer = before_it is not None and lines[: len(before_it)] == before_it
+            added[names[path]] = lines[len(before_it or ()) :] if is_longer else lines
     found: dict[str, Any] = scene.plain({**ran, "left": added, "gone": gone, "started": scene.started})
     return found
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """Create files with the recorded permissions: the names of kept copies contain them."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def recorded() -> dict[str, Any]:
