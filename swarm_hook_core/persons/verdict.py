@@ -34,15 +34,18 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
 
     `effects`: effects of a shell or MCP call, or None for a call that names its files.
     """
-    losses = Losses(trail, effects)
-    if not (losses.found or losses.ignored or losses.late):
-        return None
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
-    authors = Authors(meetings)
+    authors, looks = Authors(meetings), Looks(meetings)
+    is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
+    losses = Losses(
+        trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
+    )
+    if not (losses.found or losses.free or losses.late):
+        return None
     known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
     known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
-    denied = [one for one in theirs if one[0].is_certain and not _was_read(meetings, one[0])]
+    denied = [one for one in theirs if one[0].is_certain and not looks.cover(one[0])]
     denies = trail.level not in (OFF, NOTICE)
     verdict = None
     if denies and (denied or losses.late):
@@ -51,8 +54,26 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         verdict = Verdict(None, _notice(trail, theirs))
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if may_pass and not trail.is_asked:
-        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.ignored, now)
+        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free, now)
     return verdict
+
+
+class Looks:
+    """The looks of the session at the files of one call; each file is looked up once."""
+
+    def __init__(self, meetings: Meetings):
+        self._meetings = meetings
+        self._covered: dict[str, bool] = {}  # path -> True if the session has read the file
+
+    def cover(self, loss: Loss) -> bool:
+        """Return True if the call replaces a whole file that its session has read as it is now."""
+        if loss.how != REPLACE or loss.words:
+            return False
+        if loss.path not in self._covered:
+            from swarm_hook_core.persons.looks import has_read
+
+            self._covered[loss.path] = has_read(self._meetings, loss.spelled, loss.path)
+        return self._covered[loss.path]
 
 
 def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
@@ -68,15 +89,6 @@ def _is_kept_by(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool
 
     trail = meetings.trail
     return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path, meetings)
-
-
-def _was_read(meetings: Meetings, loss: Loss) -> bool:
-    """Return True if the call replaces a whole file that its session has read as it is now."""
-    if loss.how != REPLACE or loss.words:
-        return False
-    from swarm_hook_core.persons.looks import has_read
-
-    return has_read(meetings, loss.spelled, loss.path)
 
 
 def _denial(
@@ -148,12 +160,12 @@ def _short_deed(loss: Loss) -> str:
     return {"throw away": "discard"}.get(deed, deed)
 
 
-def _keep(losses: list[Loss], ignored: list[Loss], now: float) -> None:
+def _keep(losses: list[Loss], free: list[Loss], now: float) -> None:
     """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
     from swarm_hook_core.paths import key_of
     from swarm_hook_core.watching.kept import FILE_BYTES, Kept, NotKept
 
-    paths = list(dict.fromkeys(loss.path for loss in [*losses, *ignored]))[:MOST_FILES]
+    paths = list(dict.fromkeys(loss.path for loss in [*losses, *free]))[:MOST_FILES]
     kept, left = None, MOST_BYTES
     for path in paths:
         try:
