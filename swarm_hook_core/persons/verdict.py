@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.denial import Denial
+from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
@@ -103,12 +103,15 @@ def _denial(
     if not theirs:
         git_call, words = losses.late[0]
         deed = _deed_of_git(words)
-        denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed))
+        loss = without_owner("person", deed, git_call.by)
+        denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed), loss=loss)
         denial.question = wording.late_question(git_call.by, deed)
         return denial
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
-    denial = Denial(first.path, None, wording.denial(call, parts, deed, _way(call, first, known), call.folder))
+    lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
+    words = wording.denial(call, parts, deed, _way(call, first, known), call.folder)
+    denial = Denial(first.path, None, words, loss=lost)
     denial.short = wording.shortly(parts, deed, call.folder)
     denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
     return denial
