@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.sessions import captured, run
 from support.traced import Player, git
 from support.world import some_time_passes
 
@@ -191,6 +193,29 @@ def test_git_is_asked_only_about_files_that_the_session_does_not_know(
     started.clear()
     if "read" not in case and "new" not in case:
         assert bool(me.denied("Bash", {"command": f"rm {name}"})) is asks and bool(started) is asks, started
+
+
+@pytest.mark.parametrize(
+    ("entry", "mode", "decision"),
+    [
+        ("cli", "default", "ask"), ("cli", "acceptEdits", "ask"), ("cli", "bypassPermissions", "deny"),
+        ("cli", "dontAsk", "deny"), ("sdk-cli", "default", "deny"),
+    ],
+)  # fmt: skip
+def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, decision: str, work: Path) -> None:
+    """What the person may let go is kept before the question; what is denied stays."""
+    me = Player("claude-code", work)
+    me.runs("ls")
+    (work / "notes.md").write_text(AFTERNOON)
+    some_time_passes()
+    payload = captured("claude-code", "PreToolUse.Bash", work, session_id=me.session_id)
+    payload.update(cwd=str(work), permission_mode=mode, tool_input={"command": "git checkout -- notes.md"})
+    ran = run("claude-code", "pre_tool_use", payload, {"CLAUDE_CODE_ENTRYPOINT": entry, "SWARM_MCP_BIN": ""})
+    answer = json.loads(ran.out)["hookSpecificOutput"]
+    assert answer["permissionDecision"] == decision
+    assert ("discard 4 uncommitted lines of" in answer["permissionDecisionReason"]) is (decision == "ask")
+    kept = [content_of(some[0]) for some in Kept(time.time()).by_path().values()]
+    assert kept == [AFTERNOON.encode()] * (decision == "ask")
 
 
 def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> None:
