@@ -32,7 +32,7 @@ MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pu
 def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float) -> Verdict | None:
     """Return the Verdict on a call, or None if no work of a person is at stake.
 
-    `effects`: effects of a shell or MCP call, or None for a call that names its files.
+    `effects`: effects of a shell or MCP call; None: the call names its files.
     """
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     authors, looks = Authors(meetings), Looks(meetings)
@@ -77,7 +77,7 @@ class Looks:
 
 
 def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
-    """Return True if the client asks its user about a call for which a hook wants that."""
+    """Return True if the client asks its user about a call when a hook wants that."""
     return config.asks is not None and config.asks(call)
 
 
@@ -110,8 +110,8 @@ def _denial(
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    words = wording.denial(call, parts, deed, _way(call, first, known), call.folder)
-    denial = Denial(first.path, None, words, loss=lost)
+    text = wording.denial(call, parts, deed, _way(call, first, known), call.folder)
+    denial = Denial(first.path, None, text, loss=lost)
     denial.short = wording.shortly(parts, deed, call.folder)
     denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
     return denial

@@ -18,7 +18,7 @@ MOST_TEXT = 4000  # characters of it
 LONGEST_LINE = 200  # characters of one line of it
 CONTEXT = 2  # unchanged lines around a change
 MOST_COMPARED = 3000  # differing lines of a text; in longer ones, lines are counted
-MARK = "| "  # begins each quoted line: none of them can be taken for words of swarm
+MARK = "| "  # begins each quoted line, so that it cannot be taken for words of swarm
 
 
 def are_kept(base: str, present: str, new: str) -> bool:
@@ -30,7 +30,7 @@ def are_kept(base: str, present: str, new: str) -> bool:
     hunks, places = _hunks(old, now), _matched(now, then)
     if hunks is None or places is None:
         return _have_counts(_counted(old), _counted(now), _counted(then))
-    # Without a hunk the texts differ in their line ends alone, which are not looked at.
+    # Without a hunk the texts differ in their line ends alone: these do not count.
     return bool(hunks) and all(_is_kept(hunk, old, now, then, places) for hunk in hunks)
 
 
@@ -80,7 +80,7 @@ def shown(base: str, present: str, most: int = MOST_LINES) -> tuple[list[str], b
 
 
 def _groups(hunks: list[Hunk]) -> list[list[Hunk]]:
-    """Return the changes, those together whose context meets."""
+    """Return the changes, grouped if their contexts meet."""
     groups: list[list[Hunk]] = []
     for hunk in hunks:
         if groups and hunk[0] - groups[-1][-1][1] <= 2 * CONTEXT:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
 
-LONGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
+LONGEST = 4 * 1024 * 1024  # bytes of a file: the lines of a larger one are not counted
 MOST_PARTS = 40  # parts of one file that are combined
 SECONDS = 0.5  # for git's answers
 

@@ -170,7 +170,7 @@ class Meetings:
         return self._wait(place, find, is_decided, every_round=True)  # no entry tells that the folder is gone
 
     def commit_with_hooks(self, resolved: str, waits: bool) -> tuple[Trace, str] | None:
-        """Return ``(Trace, name)`` of another session's commit whose hook `name` puts changes aside, or None.
+        """Return ``(Trace, name)`` of another session's commit with a hook `name` that puts changes aside, or None.
 
         `waits`: wait until it is over, two seconds at most. The Trace names the file.
         """

@@ -9,8 +9,8 @@ from swarm_hook_core.shell.programs.git.table import options_of
 
 MOST_NAMED = 8  # files that a command names
 
-# Forms in which the session's own files are named. verb -> (for tracked files, if some file is untracked); None: the
-# verb does not touch such files.
+# Forms that name the session's own files. verb -> (for tracked files, if some file is untracked); None: the verb does
+# not touch such files.
 _FORMS = {
     "add": ("git add {files}", "git add {files}"),
     "stage": ("git add {files}", "git add {files}"),
@@ -57,7 +57,7 @@ def _narrow(words: list[str], changed: list[str], new: list[str], folder: str) -
 
 
 def _refusing(words: list[str]) -> str:
-    """Return a command of the same purpose with which git itself refuses to touch uncommitted changes, or ""."""
+    """Return a command of the same purpose that git refuses if it would touch uncommitted changes, or ""."""
     options = options_of(words)
     target = ""
     if options.operands and is_known(options.operands[0]):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class OnlookersTrail(Trail):
     """A Trail in `folder` for the part `part` of `reader`; faults are recorded under these two names.
 
-    `runtime` and `session_id`: the session for which it reads, if any. That session's changes count as its own.
+    `runtime` and `session_id`: the reading session, if any. Its changes count as its own.
     """
 
     __slots__ = ("_reader", "_part")

@@ -183,7 +183,7 @@ class OthersJournal:
         return found + (commands.cleared_since(since_ns) if commands is not None else [])
 
     def made(self, path: str, newest: Entry) -> Entry | None:
-        """Return `newest`, or the last entry before it whose write was really made; None if there is none.
+        """Return the last entry, up to `newest`, with a write that was really made, or None.
 
         A write that was let pass may have failed, or a person may have refused it: then the file's state is unchanged.
         """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.others import Trace
 
 KNOWN = ("wrote", "saw")
-NO_ID = "-"  # for a call whose client gives no ids
+NO_ID = "-"  # for calls of a client without ids
 APART_NS = 10**9  # calls of one agent closer than this may run side by side
 CALLS = (b"will", b"wrote", b"ran", b"runs", b"clears")  # kinds of entries that a call makes as it begins
 OWN_TAIL = 8192  # bytes at the end of the session's own journal that are searched for open writes
@@ -31,7 +31,7 @@ OWN_TAIL = 8192  # bytes at the end of the session's own journal that are search
 def has_seen(
     own: bytes, path: str, keys: Collection[str], entry: Entry, ended_ns: Callable[[], int] | None = None
 ) -> bool:
-    """Return True if the session with the journal `own` has seen the change that another's write, `entry`, made.
+    """Return True if the session with the journal `own` has seen the change by `entry`, another session's write.
 
     `keys`: keys of the file's path. `ended_ns()`: the end of that write's call, 0 if unknown.
     """
@@ -81,7 +81,7 @@ def wrote_alike(own: bytes, keys: Collection[str], entry: Entry) -> bool:
 
 
 def ended_ns(data: bytes, entry: Entry) -> int:
-    """Return the time at which the call of `entry` had ended, by later entries of the journal `data`; 0 if unknown.
+    """Return the end of the call of `entry`, by later entries of the journal `data`; 0 if unknown.
 
     Its end is certain after the session's next call (``is``, ``over``) and after the end of its turn (``over``). A
     session that is alone notes only the beginning of calls; there a later call of the same agent ends it, unless the
@@ -159,7 +159,7 @@ def has_open_command(own: bytes, agent: str) -> bool:
 
 
 def open_writes(own: bytes) -> list[Entry]:
-    """Return the session's last writes whose result is not noted yet."""
+    """Return the session's last writes without a noted result."""
     found, noted = [], set()
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         if b" wrote " not in raw and b" is " not in raw:
@@ -188,7 +188,7 @@ def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bo
 
 
 def last_known(own: bytes, keys: Collection[str], state: str) -> Entry | None:
-    """Return the session's newest look or write of the file with these `keys`, which is in this `state`; None for none.
+    """Return the session's newest look or write of the file with these `keys`, now in this `state`, or None.
 
     Writes that were never made are skipped: they change no knowledge.
     """

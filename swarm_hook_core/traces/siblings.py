@@ -88,7 +88,7 @@ class Siblings:
 
 
 def around(trail: Trail, place: str) -> Siblings | None:
-    """Return the Siblings around the call of `trail` in `place`, None without agents.
+    """Return the Siblings around the call of `trail` in `place`, or None if there are no agents.
 
     The first call of an agent in a place notes its beginning there. Raises OSError.
     """

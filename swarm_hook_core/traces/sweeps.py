@@ -57,8 +57,8 @@ def judge(
 class Sweeps:
     """The git commands of one call, in their order. `writes_too`: the call also writes files by other means.
 
-    `stashed_in`: folders in which earlier commands stash changes; `put_aside`: work tree -> name of the hook manager
-    that puts changes aside there during a command.
+    `stashed_in`: folders with a stash by an earlier command; `put_aside`: work tree -> name of the hook manager that
+    puts changes aside there during a command.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Sweeps:
         try:
             return commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
         except NoAnswer:
-            return ""  # too slow: assume none of them
+            return ""  # too slow: assume no files
 
     def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
         """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it takes along."""

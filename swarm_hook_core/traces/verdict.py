@@ -329,7 +329,7 @@ class _Check:
             self.trail.owners.append((*first, "", denial.times))
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:
-        """Return the Denial of a write during another session's commit whose hook `name` puts changes aside."""
+        """Return the Denial of a write during another session's commit with a hook `name` that puts changes aside."""
         from swarm_hook_core.traces import wording
 
         words = wording.during_hooks(trace, name, self.identity)

@@ -16,8 +16,7 @@ from corpora import blocks, report, truth
 HEAD = """# Measurements
 
 Written by `make bench` (`BENCH="--part shell"` measures one section anew), which prints all rows and their limits; here are
-the main ones. Ratios count, not milliseconds: each sample runs beside a bare `python3 -I -S -c pass` (`bare`). That is why no
-library for benchmarks takes its place: these time one case after the other, and check no answer.
+the main ones. Ratios count, not milliseconds: each sample runs beside a bare `python3 -I -S -c pass` (`bare`).
 """
 
 

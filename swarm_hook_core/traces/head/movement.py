@@ -1,6 +1,6 @@
 """Git commands that move HEAD or a branch. To add one, write its row in `ROWS`.
 
-Whether a word names a branch is read from git's own files: git is not started. A command in doubt moves nothing.
+Branches are looked up in git's own files: git is not started. A command in doubt moves nothing.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Shared:
         self.reader = reader
         self.now = now
         self.denies = trail.level != NOTICE
-        self._moved: set[str] = set()  # work trees in which an earlier command of the call moves HEAD
+        self._moved: set[str] = set()  # work trees: an earlier command of the call moves HEAD there
         self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> its note, once the call may go ahead
         self._moves: dict[str, tuple[str, Head]] = {}  # top -> deed and HEAD before it
 

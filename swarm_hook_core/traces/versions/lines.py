@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Authors = tuple[Author, ...]
 
 SECONDS = 2.0  # for git's answer
-POPULAR = 2000  # lines from which on difflib leaves out frequent ones, to be fast
+POPULAR = 2000  # lines: in longer texts difflib leaves out frequent ones, to be fast
 BINARY = 8000  # bytes that are searched for NUL, as git does
 MOVED_NS = 10**9  # the two names of a moved file are noted within one call
 
@@ -61,7 +61,7 @@ class Line:
 
     @property
     def author(self) -> Author | None:
-        """The one author; None for a committed line, and for one that several may have written."""
+        """The one author; None for a committed line, or for several possible authors."""
         return self.authors[0] if len(self.authors) == 1 else None
 
     def may_be_by(self, runtime: str, session_id: str) -> bool:
@@ -194,7 +194,7 @@ class _Fold:
                 self._step(content, step.authors)
 
     def _step(self, content: list[bytes], authors: Authors) -> None:
-        """Go on to the next `content`, which these authors may have made."""
+        """Go on to the next `content`. Its new lines may be by any of these authors."""
         before, alive = [one.text for one in self.alive], []
         for kind, i1, i2, j1, j2 in _differences(self._compared(before), self._compared(content)):
             if kind == "equal":

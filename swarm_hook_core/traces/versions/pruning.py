@@ -17,7 +17,7 @@ from swarm_hook_core.traces.versions.stored import ENDED, read_name
 TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
 TOTAL_FILES = 20_000
 AGE_SECONDS = 7 * 86400
-HALF_SECONDS = 3600  # age of a half copy whose process is gone
+HALF_SECONDS = 3600  # age of a half copy left by a process that is gone
 GIT_SECONDS = 0.5  # for the question about ignored files, once a place
 STAMP = "%pruned"  # its mtime is the time of the last pruning of a place
 

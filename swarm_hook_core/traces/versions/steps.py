@@ -95,9 +95,9 @@ class Act:
     """A call that may have written the file.
 
     end_ns   end of the call, infinity if unknown
-    late_ns  latest time at which a change of the file is certainly the call's; 0 for a call without an entry: its hook
-             was killed, or the journal was cut
-    is_once  True for a write tool, which writes once
+    late_ns  a change of the file until this time is certainly the call's; 0 for a call without an entry: its hook was
+             killed, or the journal was cut
+    is_once  True for a write tool: it writes once
     is_over  True once that write has been seen
     """
 
@@ -126,7 +126,7 @@ class History:
         self._journals = journals_of(place)
         self._ended = ended_at(place)
         versions = [one for one in writes_of(place, path) if not until_ns or one.at_ns <= until_ns]
-        self._commands: list[Act] = []  # commands whose files are not known
+        self._commands: list[Act] = []  # commands with unknown files
         self.acts = sorted(self._acts(versions), key=lambda act: act.at_ns)
         self.moments = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
@@ -156,7 +156,7 @@ class History:
         return _authors_of(acts)
 
     def _commands_at(self, changes: Collection[int]) -> list[Act]:
-        """Return the commands whose files are not known, if they ran at one of these times of change."""
+        """Return the commands with unknown files, if they ran at one of these times of change."""
         slack = journal.SLACK_NS
         return [
             act
@@ -254,7 +254,7 @@ class _Ends:
                 self._found.append((int(words[0]), words[1], words[2]))
 
     def of(self, entry: Entry) -> float:
-        """Return the time at which the call of `entry` was over, infinity if unknown.
+        """Return the end of the call of `entry`, infinity if unknown.
 
         A later call of the same agent begins after it, unless the two may have run side by side.
         """

@@ -121,7 +121,7 @@ def versions_of(place: str, path: str) -> list[Version]:
 
 
 def writes_of(place: str, path: str) -> list[Version]:
-    """Return the same, with those of which nothing or half was kept: their sessions were about to write the file."""
+    """Return the same, with half and missing copies: their sessions were about to write the file."""
     found = []
     base = kept_dir(place)
     for session in _names_in(base):
