@@ -16,6 +16,7 @@ from swarm_hook_core.traces import OFF, Trail, level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Session
 
 KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> people's words for them
@@ -72,8 +73,7 @@ class AskedCore(HookCore):
             found[how] = verdict = self._verdict(call)
             is_plain = verdict.denial is None and not verdict.notice and self._is_alone(call, path)
             is_plain = is_plain and not os.path.lexists(path)  # a person's work is not lost by an edit
-            is_of_lock = verdict.denial is not None and verdict.denial.loss is None and not verdict.denial.question
-            if is_plain or is_of_lock:
+            if is_plain or (verdict.denial is not None and _is_for_all(verdict.denial)):
                 return dict.fromkeys(KINDS, verdict)  # the kind of write makes no difference
         return found
 
@@ -106,3 +106,8 @@ def asked_trail(config: RuntimeConfig, call: ToolCall) -> "AskedTrail | None":
     if found == OFF:
         return None
     return AskedTrail(config, call, found)
+
+
+def _is_for_all(denial: "Denial") -> bool:
+    """Return True if the denial is the same for each kind of write: it is for a lock, or for the work tree."""
+    return not denial.question and (denial.loss is None or denial.loss.why == "fence")

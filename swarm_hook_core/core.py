@@ -160,7 +160,7 @@ class HookCore:
     def _deny(self, denial: "Denial", call: ToolCall) -> int:
         if not denial.brief:
             self.shorten(denial, call)
-        if denial.question and self.config.asks is not None and self.config.asks(call):
+        if self._asks_person(denial, call):
             answer(self.config.dialect.question("PreToolUse", denial.question))
             return 0
         answer(self.config.dialect.denial("PreToolUse", denial.brief or denial.reason))
@@ -172,6 +172,10 @@ class HookCore:
             except OSError as error:  # the denial itself is out
                 self.record_fault("unheard", error)
         return self.config.dialect.denial_status
+
+    def _asks_person(self, denial: "Denial", call: ToolCall) -> bool:
+        """Return True if the client asks its user, who decides: then nothing is denied."""
+        return bool(denial.question) and self.config.asks is not None and self.config.asks(call)
 
     def shorten(self, denial: "Denial", call: ToolCall, session: "Session | None" = None) -> None:
         """Give a denial a brief reason if its client has no room for the whole one. A lock's needs the `session`."""
@@ -195,6 +199,8 @@ class HookCore:
 
     def note_denial(self, call: ToolCall, denial: "Denial") -> None:
         """Have the coordinator record the denial, and tell the session later that a locked file is free."""
+        if self._asks_person(denial, call):
+            return
         if (denial.held or denial.loss) is not None and denial.is_news:  # it has heard of the others
             from swarm_hook_core.coordinator import note_denial
 

@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 
 
 class Loss:
-    """Another session's uncommitted work that a denied call would have harmed.
+    """Work without a lock that a denied call would have harmed.
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
-          now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash
-    held  a ``lookup.Held`` with the owner of the work
+          now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash. Without an owner
+          (`without_owner`): ``person``: it is a person's; ``fence``: it is in another work tree; ``head``: it is the
+          HEAD, index or stash that sessions share
+    held  a ``lookup.Held`` with the owner of the work; its `instance_id` is empty if that is no session
     deed  the call's effect on it, as a verb: ``overwrite``
     by    the part of a command that does so, empty for a tool
     at    when it was done, in Unix seconds
@@ -29,6 +31,13 @@ class Loss:
         self.by = by
         self.at = int(at)
         self.also = list(also)
+
+
+def without_owner(why: str, deed: str, by: str = "", also: "Iterable[str]" = ()) -> Loss:
+    """Return the Loss of work that belongs to no session."""
+    from swarm_hook_core.lookup import Held
+
+    return Loss(why, Held("", ""), deed, by, also=also)
 
 
 class Denial:

@@ -60,9 +60,9 @@ def judge(check: Check) -> Verdict | None:
     words = _words(check.call, path, by, home, tree, denies)
     if not denies:
         return Verdict(None, words)
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, without_owner
 
-    return Verdict(Denial(path, None, words))
+    return Verdict(Denial(path, None, words, loss=without_owner(KIND, "write", by)))
 
 
 def _is_on(check: Check, top: str) -> bool:

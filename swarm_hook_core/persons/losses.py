@@ -10,7 +10,7 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from swarm_hook_core.shell.model import Effects, GitCall, Tree
     from swarm_hook_core.traces import Trail
@@ -53,19 +53,24 @@ class Losses:
     """The Losses of one call.
 
     found    the Loss of each file, by its path
-    ignored  Losses of named files that git ignores, or that no repository has: not protected, but worth keeping
+    free     Losses of named files that the session has read, that git ignores, or that no repository has: not
+             protected, but worth keeping
     late     ``[(GitCall, words)]`` of commands that clearly discard changes, while git did not answer
+
+    Git is not asked about a named file if `is_own(loss)`: nothing is lost, or `was_read(loss)`.
     """
 
-    def __init__(self, trail: Trail, effects: Effects | None):
+    def __init__(
+        self, trail: Trail, effects: Effects | None, is_own: Callable[[Loss], bool], was_read: Callable[[Loss], bool]
+    ):
         self.found: dict[str, Loss] = {}
-        self.ignored: list[Loss] = []
+        self.free: list[Loss] = []
         self.late: list[tuple[GitCall, list[str]]] = []
         self._end = time.monotonic() + SECONDS
         self._dirty: dict[str, tuple[list[str], set[str]]] = {}  # top and folder -> changed paths, untracked paths
         self._staged: set[str] = set()
         self._committed: set[str] = set()
-        self._named(trail, effects)
+        self._named(trail, effects, is_own, was_read)
         if effects is not None:
             for tree in effects.trees[:MOST_TREES]:
                 if tree.how != EDIT:
@@ -79,17 +84,23 @@ class Losses:
 
     # ------------------------------------------------------------------------------------------- named files
 
-    def _named(self, trail: Trail, effects: Effects | None) -> None:
+    def _named(
+        self, trail: Trail, effects: Effects | None, is_own: Callable[[Loss], bool], was_read: Callable[[Loss], bool]
+    ) -> None:
         by_top: dict[str, list[Loss]] = {}
         for path, resolved, how, by in trail.targets_of(effects):
             is_moved = how == REMOVE and by.partition(" ")[0] == "mv"  # the content exists at another place
             if how == EDIT or is_moved or not _has_content(resolved):
                 continue
-            by_top.setdefault(top_of(resolved), []).append(Loss(resolved, how, by, False, spelled=path))
-        for top, losses in by_top.items():
-            if not top:
-                self.ignored += losses
+            loss = Loss(resolved, how, by, False, spelled=path)
+            top = top_of(resolved)
+            if top and is_own(loss):
                 continue
+            if not top or was_read(loss):
+                self.free.append(loss)
+            else:
+                by_top.setdefault(top, []).append(loss)
+        for top, losses in by_top.items():
             names = {os.path.relpath(one.path, top): one for one in losses}
             try:
                 changed, new = _dirty(top, list(names), self.left())
@@ -100,7 +111,7 @@ class Losses:
                 if name in new or name in changed:
                     self.found.setdefault(loss.path, loss)
                 elif not _is_tracked(top, name, self.left()):
-                    self.ignored.append(loss)
+                    self.free.append(loss)
 
     # ------------------------------------------------------------------------------------------- folders
 

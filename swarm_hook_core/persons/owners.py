@@ -14,6 +14,8 @@ from swarm_hook_core.traces.unread import looks_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from swarm_hook_core.persons.losses import Loss
     from swarm_hook_core.traces.meetings import Meetings
 
@@ -60,22 +62,27 @@ class Authors:
         lines = self._lines_of_person(path)
         return Author(PERSON if lines else OWN, lines)
 
+    def is_own(self, path: str) -> bool:
+        """Return True if journals and versions prove that all of the file is the session's own; git is not asked."""
+        try:
+            changed_ns = os.lstat(path).st_ctime_ns
+            own = self._meetings.journals.own(os.path.dirname(path))
+            if journal.newest(own, path, ("wrote",)) is None or not self._is_during_call(path, changed_ns):
+                return False
+            return not self._texts_of_others(path)
+        except OSError:
+            return False  # gone, or unreadable: git tells
+
     def _lines_of_person(self, path: str) -> list[int]:
         """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
 
         They may be a person's (``versions.lines``), and are in a version that no call of the session had left.
         """
         from swarm_hook_core.traces.versions.lines import NoLines, lines_of
-        from swarm_hook_core.traces.versions.stored import versions_of
 
-        trail = self._meetings.trail
-        texts: set[bytes] = set()
-        place = trail.place_of(os.path.dirname(path))
         try:
-            for version in versions_of(place, path):
-                if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
-                    texts.update(line.rstrip() for line in version.content().split(b"\n"))
-            if not texts - {b""}:
+            texts = self._texts_of_others(path)
+            if not texts:
                 return []
             lines = lines_of(path)
         except (NoLines, OSError):
@@ -83,15 +90,30 @@ class Authors:
         return [
             number
             for number, line in enumerate(lines, 1)
-            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts - {b""}
+            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts
         ]
 
+    def _texts_of_others(self, path: str) -> set[bytes]:
+        """Return the lines of the file that are in a version that no call of the session had left. Raises OSError."""
+        from swarm_hook_core.traces.versions.stored import versions_of
+
+        trail = self._meetings.trail
+        texts: set[bytes] = set()
+        for version in versions_of(trail.place_of(os.path.dirname(path)), path):
+            if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
+                texts.update(_lines_in(version.content()))
+        if not texts - {b""}:
+            return set()
+        with open(path, "rb") as file:
+            return texts.intersection(_lines_in(file.read())) - {b""}
+
     def _was_own(self, path: str, at_ns: int) -> bool:
-        """Return True if a call of the session had made the content that the file had before its write at `at_ns`."""
+        """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
         own = self._meetings.journals.own(os.path.dirname(path))
-        for entry in journal.newest_first(own, path, ("wrote",)):
+        for entry in journal.newest_first(own, path, ("wrote", "is")):
             if entry.at_ns == at_ns:
-                changed = entry.text.partition(" ")[0]
+                words = entry.text.split(" ")
+                changed = words[3 if entry.kind == "is" and len(words) > 3 else 0]  # a Snapshot, or a ``state_of``
                 return changed.isdigit() and self._is_during_call(path, int(changed))
         return False  # an old entry, dropped by now
 
@@ -116,6 +138,10 @@ class Authors:
             may_write or (before.get(agent, False) and changed_ns - at_ns <= AFTER_NS)
             for agent, (at_ns, may_write) in last.items()
         )
+
+
+def _lines_in(data: bytes) -> Iterator[bytes]:
+    return (line.rstrip() for line in data.split(b"\n"))
 
 
 def _calls_in(data: bytes) -> list[tuple[int, str, bool]]:

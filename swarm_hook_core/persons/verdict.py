@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.denial import Denial
+from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
@@ -34,15 +34,18 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
 
     `effects`: effects of a shell or MCP call; None: the call names its files.
     """
-    losses = Losses(trail, effects)
-    if not (losses.found or losses.ignored or losses.late):
-        return None
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
-    authors = Authors(meetings)
+    authors, looks = Authors(meetings), Looks(meetings)
+    is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
+    losses = Losses(
+        trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
+    )
+    if not (losses.found or losses.free or losses.late):
+        return None
     known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
     known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
-    denied = [one for one in theirs if one[0].is_certain and not _was_read(meetings, one[0])]
+    denied = [one for one in theirs if one[0].is_certain and not looks.cover(one[0])]
     denies = trail.level not in (OFF, NOTICE)
     verdict = None
     if denies and (denied or losses.late):
@@ -51,8 +54,26 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         verdict = Verdict(None, _notice(trail, theirs))
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if may_pass and not trail.is_asked:
-        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.ignored, now)
+        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free, now)
     return verdict
+
+
+class Looks:
+    """The looks of the session at the files of one call; each file is looked up once."""
+
+    def __init__(self, meetings: Meetings):
+        self._meetings = meetings
+        self._covered: dict[str, bool] = {}  # path -> True if the session has read the file
+
+    def cover(self, loss: Loss) -> bool:
+        """Return True if the call replaces a whole file that its session has read as it is now."""
+        if loss.how != REPLACE or loss.words:
+            return False
+        if loss.path not in self._covered:
+            from swarm_hook_core.persons.looks import has_read
+
+            self._covered[loss.path] = has_read(self._meetings, loss.spelled, loss.path)
+        return self._covered[loss.path]
 
 
 def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
@@ -70,15 +91,6 @@ def _is_kept_by(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool
     return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path, meetings)
 
 
-def _was_read(meetings: Meetings, loss: Loss) -> bool:
-    """Return True if the call replaces a whole file that its session has read as it is now."""
-    if loss.how != REPLACE or loss.words:
-        return False
-    from swarm_hook_core.persons.looks import has_read
-
-    return has_read(meetings, loss.spelled, loss.path)
-
-
 def _denial(
     trail: Trail,
     meetings: Meetings,
@@ -91,12 +103,15 @@ def _denial(
     if not theirs:
         git_call, words = losses.late[0]
         deed = _deed_of_git(words)
-        denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed))
+        loss = without_owner("person", deed, git_call.by)
+        denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed), loss=loss)
         denial.question = wording.late_question(git_call.by, deed)
         return denial
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
-    denial = Denial(first.path, None, wording.denial(call, parts, deed, _way(call, first, known), call.folder))
+    lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
+    text = wording.denial(call, parts, deed, _way(call, first, known), call.folder)
+    denial = Denial(first.path, None, text, loss=lost)
     denial.short = wording.shortly(parts, deed, call.folder)
     denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
     return denial
@@ -148,12 +163,12 @@ def _short_deed(loss: Loss) -> str:
     return {"throw away": "discard"}.get(deed, deed)
 
 
-def _keep(losses: list[Loss], ignored: list[Loss], now: float) -> None:
+def _keep(losses: list[Loss], free: list[Loss], now: float) -> None:
     """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
     from swarm_hook_core.paths import key_of
     from swarm_hook_core.watching.kept import FILE_BYTES, Kept, NotKept
 
-    paths = list(dict.fromkeys(loss.path for loss in [*losses, *ignored]))[:MOST_FILES]
+    paths = list(dict.fromkeys(loss.path for loss in [*losses, *free]))[:MOST_FILES]
     kept, left = None, MOST_BYTES
     for path in paths:
         try:

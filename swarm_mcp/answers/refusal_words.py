@@ -18,15 +18,23 @@ _PARTS = {
     "sweep": ("{by} would {deed} what ", " changed{before} and has not committed{more}"),
     "stash": ("{by} would {deed} what ", " put into the stash{before}"),
 }
+# The same for work that belongs to no session.
+_OWNERLESS = {
+    "person": "{by} would {deed} a person's uncommitted work{more}",
+    "fence": "{by} would write in another work tree",
+    "head": "{by} would change the HEAD, index or stash that sessions share here",
+}
 
 
 def around_owner(details: dict[str, Any], at: float) -> tuple[str, str] | None:
     """Return the words before and after the name of the other session; None if a lock was in the way.
 
-    `details` and `at` are those of the event of a refusal.
+    `details` and `at` are those of the event of a refusal. Where no session was the obstacle, all words are the first
+    ones, and those after the name are empty.
     """
-    parts = _PARTS.get(str(details.get("reason")))
-    if parts is None:
+    reason = str(details.get("reason"))
+    parts = _PARTS.get(reason, (_OWNERLESS.get(reason, ""), ""))
+    if not any(parts):
         return None
     changed, also, command = details.get("changed_at"), details.get("also"), details.get("command")
     if isinstance(changed, (int, float)) and changed:
@@ -52,6 +60,8 @@ def around_owner(details: dict[str, Any], at: float) -> tuple[str, str] | None:
 def why_refused(details: dict[str, Any], at: float, owner: str) -> str:
     """Return the same as one text, with `owner` as the name; empty where a lock was in the way."""
     parts = around_owner(details, at)
+    if parts and not parts[1]:
+        return parts[0]
     if parts:
         return f"{parts[0]}{owner or 'another session'}{parts[1]}"
     return ""

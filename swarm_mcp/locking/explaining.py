@@ -104,7 +104,11 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
         told.update(allowed=False, reason=denials[0].reason)
         first = denials[0]
         held = first.loss.held if first.loss else first.held
-        if held is not None and same_circle(token(who.label, "identity"), token(held.label, "identity")):
+        if (
+            held is not None
+            and held.instance_id
+            and same_circle(token(who.label, "identity"), token(held.label, "identity"))
+        ):
             told.update(holder_id=held.instance_id)
         if held is not None and first.held is not None:
             told.update(lock_file=held.elsewhere or held.file, fence=held.fence)
@@ -295,6 +299,8 @@ def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
             if later["what"] == "denied" and (other["actor"], told.get("key")) == (row["actor"], payload.get("key"))
         ]  # fmt: skip
         end = min([*same, one["at"] + KNOWN_SECONDS + 1])
-        again = repeated_denials.counted(known, row["actor"], payload.get("holder"), payload.get("key"), one["at"], end)
+        again = repeated_denials.counted(
+            known, row["actor"], payload.get("holder") or "", payload.get("key"), one["at"], end
+        )
         if again:
             one["repeated"] = again

@@ -182,17 +182,18 @@ def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter]
 def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, attempt: Attempt) -> None:
     """Inside a transaction: record a refused write that would have hit uncommitted work of session `owner_id`.
 
+    An empty `owner_id` stands for a person, or for no owner (``Attempt.why``).
     Such a file is never said to be free. The same refusal is recorded once in `KNOWN_SECONDS`.
     """
     key = key_of(file)
     same = tx.row(
         "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor = ? AND subject = ?"
-        " AND json_extract(payload, '$.holder') = ?",
+        " AND coalesce(json_extract(payload, '$.holder'), '') = ?",
         (tx.now() - KNOWN_SECONDS, WRITE_DENIED, instance.id, file, owner_id),
     )
     if same:
         return  # the hook that denied it has counted it
-    owner = session_table.get(tx, owner_id)
+    owner = session_table.get(tx, owner_id) if owner_id else None
     payload: dict[str, Any] = {
         "holder": owner_id,
         "holder_label": owner and owner.label,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE
-from swarm_hook_core.denial import Denial
+from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
 from swarm_hook_core.traces import NOTICE
@@ -57,10 +57,12 @@ class Shared:
         for git_call in self.effects.git[:MOST_CALLS]:
             denial, line = self._of(git_call)
             if denial is not None:
+                denial.loss = without_owner("head", "change", git_call.by)
                 return denial, ""
             lines.append(line)
         denial = self._lock_removed()
         if denial is not None:
+            denial.loss = without_owner("head", "change")
             return denial, ""
         self._leave()
         return None, "\n".join(dict.fromkeys(filter(None, lines)))

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 NO_SESSION = "no such session"
-LOSSES = ("uncommitted", "moment", "sweep", "stash")
+OWNERLESS = ("person", "fence", "head")
+LOSSES = ("uncommitted", "moment", "sweep", "stash", *OWNERLESS)
 
 
 @verb(
@@ -39,7 +40,7 @@ LOSSES = ("uncommitted", "moment", "sweep", "stash")
         Word("FILE", "the locked file"),
         RUNTIME,
         SESSION_ID,
-        Option("--holder INSTANCE", "the session that held it", required=True),
+        Option("--holder INSTANCE", f"the session that held it; not for {', '.join(OWNERLESS)}"),
         Option("--tool NAME", "the tool that was to write"),
         Option("--target PATH", "the path that would have been written, where that is another one"),
         Option("--directory DIR", "the working folder of the call", source=FOLDERS),
@@ -61,7 +62,8 @@ def denied(args: Arguments) -> int:
     """denied: note that a session was denied a file (hooks call this)
 
     With --why the reason was not a lock, but work of --holder: an uncommitted change of FILE (uncommitted), a write in
-    progress (moment), changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is only
+    progress (moment), changes that a git command would sweep up (sweep), or an entry in the stash (stash); or it was
+    no session's: a person's work (person), another work tree (fence), the HEAD that sessions share (head). That is only
     recorded.
 
     Without --why, FILE is the locked path. For the record (swarm-mcp log): --target, the path of the denied write, if
@@ -104,6 +106,8 @@ def _attempt(args: Arguments, file: str) -> Attempt:
     why = args.value("--why")
     if why and why not in LOSSES:
         raise UsageError(f"--why wants one of {', '.join(LOSSES)}, not {why[:40]!r}")
+    if why not in OWNERLESS and not args.value("--holder"):
+        raise UsageError("--holder is needed: the session that held the file")
     facts: dict[str, Any] = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
     facts.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
     return Attempt(tool, path, folder, agent, fence or None, times=times, **facts)

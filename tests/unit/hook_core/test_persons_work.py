@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.sessions import captured, run
 from support.traced import Player, git
 from support.world import some_time_passes
 
@@ -140,6 +144,88 @@ def test_a_whole_file_is_overwritten_only_after_it_was_read(runtime: str, work: 
     (work / "notes.md").write_text(AFTERNOON + "and more\n")
     me.runs("sed -n 1,200p notes.md")
     assert me.writes("notes.md", "other\n") == ""
+
+
+# Earlier commands, the file that is replaced or removed then -> True if git is asked about it.
+ASKS = {
+    "a new file": ([], "fresh.txt", False),
+    "its own file": (["write: fresh.txt"], "fresh.txt", False),
+    "its own file again": (["write: fresh.txt", "write: fresh.txt"], "fresh.txt", False),
+    "its own file in the place of another": (["cat notes.md", "write: notes.md"], "notes.md", False),
+    "a file that it has read": (["cat notes.md"], "notes.md", False),
+    "an unread file": ([], "notes.md", True),
+    "a file of its own with a person's lines": (["edit: notes.md"], "notes.md", True),
+    "its own file, changed by a person": (["write: notes.md", "person: notes.md"], "notes.md", True),
+}
+
+
+@pytest.mark.parametrize("runtime", ["claude-code", "codex"])
+@pytest.mark.parametrize("case", ASKS)
+def test_git_is_asked_only_about_files_that_the_session_does_not_know(
+    case: str, runtime: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = Player(runtime, work)
+    me.runs("ls")
+    (work / "notes.md").write_text(AFTERNOON)
+    some_time_passes()
+    deeds, name, asks = ASKS[case]
+    for deed in deeds:
+        kind, _, file = deed.rpartition(": ")
+        if kind == "write":
+            me.writes(file, f"of mine {time.time()}\n")
+        elif kind == "edit":
+            assert me.edits(file, "gamma", "mine") == ""
+        elif kind == "person":
+            (work / file).write_text(AFTERNOON)
+            some_time_passes()
+        else:
+            assert me.runs(deed) == ""
+    started: list[list[str]] = []
+    spawn = os.posix_spawnp
+
+    def noted(program: str, argv: list[str], *rest: Any, **more: Any) -> int:
+        started.append(argv)
+        return spawn(program, argv, *rest, **more)
+
+    monkeypatch.setattr(os, "posix_spawnp", noted)
+    place = str(work / name) if runtime == "claude-code" else name
+    assert bool(me.denied(*me.writing(place, "another text\n"))) is asks and bool(started) is asks, started
+    started.clear()
+    if "read" not in case and "new" not in case:
+        assert bool(me.denied("Bash", {"command": f"rm {name}"})) is asks and bool(started) is asks, started
+
+
+@pytest.mark.parametrize(
+    ("entry", "mode", "decision"),
+    [
+        ("cli", "default", "ask"), ("cli", "acceptEdits", "ask"), ("cli", "bypassPermissions", "deny"),
+        ("cli", "dontAsk", "deny"), ("sdk-cli", "default", "deny"),
+    ],
+)  # fmt: skip
+def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, decision: str, work: Path) -> None:
+    """What the person may let go is kept before the question; what is denied stays."""
+    me = Player("claude-code", work)
+    me.runs("ls")
+    (work / "notes.md").write_text(AFTERNOON)
+    some_time_passes()
+    payload = captured("claude-code", "PreToolUse.Bash", work, session_id=me.session_id)
+    payload.update(cwd=str(work), permission_mode=mode, tool_input={"command": "git checkout -- notes.md"})
+    ran = run("claude-code", "pre_tool_use", payload, {"CLAUDE_CODE_ENTRYPOINT": entry, "SWARM_MCP_BIN": ""})
+    answer = json.loads(ran.out)["hookSpecificOutput"]
+    assert answer["permissionDecision"] == decision
+    assert ("discard 4 uncommitted lines of" in answer["permissionDecisionReason"]) is (decision == "ask")
+    kept = [content_of(some[0]) for some in Kept(time.time()).by_path().values()]
+    assert kept == [AFTERNOON.encode()] * (decision == "ask")
+
+
+def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> None:
+    (work / ".gitignore").write_text(".env\n")
+    (work / ".env").write_text("KEY=1\n")
+    some_time_passes()
+    me.runs("cat .env notes.md")
+    assert me.runs("echo x > .env; echo x > notes.md") == ""
+    kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
+    assert kept[".env"] == b"KEY=1\n" and kept["notes.md"] == AFTERNOON.encode()
 
 
 def test_the_denial_names_the_same_command_for_the_session_s_own_files(me: Player, work: Path) -> None:

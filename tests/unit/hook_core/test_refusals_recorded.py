@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from support.fixtures import wait_for
 from support.sessions import RUNTIMES, captured, mistakes, peer_locks, run
-from support.traced import Player
+from support.traced import Player, git
+from support.world import some_time_passes
 
 from swarm_hook_core import coordinator, storms
 from swarm_hook_core.hooks import ToolCall
@@ -83,7 +84,11 @@ def test_a_refusal_for_uncommitted_work_is_an_event(case: str, work: Path, start
     ((kind, actor, subject, payload),) = events()
     assert (kind, actor) == ("context.write_denied", me.row["id"])
     assert (payload["reason"], payload["deed"], payload["holder"]) == (why, deed, peer.row["id"])
-    assert payload["said"] == denial.reason and payload["tool"] == "Bash" and payload["cwd"] == str(work)
+    assert (
+        payload["said"] == denial.reason.partition("\n")[0]
+        and payload["tool"] == "Bash"
+        and payload["cwd"] == str(work)
+    )
     assert subject == str(work if why == "stash" else work / "notes.md")
     name = f"peer {peer.row['id'][:8]}"
     log = told(capsys, "log", subject)
@@ -92,6 +97,44 @@ def test_a_refusal_for_uncommitted_work_is_an_event(case: str, work: Path, start
     assert words.format(peer=name) in told(capsys, "status")
     with Store() as store:
         assert store.messages.peek(store.instances.get(me.row["id"])) == [], "nobody waits for such a file"
+
+
+# The attempt of a session beside a peer -> the reason, the words of `log` and `status`; the file is a person's.
+OWNERLESS = {
+    "overwrites": ("echo x > notes.md", "person", "`echo x > notes.md` would overwrite a person's uncommitted work"),
+    "sweeps": ("git checkout .", "person", "`git checkout .` would throw away a person's uncommitted work, and 1 more file"),
+    "moves HEAD": ("git switch -q -c side", "head", "`git switch -q -c side` would change the HEAD, index or stash that"),
+    "leaves": ("echo x > {main}/new.md", "fence", "would write in another work tree"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OWNERLESS)
+def test_a_refusal_without_another_session_s_work_is_an_event(
+    case: str, work: Path, started, capsys, monkeypatch
+) -> None:
+    command, why, words = OWNERLESS[case]
+    place = work
+    if why == "fence":
+        git(work, "worktree", "add", "-q", "../side")
+        place = work.parent / "side"
+    monkeypatch.chdir(place)
+    me, _peer = Player("codex", place, "identity:p me"), Player("codex", place, "identity:p peer")
+    me.runs("ls")
+    if why == "person":
+        for name in ("notes.md", "other.md"):
+            (work / name).write_text("a person's\n")
+        some_time_passes()
+    assert tries(me, command.format(main=work)) is not None
+    ((kind, actor, subject, payload),) = events()
+    assert (kind, actor, payload["reason"]) == ("context.write_denied", me.row["id"], why) and "holder" not in payload
+    for verb in (["log", subject], ["log"], ["status"], ["watch", "--timeout", "0", "--since", "0"]):
+        assert words in told(capsys, *verb), verb
+    with Store() as store:
+        found = refusals(store, str(place), People(store, "p", ""), 0, 10)
+        (row,) = tables.refusals(found, store.now(), tables.Places(str(place)))
+    assert words in row.cells[4] and row.cells[3] == ""
+    tries(me, command.format(main=work))
+    assert len(events()) == 1
 
 
 @pytest.mark.parametrize("level", ["keep", "turn"])

@@ -290,6 +290,11 @@ def test_a_store_that_cannot_be_read_is_said(ground, keys):
             {"holder": "bob", "reason": "sweep", "deed": "put aside", "command": "git stash", "also": ["/g"]},
             "ann was refused f: `git stash` would put aside what bob changed and has not committed, and 1 more file",
         ),
+        (
+            "write_denied",
+            {"reason": "person", "deed": "throw away", "command": "git checkout ."},
+            "ann was refused f: `git checkout .` would throw away a person's uncommitted work",
+        ),
         ("lock_deadlock", {}, "ann was refused f: it would have waited in a circle"),
         ("restored", {}, "ann restored f"),
     ],
