@@ -6,7 +6,7 @@ import os
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_known, joined
+from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_device, is_known, joined
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
@@ -212,7 +212,7 @@ class _Redirections:
                 before = files.text_of(caught)
             stream = before and joined([before, stream])
         files.made_of[caught] = ran
-        if not caught.startswith("/dev/"):
+        if not is_device(caught):
             files.contents[caught] = stream
 
 

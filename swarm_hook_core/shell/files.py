@@ -6,7 +6,7 @@ import os
 
 from swarm_hook_core.change import EDIT
 from swarm_hook_core.paths import contains
-from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
+from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_device, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Files:
                     where = absolute(folder, start + slash)
                 if (where or "").startswith("/proc/"):
                     where = ""  # `/proc/$$/cwd/...`: anywhere
-                if not (where or "").startswith("/dev/"):
+                if not is_device(where or ""):
                     self.effects.add(Guess("a computed path", where or "", by))
                 return
             for one in found:
@@ -62,7 +62,7 @@ class Files:
         whole = absolute(folder, path)
         if whole is None:
             self.effects.add(Guess("a path in a folder that is not known", "", by))
-        elif not whole.startswith("/dev/"):
+        elif not is_device(whole):
             if not keeps_text:
                 self.contents[whole] = None
             self.effects.add(Write(folder or "/", path, by, how))

@@ -229,6 +229,11 @@ def is_known(text: str) -> bool:
     return "\0" not in text
 
 
+def is_device(path: str) -> bool:
+    """Return True if a write to absolute `path` changes no file: a device, but no file of the memory's file system."""
+    return path.startswith("/dev/") and not path.startswith("/dev/shm/")
+
+
 def absolute(folder: str | None, path: str) -> str | None:
     """Return `path` seen from `folder` (None: unknown), or None if that is unknown."""
     if not is_known(path) or (folder is None and not os.path.isabs(path)):

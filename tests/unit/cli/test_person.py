@@ -21,16 +21,22 @@ AGENT, PEER = "agent-1", "peer-2"
 VARIABLE = "SWARM_MCP_INSTANCE_ID"
 # Commands that weaken protection, and the proof that nothing was done.
 WEAKENS = {
-    "auto off": ["auto", "off"],
-    "auto notice --user": ["auto", "notice", "--user"],
-    "auto --unset": ["auto", "--unset"],
+    "protect off": ["protect", "off"],
+    "protect notice --user": ["protect", "notice", "--user"],
+    "protect --unset": ["protect", "--unset"],
     "install --no-kernel": ["install", "--no-kernel", "--client", "claude-code"],
     "uninstall": ["uninstall"],
     "guard uninstall": ["guard", "uninstall"],
     "guard install": ["guard", "install"],
     "steal": ["steal", "held", "--force", "--reason", "mine"],
 }
-STRENGTHENS = [["auto", "turn"], ["auto", "keep"], ["auto"], ["uninstall", "--dry-run"], ["guard", "install", "--auto"]]
+STRENGTHENS = [
+    ["protect", "turn"],
+    ["auto", "keep"],
+    ["protect"],
+    ["uninstall", "--dry-run"],
+    ["guard", "install", "--auto"],
+]
 
 
 @pytest.fixture(autouse=True)
@@ -275,7 +281,7 @@ def test_a_lowered_level_is_told_to_the_sessions_there(ground: Ground, monkeypat
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     ground.swarm("auto", "off")
     (event,) = ground.sql("SELECT actor, subject, scope FROM events WHERE type = 'protection.lowered'")
-    assert event == {"actor": None, "subject": "auto", "scope": ground.scope}
+    assert event == {"actor": None, "subject": "protect", "scope": ground.scope}
     with ground.store() as store:
         (notice,) = store.notices.take(peer)
     assert "the level of protection is off now, and was keep" in notice.text
@@ -291,7 +297,7 @@ def test_people_see_what_was_tried_and_what_was_lowered(ground: Ground, monkeypa
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     ground.swarm("auto", "notice")
     lines = ground.swarm("log").out.splitlines()
-    assert any("attempted" in line and "swarm-mcp auto off" in line and me in line for line in lines), lines
+    assert any("attempted" in line and "swarm-mcp protect off" in line and me in line for line in lines), lines
     assert any("lowered" in line and "is notice now, and was keep" in line for line in lines), lines
     shown = ground.swarm("log", "--json").json
     assert shown["counts"]["attempted"] == shown["counts"]["lowered"] == 1

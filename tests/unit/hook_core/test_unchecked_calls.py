@@ -132,7 +132,7 @@ def test_a_call_costs_nothing_where_nobody_can_hold_a_lock(store: str, tmp_path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\necho > {tmp_path}/started\n")
     (tmp_path / "bin" / "swarm-mcp").chmod(0o755)
-    ran = run("codex", "pre_tool_use", bash(new_session(), tmp_path, WRITES), {"PATH": str(tmp_path / "bin")})
+    ran = run("codex", "pre_tool_use", bash(new_session(), tmp_path, "touch f"), {"PATH": str(tmp_path / "bin")})
     assert (ran.code, ran.out, ran.err) == (0, "", "") and mistakes() == []
     assert not (tmp_path / "started").exists() and not Path(os.environ["SWARM_STATE_DIR"]).exists()
     assert path.exists() is (store != "none")

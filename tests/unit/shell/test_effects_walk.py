@@ -234,6 +234,12 @@ def test_what_is_written_is_found(command: str, folder: Path) -> None:
     assert (names, guesses) == (expected(CERTAIN[command]), [])
 
 
+@pytest.mark.parametrize("path", ["/dev/shm/work/f", "/dev/null"])
+def test_a_file_in_the_memory_s_file_system_is_no_device(path: str) -> None:
+    writes = [write.path for write in effects_of(f"echo > {path}", "/", {}).writes]
+    assert writes == [path] * (path != "/dev/null")
+
+
 @pytest.mark.parametrize("command", POSSIBLE)
 def test_what_only_a_run_could_tell_is_a_guess(command: str, folder: Path) -> None:
     names, guesses = found(command, folder)
