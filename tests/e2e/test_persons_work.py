@@ -1,4 +1,4 @@
-"""One session, and a person who has written something and not committed it: ten commands that would destroy that."""
+"""One session beside a person with uncommitted work: ten commands that would destroy it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_person_s_work_stays_with_older_and_newer_models(client: Client, model
 @pytest.mark.parametrize("answer", ["no", "yes"])
 @PROMISE
 def test_claude_code_asks_its_user_at_a_terminal(client: Client, answer: str) -> None:
-    """The person's word counts. What the person lets go is kept."""
+    """The person's answer counts. Contents that the person lets go are kept."""
     assert isinstance(client, ClaudeCode)
     ground = client.ground
     (ground.checkout / "work.md").write_text(BEFORE)

@@ -59,7 +59,7 @@ def noted(what):
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package outside of ours, and the one line by which it takes part."""
+    """A package outside of ours, and its one line in the list."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     modules = {"__init__": "", "contributes": CONTRIBUTES, "commands": COMMANDS, "tools": TOOLS, "checks": CHECKS}

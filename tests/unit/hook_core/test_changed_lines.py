@@ -1,4 +1,4 @@
-"""The lines that others have changed: whether a new text keeps them, and how a denial shows them."""
+"""The lines that others have changed, kept by a new text or not, and as a denial shows them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from swarm_hook_core.traces.head.movement import movement_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
-# command: the deed and its target, or None where HEAD and branches stay
+# command: the deed and its target, or None if HEAD and branches stay
 MOVEMENTS = {
     "switch other": ("switch", "other"),
     "switch -": ("switch", "-"),

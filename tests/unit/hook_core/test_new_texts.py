@@ -11,7 +11,7 @@ from swarm_hook_core.traces.changed_lines import MARK, MOST_LINES
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
-# how a session writes a whole file whose text the check can know
+# the ways to write a whole file with a text that the check can know
 WRITERS = {
     "Write": lambda me, text: me.writes("notes.md", text),
     "here-document": lambda me, text: me.runs(f"cat > notes.md <<'EOF'\n{text}EOF"),

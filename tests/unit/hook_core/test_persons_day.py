@@ -1,6 +1,6 @@
-"""A day of one person and one agent in one checkout, played through the check: refusals where they are due, only there.
+"""A day of one person and one agent in one checkout, played through the check: refusals for the right deeds alone.
 
-Each line is one deed, in order: ``agent:`` runs a command, which must pass in silence; ``edit:`` and ``write:`` are the
+Each line is one deed, in order: ``agent:`` runs a command that must pass in silence; ``edit:`` and ``write:`` are the
 agent's own tools; ``person:`` is a command of the person, in a terminal or an editor that no hook sees; ``refused:`` is a
 command of the agent that would lose the person's work.
 """

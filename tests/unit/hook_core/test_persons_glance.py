@@ -1,4 +1,4 @@
-"""The first look at a command: common commands stay unread, and none that destroys something is passed over."""
+"""The first look at a command: common commands stay unread, and every destroying command is read."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def test_git_is_asked_only_about_files_that_the_session_does_not_know(
     ],
 )  # fmt: skip
 def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, decision: str, work: Path) -> None:
-    """What the person may let go is kept before the question; what is denied stays."""
+    """Contents that the person may let go are kept before the question; denied files stay."""
     me = Player("claude-code", work)
     me.runs("ls")
     (work / "notes.md").write_text(AFTERNOON)

@@ -50,7 +50,7 @@ def marker(main: Player) -> Path:
     return Path(place_of(str(main.folder)), journal_name(main.runtime, main.session_id) + AGENTS)
 
 
-# (who changes the file, who overwrites it, how the first one is called in the denial)
+# (agent that changes the file, agent that overwrites it, name of the first one in the denial)
 PAIRS = {
     "siblings": (1, 2, "agent a1 of this session"),
     "an agent's work by the main thread": (1, 0, "your agent a1 of this session"),

@@ -1,4 +1,4 @@
-"""Versions of files: what is kept before a write, and what a half or missing copy means."""
+"""Versions of files: the copy before a write, and the meaning of a half or missing copy."""
 
 from __future__ import annotations
 
