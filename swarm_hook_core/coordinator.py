@@ -69,7 +69,9 @@ def note_denial(runtime: str, call: "ToolCall", denial: "Denial") -> None:
             held = loss.held
         assert held is not None
         words = ["--runtime", runtime, "--session-id", call.session_id]
-        facts = {"--holder": held.instance_id, "--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
+        if held.instance_id:
+            words += ["--holder", held.instance_id]
+        facts = {"--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
         facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
         facts["--times"] = str(denial.times) if denial.times > 1 else ""
         words += [f"{flag}={value}" for flag, value in facts.items() if value]

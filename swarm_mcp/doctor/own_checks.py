@@ -139,7 +139,7 @@ def database(_asked: Asked) -> Finding:
 def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
     """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
     try:
-        from swarm_mcp.doctor.store_file import inside
+        from swarm_mcp.store.inside import inside
     except Exception:  # a library is broken: the check of the libraries says so
         return None
     found = inside(store)

@@ -131,13 +131,13 @@ CLI = (
     Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
     *(
         Deviation("82 doctor", f"extra stdout.*: *{name}: *", CHECKS)
-        for name in ("sqlite", "libraries", "faults", "settings", "auto", "fail", "state", "guard", "kernel")
+        for name in ("sqlite", "libraries", "faults", "settings", "fail", "state", "guard", "kernel", "protect")
     ),
     Deviation("83 doctor *", "extra checks.*.mend", "a check that fails says what mends it"),
     Deviation("83 doctor *", "extra checks.[89]: *sqlite*", CHECKS),
     *(
         Deviation("83 doctor *", f'extra checks.*: {{"name": "{name}"*', CHECKS)
-        for name in ("libraries", "faults", "guard", "settings", "auto", "fail", "state", "kernel")
+        for name in ("libraries", "faults", "guard", "settings", "fail", "state", "kernel", "protect")
     ),
     Deviation("83 doctor *", "missing checks.*.details.*", CHECKS),
     Deviation("83 doctor *", "extra checks.*.details.*", CHECKS),

@@ -127,14 +127,14 @@ while done < target and time.monotonic() < deadline:
     except Deadlock:
         say("deadlock")
         continue
-    if (rows.team is None) == arguments["is_team"]:
+    if (rows.confirmation is None) == arguments["is_team"]:
         say("violation", "the team was not asked", names)
-    if rows.team is not None and not rows.team.is_everywhere:
-        say(rows.team.state)
+    if rows.confirmation is not None and not rows.confirmation.is_everywhere:
+        say(rows.confirmation.state)
         give_back(row, names)
         continue
     done += 1
-    say("granted", *zip(names, (rows.team.fences[lock.id] if rows.team else lock.fence for lock in rows)))
+    say("granted", *zip(names, (rows.confirmation.fences[lock.id] if rows.confirmation else lock.fence for lock in rows)))
     paths = sorted(set().union(*map(reach, names)))
     for path in paths:
         occupy(path, shared)

@@ -156,8 +156,8 @@ class TwoMachines(OneMachine):
         return int(lock["team_fence"])
 
     def numbers(self, taken: Taken) -> list[int]:
-        assert taken.team and taken.team.is_everywhere
-        return [taken.team.fences[lock.id] for lock in taken]
+        assert taken.confirmation and taken.confirmation.is_everywhere
+        return [taken.confirmation.fences[lock.id] for lock in taken]
 
     def give_all_back(self) -> None:
         for ground in self.grounds:

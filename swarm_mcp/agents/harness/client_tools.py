@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import inspect
 import json
@@ -184,6 +183,8 @@ def outcome_of(tool: ClientTool, arguments: object) -> dict[str, Any]:
     try:
         value = tool.call(**arguments)
         if inspect.iscoroutine(value):
+            import asyncio  # a quarter of a supervisor's start
+
             value = asyncio.run(value)
         if isinstance(value, str):
             text = value

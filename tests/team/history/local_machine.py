@@ -74,7 +74,7 @@ class LocalMachine:
             return None
         (row,) = taken
         self._rows[session, place] = row
-        team = taken.team
+        team = taken.confirmation
         if team is not None and team.state in (locking.SETTLED, locking.GRANTED) and team.fences.get(row.id):
             return Taken(team.fences[row.id], team.is_everywhere)
         end = clock.now() + LATER_SECONDS
