@@ -202,7 +202,7 @@ class Trail:
             if any(others_in(place, self.own_name) for place in places):
                 return False
         self.wrote(filter(None, paths))
-        self.note_unnamed(effects)
+        self.note_unnamed(effects, has_reads=effects is not None and bool(effects.reads))
         if effects is not None and effects.git:
             from swarm_hook_core.traces import stash_entries
 
@@ -345,9 +345,9 @@ class Trail:
 
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
-    def note_unnamed(self, effects: Effects | None) -> None:
+    def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
         """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
-        folders.
+        folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.
         """
@@ -358,8 +358,10 @@ class Trail:
 
         if effects.runs or effects.guesses:
             self.note_at(self.call.folder, "runs")
-        if any(tree.how != REMOVE for tree in effects.trees):
-            self.note_at(self.call.folder, "ran", shell_text(self.call.tool, self.call.input))
+        text = shell_text(self.call.tool, self.call.input)
+        has_shown = has_reads and len(text) <= LONGEST_TEXT
+        if has_shown or any(tree.how != REMOVE for tree in effects.trees):
+            self.note_at(self.call.folder, "ran", text)
         for git_call in effects.git:
             if git_call.words[0] == "mv":
                 from swarm_hook_core.shell.programs.git.uncommitted import moved_to

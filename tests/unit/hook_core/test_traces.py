@@ -182,6 +182,8 @@ def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
     me = Player("codex", work)
     gone = Player("codex", work, client=(2**22 + 1, "0"))
     gone.edits("notes.md", "beta", "PEER")
+    assert "a person's work" in me.runs(OVERWRITES["here-document"]), "the work itself stays protected"
+    me.runs("cat notes.md")
     assert me.runs(OVERWRITES["here-document"]) == ""
 
 
