@@ -202,7 +202,7 @@ class Trail:
             if any(others_in(place, self.own_name) for place in places):
                 return False
         self.wrote(filter(None, paths))
-        self.note_unnamed(effects, has_reads=effects is not None and bool(effects.reads))
+        self.note_unnamed(effects, effects is not None and bool(effects.reads))
         if effects is not None and effects.git:
             from swarm_hook_core.traces import stash_entries
 
