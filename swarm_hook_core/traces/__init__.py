@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.unread import Reading
 
     Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
     Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
@@ -107,7 +108,7 @@ class Trail:
 
     __slots__ = (
         "config", "call", "level", "own_name", "owners",
-        "_places", "_lines", "_left", "_real", "_of_others", "_targets",
+        "_places", "_lines", "_left", "_real", "_of_others", "_targets", "reading",
     )  # fmt: skip
 
     def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
@@ -121,6 +122,7 @@ class Trail:
         self._left: list[str] = []  # places with lines of this call
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
         self._targets: list[Target] | None = None  # result of `targets_of`
+        self.reading: Reading | None = None  # result of ``Meetings.reading``
         self._of_others: dict[str, list[str]] | None = None  # result of ``elsewhere.places_of_others``
 
     @property
