@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.unread import Reading
 
     Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
     Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
@@ -107,7 +108,7 @@ class Trail:
 
     __slots__ = (
         "config", "call", "level", "own_name", "owners",
-        "_places", "_lines", "_left", "_real", "_of_others", "_targets",
+        "_places", "_lines", "_left", "_real", "_of_others", "_targets", "reading",
     )  # fmt: skip
 
     def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
@@ -121,6 +122,7 @@ class Trail:
         self._left: list[str] = []  # places with lines of this call
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
         self._targets: list[Target] | None = None  # result of `targets_of`
+        self.reading: Reading | None = None  # result of ``Meetings.reading``
         self._of_others: dict[str, list[str]] | None = None  # result of ``elsewhere.places_of_others``
 
     @property
@@ -202,7 +204,7 @@ class Trail:
             if any(others_in(place, self.own_name) for place in places):
                 return False
         self.wrote(filter(None, paths))
-        self.note_unnamed(effects)
+        self.note_unnamed(effects, effects is not None and bool(effects.reads))
         if effects is not None and effects.git:
             from swarm_hook_core.traces import stash_entries
 
@@ -345,9 +347,9 @@ class Trail:
 
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
-    def note_unnamed(self, effects: Effects | None) -> None:
+    def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
         """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
-        folders.
+        folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.
         """
@@ -358,8 +360,10 @@ class Trail:
 
         if effects.runs or effects.guesses:
             self.note_at(self.call.folder, "runs")
-        if any(tree.how != REMOVE for tree in effects.trees):
-            self.note_at(self.call.folder, "ran", shell_text(self.call.tool, self.call.input))
+        text = shell_text(self.call.tool, self.call.input)
+        has_shown = has_reads and len(text) <= LONGEST_TEXT
+        if has_shown or any(tree.how != REMOVE for tree in effects.trees):
+            self.note_at(self.call.folder, "ran", text)
         for git_call in effects.git:
             if git_call.words[0] == "mv":
                 from swarm_hook_core.shell.programs.git.uncommitted import moved_to

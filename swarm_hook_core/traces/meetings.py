@@ -53,18 +53,17 @@ class Meetings:
         self._real = real_paths()
         self._budget = budget
         # These are made when needed: few calls meet another's trace.
-        self._reading: Reading | None = None
         self._committed: Committed | None = None
         self._transcript: Transcript | None = None
         self._writes_on: dict[str, tuple[list[str], Writes]] = {}  # path -> its keys and writes; mostly asked twice
 
     def reading(self) -> Reading:
-        """Return the Reading that parses others' commands for this call."""
-        if self._reading is None:
+        """Return the Reading that parses others' commands for this call; all Meetings of its Trail share it."""
+        if self.trail.reading is None:
             from swarm_hook_core.traces.unread import Reading
 
-            self._reading = Reading(self._budget, self._real)
-        return self._reading
+            self.trail.reading = Reading(self._budget, self._real)
+        return self.trail.reading
 
     # ------------------------------------------------------------------------------------------- one file
 

@@ -266,3 +266,15 @@ def test_of_two_sessions_each_may_throw_away_its_own(me: Player, work: Path) -> 
     assert said.startswith("denied: ") and "person" not in said.split("Past this")[0]
     assert peer.runs("git checkout -- other.md") == ""
     assert peer.runs("git checkout -- notes.md").startswith("denied: ")
+
+
+@pytest.mark.parametrize("level", ["keep", "turn"])
+def test_a_session_alone_may_replace_what_its_command_has_shown(
+    level: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At `turn` each command is parsed, also without company."""
+    monkeypatch.setenv("SWARM_AUTO", level)
+    (work / "notes.md").write_text("a person's\n")
+    me = Player("codex", work)
+    assert me.writes("notes.md", "mine\n").startswith("denied: ")
+    assert me.runs("cat notes.md") == "" == me.writes("notes.md", "mine\n")

@@ -98,12 +98,17 @@ def test_of_two_that_are_alone_and_begin_at_once_one_meets_the_other(work: Path,
     assert "very moment" in me.told(*patch_of(me)) and said == [""]
 
 
-def test_of_two_commands_of_sessions_that_are_alone_one_meets_the_other(work: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("step", "command"), [("note_alone", OVERWRITE[1]["command"]), ("note_unread", "printf x >> notes.md")]
+)
+def test_of_two_commands_of_sessions_that_are_alone_one_meets_the_other(step, command, work: Path, monkeypatch) -> None:
     me, peer = Player("codex", work), Player("claude-code", work)
-    said: list[str] = []
-    meanwhile(monkeypatch, "note_unread", me, lambda: said.append(peer.denied(*OVERWRITE)))
-    mine = me.denied(*OVERWRITE)
-    assert said == [""] and mine, "it was read after all, and met what the other one may have written"
+    call, said = ("Bash", {"command": command}), []
+    meanwhile(monkeypatch, step, me, lambda: said.append(peer.told(*call)))
+    mine = me.ask(*call)
+    assert said == [""] and (mine.words or mine.notice), (
+        "it was looked at once more, and met what the other one may have written"
+    )
 
 
 def test_what_was_denied_is_nobody_s_obstacle(pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,6 +242,8 @@ def test_an_edit_that_is_checked_after_what_clears_its_folder_was_looked_for_wai
     me, peer = pair
     said: list[str] = []
     waited = no_wait(monkeypatch)
+    if command == CLEARS["switch"]:
+        assert "would switch" in peer.denied(*shell(command)), "once, and then it may"
     stopped(monkeypatch, peer, "looked", lambda: said.append(said_to(me, edit_of(me))))
     assert peer.denied(*shell(command)) == ""
     assert waited and said == [""]
@@ -266,6 +273,8 @@ def test_who_writes_elsewhere_is_not_concerned(theirs, deep, pair, monkeypatch: 
     me, peer = pair
     (me.folder / "elsewhere").mkdir()
     waited = no_wait(monkeypatch)
+    if theirs == "git checkout side":
+        assert "would switch" in peer.denied(*shell(theirs)), "once, and then it may"
     assert peer.denied(*shell(theirs)) == ""
     assert said_to(me, edit_of(me)) == "" and not waited
     assert said_to(peer, shell(theirs)) == "", "nor is the command, by the edit"

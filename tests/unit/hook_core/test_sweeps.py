@@ -532,7 +532,7 @@ def test_the_words_about_an_entry(trees):
     here, linked = trees()
     put_aside(here, linked, "peer", time.time() - 570)
     assert here.denied("git stash pop") == (
-        "swarm: Bash (`git stash pop`) would take out another session's stash entry: stash@{0} (by codex"
+        "swarm: Bash (`git stash pop`) would take out a stash entry that is not yours: stash@{0} (by codex"
         " peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
         " session (instance id-peer). Past this only a person can go, by running it in a terminal of their own."
     )
@@ -637,6 +637,6 @@ def test_a_stash_beside_somebody_s_lock_is_noted_though_nobody_else_has_written(
     me, peer = traced.Player("codex", work), traced.Player("codex", work)
     with Store() as store:
         store.locks.acquire(peer.row, str(tmp_path / "elsewhere.txt"))
-    (work / "notes.md").write_text("mine\n")
+    assert me.edits("notes.md", "beta", "MINE") == ""
     assert me.runs("cd .; git stash -q") == ""
     assert "stash@{0}" in peer.runs("git stash drop")

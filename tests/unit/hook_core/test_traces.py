@@ -182,6 +182,8 @@ def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
     me = Player("codex", work)
     gone = Player("codex", work, client=(2**22 + 1, "0"))
     gone.edits("notes.md", "beta", "PEER")
+    assert "a person's work" in me.runs(OVERWRITES["here-document"]), "the work itself stays protected"
+    me.runs("cat notes.md")
     assert me.runs(OVERWRITES["here-document"]) == ""
 
 
@@ -201,9 +203,8 @@ def test_a_command_that_nobody_had_read_is_read_once_for_all_files_of_a_call(
 ) -> None:
     peer, read, effects_of = Player("codex", work), [], shell.effects_of
     commands = [
-        "sed -i s/beta/PEER/ notes.md other.md",
-        "printf x >> sub/deep.md; cp other.md notes.md",
-        "rm -f *.orig",
+        "echo PEER >> notes.md; echo PEER >> other.md",
+        "printf x >> sub/deep.md; echo two >> notes.md",
     ]
     for command in commands:
         assert peer.runs(command) == ""
@@ -441,6 +442,8 @@ def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, later
     old = time.time() - 100
     os.utime(work / "notes.md", (old, old))
     time.sleep(0.05)  # the clock of file times must have moved on
+    for player in (me, peer):
+        assert player.runs("cat notes.md") == ""  # they may replace the person's work
     assert peer.told("apply_patch", {"command": "*** Begin Patch\n*** Add File: notes.md\n+x\n*** End Patch\n"}) == ""
     later(2)
     peer.runs("true")
@@ -649,8 +652,8 @@ def test_the_other_spelling_of_a_file_is_the_same_file(work: Path, tmp_path: Pat
 
 
 def test_what_is_done_to_a_link_is_not_done_to_its_file(work: Path) -> None:
-    (work / "link.md").symlink_to("notes.md")
     me, peer = Player("codex", work), Player("claude-code", work)
+    assert me.runs("ln -s notes.md link.md") == ""  # a link of its own
     peer.edits("notes.md", "beta", "PEER")
     assert me.denied("Bash", {"command": "cp other.md link.md"})
     peer.edits("notes.md", "PEER", "AGAIN")

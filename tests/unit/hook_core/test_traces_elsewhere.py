@@ -108,7 +108,7 @@ def test_where_only_that_session_has_left_something_nothing_is_read(here: Path, 
     me = Player("codex", here)
     monkeypatch.setattr("swarm_hook_core.shell.effects_of", None)
     assert me.writes(str(other / "notes.md"), "mine\n") == ""
-    assert me.runs(f"rm -rf {other}/src ../other/*.md") == ""
+    assert me.runs(f"ls {other} && printf x >> ../other/notes.md") == ""
 
 
 # -- the text alone ---------------------------------------------------------------------------------

@@ -113,7 +113,8 @@ def test_what_is_over_is_no_news(tmp_path: Path, repo: Path, over: str) -> None:
     one.turn("edit one two src/app.py", *end.get(over, []))
     if over == "left":
         one.end()
-    two.turn("cp src/notes.md src/app.py", *([] if over == "undone" else ["git checkout -- src/app.py"]))
+    look = ["cat src/app.py"] if over == "left" else []  # it counts as a person's work by now
+    two.turn(*look, "cp src/notes.md src/app.py", *([] if over == "undone" else ["git checkout -- src/app.py"]))
     assert (two.said, [told for told in two.at_turns if told]) == ([], [])
 
 

@@ -209,6 +209,9 @@ class Traces(RuleBasedStateMachine):
                 "UPDATE swarm_sessions SET client_pid = 4194305, client_start = '0' WHERE session_id = ?",
                 (player.session_id,),
             )
+        # What it leaves counts as a person's work (``persons``, with tests of its own): the person commits it.
+        for name in {file for who, file in self.wrote if who == me}:
+            self.is_committed(name)
 
     @rule(place=PLACES)
     def works_elsewhere(self, place: int) -> None:

@@ -170,7 +170,9 @@ def test_it_ends_with_its_session_and_with_its_age(sides, machines, monkeypatch)
     sandbox.end(they)
     both(machines)
     assert files(machines[0]) == {} and laptop.journals() == []
-    sandbox.write(sandbox.session("three"), "b.py", "once more\n")
+    three = sandbox.session("three")
+    sandbox.shell(three, "cat b.py")  # what the other one has left counts as a person's work
+    assert '"deny"' not in sandbox.write(three, "b.py", "once more\n")
     both(machines)
     assert files(machines[0]) == {"sandbox": ["b.py"]}
     monkeypatch.setitem(subject.KEPT, "trace", -1.0)
