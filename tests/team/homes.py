@@ -71,8 +71,8 @@ class Home:
 
     def write(self, session: str, file: str, **env: str) -> str:
         """Return the hook's text about a write; empty if it passes."""
-        told = {"session_id": session, "cwd": str(self.clone), "hook_event_name": "PreToolUse", "tool_name": "Write",
-                "tool_input": {"file_path": str(self.clone / file), "content": ""}}  # fmt: skip
+        told = {"session_id": session, "cwd": str(self.clone), "hook_event_name": "PreToolUse", "tool_name": "Edit",
+                "tool_input": {"file_path": str(self.clone / file), "old_string": "a", "new_string": "b"}}  # fmt: skip
         return self.run("hook", "pre-tool-use", "--runtime", "claude-code", stdin=json.dumps(told), **env).stdout
 
     def agent(self) -> dict:
