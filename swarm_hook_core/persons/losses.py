@@ -106,11 +106,13 @@ class Losses:
                 changed, new = _dirty(top, list(names), self.left())
             except NoAnswer:
                 continue  # the call goes ahead: nothing says that the file has changes
+            clean = set(names) - new - set(changed)
+            ignored = clean - _tracked(top, clean, self.left())
             for name, loss in names.items():
                 loss.is_new = name in new
-                if name in new or name in changed:
+                if name not in clean:
                     self.found.setdefault(loss.path, loss)
-                elif not _is_tracked(top, name, self.left()):
+                elif name in ignored:
                     self.free.append(loss)
 
     # ------------------------------------------------------------------------------------------- folders
@@ -136,7 +138,9 @@ class Losses:
         key = f"{top}\0{folder}"
         if key not in self._dirty:
             inside = os.path.relpath(folder, top)
-            changed, new = _dirty(top, [{".": ""}.get(inside, inside)], self.left())
+            if inside == ".":
+                inside = ""
+            changed, new = _dirty(top, [inside], self.left())
             paths = [os.path.join(top, name) for name in [*changed, *new]]
             self._dirty[key] = (
                 [path for path in dict.fromkeys(paths) if _has_content(path)],
@@ -222,11 +226,12 @@ def _dirty(top: str, names: Collection[str], seconds: float) -> tuple[list[str],
         return repository.tracked(names), new  # no commit yet
 
 
-def _is_tracked(top: str, name: str, seconds: float) -> bool:
+def _tracked(top: str, names: set[str], seconds: float) -> set[str]:
+    """Return those of the `names` that git tracks; all of them if git does not say: then it may have their content."""
     try:
-        return bool(Repository(top, seconds).tracked([name]))
+        return set(Repository(top, seconds).tracked(names))
     except (NoAnswer, Refused):
-        return True  # in doubt git has the content
+        return names  # git may have their content
 
 
 def _has_content(path: str) -> bool:

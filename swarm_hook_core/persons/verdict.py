@@ -149,7 +149,9 @@ def _deed(loss: Loss) -> str:
     """Return the verb for the call's effect on the file."""
     if loss.words:
         return _deed_of_git(loss.words)
-    return {REMOVE: "remove"}.get(loss.how, "overwrite")
+    if loss.how == REMOVE:
+        return "remove"
+    return "overwrite"
 
 
 def _deed_of_git(words: list[str]) -> str:
@@ -160,7 +162,9 @@ def _deed_of_git(words: list[str]) -> str:
 
 def _short_deed(loss: Loss) -> str:
     deed = _deed(loss)
-    return {"throw away": "discard"}.get(deed, deed)
+    if deed == "throw away":
+        return "discard"
+    return deed
 
 
 def _keep(losses: list[Loss], free: list[Loss], now: float) -> None:

@@ -113,11 +113,15 @@ def _in_question(extent: Extent | None) -> str:
 
 
 def _lines(count: int, kind: str = "") -> str:
-    return f"{count}{kind} line" + "s" * (count != 1)
+    if count == 1:
+        return f"1{kind} line"
+    return f"{count}{kind} lines"
 
 
 def _in_brackets(by: str) -> str:
-    return f" ({command(by)})" * bool(by)
+    if not by:
+        return ""
+    return f" ({command(by)})"
 
 
 def _runs(numbers: list[int]) -> str:
@@ -129,7 +133,10 @@ def _runs(numbers: list[int]) -> str:
         else:
             runs.append([number, number])
     said = [" to ".join(map(str, dict.fromkeys(run))) for run in runs[:RUNS]]
-    return ", ".join(said) + " and more" * (len(runs) > RUNS)
+    listed = ", ".join(said)
+    if len(runs) > RUNS:
+        listed += " and more"
+    return listed
 
 
 def _short(path: str, folder: str) -> str:

@@ -30,6 +30,8 @@ another session has a journal in the same place:
       looks       files that a shell command shows, whole or as a diff
       endings     ends of calls and turns: after them no write is pending
       new_text    the text that a call will write, if it keeps the other's lines
+      seen_text   the text of a file that the session last saw
+      changed_lines, equal_lines    the lines that others have changed, kept and quoted
       committed   questions to git about files
       asides      commits during which hooks put changes aside
       clearing    removed folders, and git commands that discard changes
@@ -38,6 +40,8 @@ another session has a journal in the same place:
     claims      locks that a write takes automatically for one turn
     news        others' changes, told at the start of a session and of each turn
     pruning     removal of old journals
+    versions    the contents of files before writes, and the authors of lines
+    head        the HEAD that the sessions of a work tree share
 """
 
 from __future__ import annotations

@@ -7,9 +7,11 @@ place, or if a line that they have removed is back there.
 
 from __future__ import annotations
 
+from swarm_hook_core.traces.equal_lines import equal_parts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     Hunk = tuple[int, int, int, int]  # first and end line in the old text, first and end line in the new one
 
@@ -109,7 +111,7 @@ def _diff(group: list[Hunk], old: list[str], now: list[str]) -> list[str]:
 
 def _hunks(old: list[str], new: list[str]) -> list[Hunk] | None:
     """Return the changes from `old` to `new`, or None for too many lines."""
-    blocks = _blocks(old, new)
+    blocks = equal_parts(old, new, most=MOST_COMPARED)
     if blocks is None:
         return None
     hunks, at_old, at = [], 0, 0
@@ -122,31 +124,10 @@ def _hunks(old: list[str], new: list[str]) -> list[Hunk] | None:
 
 def _matched(old: list[str], new: list[str]) -> dict[int, int] | None:
     """Return ``{index in old: index in new}`` of the lines that both texts have in one order; None for too many."""
-    blocks = _blocks(old, new)
+    blocks = equal_parts(old, new, most=MOST_COMPARED)
     if blocks is None:
         return None
     return {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
-
-
-def _blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]] | None:
-    """Return ``[(index in old, index in new, length)]`` of equal parts, in order; None for too many lines."""
-    begin, most = 0, min(len(old), len(new))
-    while begin < most and old[begin] == new[begin]:
-        begin += 1
-    end = 0
-    while end < most - begin and old[-1 - end] == new[-1 - end]:
-        end += 1
-    middle_old, middle = old[begin : len(old) - end], new[begin : len(new) - end]
-    if max(len(middle_old), len(middle)) > MOST_COMPARED:
-        return None
-    found = [(0, 0, begin)]
-    if middle_old and middle:
-        from difflib import SequenceMatcher
-
-        blocks = SequenceMatcher(None, middle_old, middle).get_matching_blocks()
-        found += [(begin + block.a, begin + block.b, block.size) for block in blocks]
-    found.append((len(old) - end, len(new) - end, end))
-    return [block for block in found if block[2]]
 
 
 def _have_counts(before: dict[str, int], present: dict[str, int], new: dict[str, int]) -> bool:

@@ -121,13 +121,9 @@ def _decoded(data: bytes) -> str:
 
 def _committed(path: str) -> str | None:
     """Return the file's text in the last commit, or None."""
-    from swarm_hook_core.repository import tree_over
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text
 
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return None
     try:
-        return Repository(tree.top, SECONDS).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
+        return committed_text(path, SECONDS)
     except (NoAnswer, Refused):
         return None  # no answer, or not in the last commit

@@ -15,17 +15,17 @@ content under another name, was moved: its lines keep their authors.
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 
 from swarm_hook_core.traces import place_of
+from swarm_hook_core.traces.equal_lines import equal_parts
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from swarm_hook_core.traces.versions.steps import Moment, Step
 
@@ -195,17 +195,20 @@ class _Fold:
 
     def _step(self, content: list[bytes], authors: Authors) -> None:
         """Go on to the next `content`. Its new lines may be by any of these authors."""
-        before, alive = [one.text for one in self.alive], []
-        for kind, i1, i2, j1, j2 in _differences(self._compared(before), self._compared(content)):
-            if kind == "equal":
-                for one, text in zip(self.alive[i1:i2], content[j1:j2]):
-                    one.text = text  # perhaps with another line end
-                alive += self.alive[i1:i2]
-                continue
-            for one in self.alive[i1:i2]:
+        alive: list[_Element] = []
+        parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
+        old = new = 0
+        for old_start, new_start, size in [*parts, (len(self.alive), len(content), 0)]:
+            removed = self.alive[old:old_start]
+            for one in removed:
                 one.removed_by = authors
-            self.removed += self.alive[i1:i2]
-            alive += [_Element(text, authors) for text in content[j1:j2]]
+            self.removed += removed
+            alive += [_Element(text, authors) for text in content[new:new_start]]
+            old, new = old_start + size, new_start + size
+            kept = self.alive[old_start:old]
+            for one, text in zip(kept, content[new_start:new]):
+                one.text = text  # perhaps with another line end
+            alive += kept
         self.alive = alive
 
     def _is_head(self, moment: Moment) -> bool:
@@ -236,9 +239,8 @@ class _Fold:
             # Lines that were committed after a session had written them.
             gap_old = self._compared(self.head[old:old_end])
             gap_new = self._compared([one.text for one in self.alive[new:new_end]])
-            for kind, i1, i2, j1, _j2 in _differences(gap_old, gap_new):
-                if kind == "equal":
-                    found += [(old + i1 + index, new + j1 + index) for index in range(i2 - i1)]
+            for old_start, new_start, size in _equal_parts(gap_old, gap_new):
+                found += [(old + old_start + index, new + new_start + index) for index in range(size)]
             found.append((old_end, new_end))
             old, new = old_end + 1, new_end + 1
         return found[:-1]
@@ -260,27 +262,8 @@ class _Fold:
         return tuple(dict.fromkeys(author for one in found for author in one.removed_by)) or (PERSON,)
 
 
-def _differences(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the opcodes of difflib between two lists of lines; equal lines at both ends cost little."""
-    start, most = 0, min(len(old), len(new))
-    while start < most and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < most - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    if start:
-        yield "equal", 0, start, 0, start
-    old_end, new_end = len(old) - end, len(new) - end
-    middle_old, middle_new = old[start:old_end], new[start:new_end]
-    if not middle_old or not middle_new:
-        if middle_old or middle_new:
-            yield "insert" if middle_new else "delete", start, old_end, start, new_end
-    else:
-        matcher = difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=len(middle_new) > POPULAR)
-        for kind, i1, i2, j1, j2 in matcher.get_opcodes():
-            yield kind, start + i1, start + i2, start + j1, start + j2
-    if end:
-        yield "equal", old_end, len(old), new_end, len(new)
+def _equal_parts(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    return equal_parts(old, new, exact_up_to=POPULAR) or []
 
 
 def _present(path: str) -> tuple[bytes, os.stat_result | None]:
@@ -303,17 +286,12 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
 
 def _committed(path: str) -> bytes:
     """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
-    from swarm_hook_core.repository import tree_over
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text
 
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return b""
-    name = os.path.relpath(path, tree.top)
     try:
-        text = Repository(tree.top, SECONDS).ask("cat-file", "blob", f"HEAD:{name}")
+        text = committed_text(path, SECONDS)
     except Refused:
-        return b""  # not in the last commit, or no commit yet
+        return b""  # not in the last commit, no commit yet, or no repository
     except NoAnswer as error:
         raise OSError(f"git does not answer: {error}") from None
     data: bytes = text.encode("utf-8", "surrogateescape")

@@ -36,6 +36,19 @@ class Refused(Exception):
         self.code = code
 
 
+def committed_text(path: str, seconds: float) -> str:
+    """Return the text of the file at absolute `path`, links resolved, in the last commit. Raises NoAnswer.
+
+    Raises Refused if the last commit has no such file, or there is no commit or no repository.
+    """
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        raise Refused("no work tree")
+    return Repository(tree.top, seconds).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
+
+
 class Repository:
     """The work tree `top` (resolved), asked until `seconds` are over.
 
