@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
-PACKAGES = ("swarm_mcp", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
+PACKAGES = ("swarm_mcp", "swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
 # Packages with reactions. All of these are about other machines, with which clones here share their locks.
 REACTING = ("swarm_mcp.team",)
 

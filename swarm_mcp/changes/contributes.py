@@ -1,0 +1,7 @@
+"""The verbs and tools about uncommitted changes; see ``contributions``."""
+
+from __future__ import annotations
+
+VERBS: dict[str, str] = {}
+PLACES: dict[str, str] = {}
+TOOLS: tuple[str, ...] = ()
