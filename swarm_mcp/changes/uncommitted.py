@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.steps import PERSON, History
 from swarm_mcp.changes.dirty import NONE, DirtyFile, dirty_files
-from swarm_mcp.changes.pieces import Piece, joined, pieces_of
+from swarm_mcp.changes.pieces import Piece, as_stored, joined, pieces_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ class ChangedFile:
         return any(author.session in sessions for author in self.authors)
 
 
+class OwnedLine(NamedTuple):
+    """One line of the present file.
+
+    authors   all that may have written it, empty for a committed line
+    at_head   index of a committed line in the last commit; None for an uncommitted one
+    """
+
+    text: bytes
+    authors: tuple[Author, ...]
+    at_head: int | None
+
+
 def uncommitted(top: str, names: Sequence[str] = ()) -> list[ChangedFile]:
     """Return the uncommitted changes in the work tree `top`, by name.
 
@@ -82,6 +95,25 @@ def changed(file: DirtyFile) -> ChangedFile | None:
     if one.pieces or file.old_mode != file.new_mode:
         return one
     return None  # only its times are younger
+
+
+def owned_lines(file: DirtyFile) -> list[OwnedLine]:
+    """Return the lines of the present file, each with its authors. Raises NoLines, OSError."""
+    fold = Fold(file.path, file.head)
+    lines, found = fold.lines(), []
+    old = new = 0
+    for change in [*fold.changes(), None]:
+        kept = (change.old if change is not None else len(fold.head)) - old
+        for at in range(kept):
+            line = lines[new + at]
+            if as_stored(line.text, file.converts) == fold.head[old + at]:
+                found.append(OwnedLine(line.text, (), old + at))
+            else:
+                found.append(OwnedLine(line.text, line.ended_by, None))
+        if change is not None:
+            found += [OwnedLine(line.text, line.authors, None) for line in change.added]
+            old, new = change.old + len(change.removed), change.new + len(change.added)
+    return found
 
 
 def _writers(path: str) -> tuple[Author, ...]:
