@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-VERBS: dict[str, str] = {}
-PLACES: dict[str, str] = {}
-TOOLS: tuple[str, ...] = ()
+VERBS: dict[str, str] = {
+    "commit": "swarm_mcp.changes.commands.commit",
+}
+PLACES: dict[str, str] = {
+    "commit": "restore",
+}
+TOOLS: tuple[str, ...] = ("swarm_mcp.changes.tools.commit",)
