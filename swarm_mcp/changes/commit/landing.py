@@ -209,6 +209,8 @@ def _fill(side: str, mended: str) -> None:
         shutil.copyfileobj(source, target)
         target.flush()
         os.fsync(target.fileno())
+    found = os.stat(mended)
+    os.utime(side, ns=(found.st_atime_ns, found.st_mtime_ns))  # git compares it with the times of files
 
 
 def _is_in_history(git: Git, commit: str) -> bool:

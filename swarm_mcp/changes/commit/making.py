@@ -42,7 +42,7 @@ class Making:
         workshop.clear()
         index, private = git.path("index"), workshop.path("index")
         if os.path.exists(index):
-            shutil.copyfile(index, private)  # with the times of files, so that git need not read them
+            shutil.copy2(index, private)  # its time tells git the entries that may be older than their files
         self._git = git.with_index(private)
         if head:
             self._git.ask("read-tree", "--reset", head)

@@ -106,7 +106,7 @@ class Parts:
         shared = [one for one in changes if one not in own and any(map(self._is_own, one.authors))]
         others = [one for one in changes if one not in own and one not in shared]
         places = [_place(path, change) for change in shared]
-        if own or is_named:
+        if own or is_named or any(self._has_own_line(one) for one in shared):
             self.overlaps += places
         else:
             self.left_out += places  # perhaps a build's: the author has certainly written nothing here
@@ -119,6 +119,10 @@ class Parts:
         if shared or others:
             content = composed(self._committed(path), own)
         self.own.append(Part(path, added, removed, content, state))
+
+    def _has_own_line(self, change: Change) -> bool:
+        lines = (*change.removed, *change.added)
+        return any(line.author is not None and self._is_own(line.author) for line in lines)
 
     def _add_whole(self, path: str, absolute: str, state: str, is_named: bool, why: str) -> None:
         """Add a file without lines that could be told apart, if one author alone has changed it."""

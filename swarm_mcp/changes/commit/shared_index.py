@@ -47,7 +47,7 @@ class Mending:
         """Write the coming shared index to `path`; the present one must be locked."""
         index = self._git.path("index")
         if os.path.exists(index):
-            shutil.copyfile(index, path)
+            shutil.copy2(index, path)  # its time tells git the entries that may be older than their files
         git = self._git.with_index(path)
         entries = git.entries(list(self._changed))
         git.set_entries(self._mended(entries, os.path.dirname(path)))
