@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-VERBS: dict[str, str] = {}
-PLACES: dict[str, str] = {}
-TOOLS: tuple[str, ...] = ()
+VERBS: dict[str, str] = {
+    "undo": "swarm_mcp.changes.commands.undo",
+}
+PLACES: dict[str, str] = {
+    "undo": "steal",
+}
+TOOLS: tuple[str, ...] = ("swarm_mcp.changes.tools.undo",)

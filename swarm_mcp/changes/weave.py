@@ -114,7 +114,7 @@ class Weave:
         """Go on to the `content` after `step`, an undo of the steps `taken_back`."""
         steps = set(taken_back)
         target = next(iter(steps)) if len(steps) == 1 and steps <= set(self._undos) else None
-        without = self._all_without(steps)
+        without = self.all_without(steps)
         if self.content_without(steps) == content:
             self._follow_exactly(step, without)
         else:  # a part of them
@@ -162,7 +162,7 @@ class Weave:
 
     def content_without(self, steps: Collection[int], kept: Collection[Element] = ()) -> bytes:
         """Return the content with these steps left out. The lines `kept` stay as they are."""
-        steps, texts = self._all_without(steps), []
+        steps, texts = self.all_without(steps), []
         for one in self.elements:
             if one in kept:
                 if one.is_alive:
@@ -185,7 +185,7 @@ class Weave:
 
     def conflicts(self, steps: Collection[int], kept: Collection[Element]) -> list[tuple[Hunk, Conflict]]:
         """Return the hunks of these steps that cannot be taken back alone, each with another step in its way."""
-        found, numbers, without = [], self._numbers(), self._all_without(steps)
+        found, numbers, without = [], self._numbers(), self.all_without(steps)
         for hunk in self._hunks_of(steps):
             changed = [one for one in hunk.changed if one not in kept and one.lives_without(without) != one.is_alive]
             if changed:
@@ -196,7 +196,7 @@ class Weave:
         """Return the lines of the present file that taking back `step` besides `steps` would change; None if nothing
         would change, empty if it would only bring lines back.
         """
-        before, after = self._all_without(steps), self._all_without({*steps, step})
+        before, after = self.all_without(steps), self.all_without({*steps, step})
         numbers = self._numbers()
         changed = [
             one
@@ -211,7 +211,7 @@ class Weave:
     def alive_by_others(self, steps: Collection[int]) -> list[Conflict]:
         """Return the present lines that other steps brought."""
         by_step: dict[int, list[int]] = {}
-        without = self._all_without(steps)
+        without = self.all_without(steps)
         for one, number in self._numbers().items():
             if one.lives_without(without):
                 by_step.setdefault(one.born, []).append(number)
@@ -251,7 +251,7 @@ class Weave:
     def _hunks_of(self, steps: Collection[int]) -> list[Hunk]:
         return [hunk for hunk in self.hunks if hunk.step in steps]
 
-    def _all_without(self, steps: Collection[int]) -> set[int]:
+    def all_without(self, steps: Collection[int]) -> set[int]:
         """Return the `steps`, with the undos among the others that cancel each other."""
         found = set(steps)
         for step in sorted(self._undos, reverse=True):
