@@ -158,6 +158,10 @@ class History:
         acts = [act for act in self.acts if act.at_ns < first]
         return (*_authors_of([*acts, *self._commands_at([self.moments[0].changed_ns or 0])]), PERSON)
 
+    def writers(self) -> tuple[Author, ...]:
+        """Return all sessions with a call that may have written the file, the last one first."""
+        return _authors_of(self.acts)[::-1]
+
     # ------------------------------------------------------------------------------------------- authors
 
     def _authors(self, before: Moment, after: Moment) -> tuple[Author, ...]:
