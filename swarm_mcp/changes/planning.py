@@ -89,7 +89,7 @@ def plan_session(session: tuple[str, str], folder: str, only: list[str], since_n
         return is_own and (not since_ns or step.before.at_ns >= since_ns)
 
     plan = Plan()
-    for path in files_of(*session, folder):
+    for path in files_of(*session, folder) if session[1] else ():
         if not only or any((path + "/").startswith(one.rstrip("/") + "/") for one in only):
             plan.add(path, session, is_chosen, since_ns)
     return plan

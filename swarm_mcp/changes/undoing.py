@@ -63,12 +63,12 @@ class Undoing:
     # ------------------------------------------------------------------------------------------ whose
 
     def only_session(self) -> tuple[str, str]:
-        """Return the one session with work here, for a person who names none. Raises SwarmError."""
+        """Return the one session with work here, empty without any. Raises SwarmError if there are several."""
         found = sessions_at_work(self.folder)
         if len(found) == 1:
             return found[0]
         if not found:
-            raise SwarmError(f"no session has uncommitted work in {self.folder}")
+            return ("", "")
         names = ", ".join(self.name_of(one) for one in found)
         raise SwarmError(f"{len(found)} sessions have uncommitted work here; say with --session which one: {names}")
 

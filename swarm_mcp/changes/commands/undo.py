@@ -39,7 +39,7 @@ _COMMON = (
     group=LOCKS,
 )
 def undo(args: Arguments) -> int:
-    """undo: take back what one session has done and not committed, and nothing of others
+    """undo: take back one session's uncommitted changes, and no others
 
     Its added lines go, its removed lines come back, in all files or in none. Files that it made are removed, files that
     it removed come back. Lines of other sessions and of people stay, byte for byte. Where they stand in the way the
@@ -98,7 +98,9 @@ def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
     """Return the session with the work to take back. Raises SwarmError."""
     word, session = args.value("--session"), undoing.session
     if session is None:
-        return undoing.session_called(word) if word else undoing.only_session()
+        if word:
+            return undoing.session_called(word)
+        return undoing.only_session()
     own = (session.runtime or "", session.session_id or "")
     if word and undoing.session_called(word) != own:
         raise PersonOnly(
