@@ -10,3 +10,4 @@ VERBS = {
 }
 PLACES = {"diff": "steal"}
 TOOLS = ("swarm_mcp.changes.tools.commit", "swarm_mcp.changes.tools.undo")
+CHECKS = {"undo": "swarm_mcp.changes.undo_check:findings"}
