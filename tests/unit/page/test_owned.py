@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from html import unescape
 
 import pytest
@@ -45,8 +46,9 @@ def test_each_uncommitted_line_of_a_file_has_its_owner(world: World, page) -> No
     text = unescape(text)
     assert f"+2 codex {me.id[:8]}" in text and "<code>MINE</code>" in text
     assert "+3 a person: <code><script>alert(1)</script>" in text
-    text = page("/session", scope=scope, id=me.id)
-    assert "What it has not committed" in text and "+1 −1" in text
+    while "What it has not committed" not in (text := page("/session", scope=scope, id=me.id)):
+        time.sleep(0.1)  # the changed files of a checkout are found in a thread of their own
+    assert "+1 −1" in text
     world.commit()
     assert "Lines that are not committed" not in page("/file", scope=scope, path=str(world.repo / "notes.md"))
 
