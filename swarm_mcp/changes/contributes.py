@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-VERBS: dict[str, str] = {
+VERBS = {
     "diff": "swarm_mcp.changes.commands.diff",
     "blame": "swarm_mcp.changes.commands.blame",
+    "commit": "swarm_mcp.changes.commands.commit",
+    "undo": "swarm_mcp.changes.commands.undo",
 }
-PLACES: dict[str, str] = {"diff": "why", "blame": "diff"}
-TOOLS: tuple[str, ...] = ()
+PLACES = {"diff": "why", "commit": "steal"}
+TOOLS = ("swarm_mcp.changes.tools.commit", "swarm_mcp.changes.tools.undo")

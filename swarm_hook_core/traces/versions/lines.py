@@ -209,10 +209,13 @@ class Fold:
             if moved is not None:
                 self.alive = moved
             else:
-                self._step(content, step.authors)
+                self._step(content, step.authors, step.is_undo)
 
-    def _step(self, content: list[bytes], authors: Authors) -> None:
-        """Go on to the next `content`. Its new lines may be by any of these authors."""
+    def _step(self, content: list[bytes], authors: Authors, is_undo: bool = False) -> None:
+        """Go on to the next `content`. Its new lines may be by any of these authors.
+
+        `is_undo`: a line that was removed before comes back, with its own authors.
+        """
         alive: list[_Element] = []
         parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
         old = new = 0
@@ -221,7 +224,9 @@ class Fold:
             for one in removed:
                 one.removed_by = authors
             self.removed += removed
-            alive += [_Element(text, authors) for text in content[new:new_start]]
+            alive += [
+                self._returned(text, authors) if is_undo else _Element(text, authors) for text in content[new:new_start]
+            ]
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
             for one, text in zip(kept, content[new_start:new]):
@@ -229,6 +234,15 @@ class Fold:
                     one.text, one.ended_by = text, authors
             alive += kept
         self.alive = alive
+
+    def _returned(self, text: bytes, authors: Authors) -> _Element:
+        """Return the line with this text that was removed last, or a new one."""
+        for one in reversed(self.removed):
+            if one.text == text:
+                self.removed.remove(one)
+                one.removed_by = ()
+                return one
+        return _Element(text, authors)
 
     def _is_head(self, moment: Moment) -> bool:
         if not self.head or not moment.exists:
