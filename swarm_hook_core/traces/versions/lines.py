@@ -269,11 +269,11 @@ class Fold:
         fixed = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
         found, old, new = [], 0, 0
         for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:
-            # Lines that were committed after a session had written them.
-            gap_old = self._compared(self.head[old:old_end])
-            gap_new = self._compared([one.text for one in self.alive[new:new_end]])
-            for old_start, new_start, size in _equal_parts(gap_old, gap_new):
-                found += [(old + old_start + index, new + new_start + index) for index in range(size)]
+            if old < old_end and new < new_end:  # perhaps lines that were committed after a session had written them
+                gap_old = self._compared(self.head[old:old_end])
+                gap_new = self._compared([one.text for one in self.alive[new:new_end]])
+                for old_start, new_start, size in _equal_parts(gap_old, gap_new):
+                    found += [(old + old_start + index, new + new_start + index) for index in range(size)]
             found.append((old_end, new_end))
             old, new = old_end + 1, new_end + 1
         return found[:-1]
