@@ -14,7 +14,7 @@ from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
-from swarm_hook_core.traces import NOTICE, TURN, journal, journal_name, stash_entries
+from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, journal_name, stash_entries
 from swarm_hook_core.wording import way_past_hooks
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
 
-TOLD_ALONG = "along"  # kind of the entry: the session was told that its git command takes the file along
 SECONDS = 0.5  # for all git commands of one call
 MOST_CALLS = 50  # git commands of one call
 
@@ -118,8 +117,10 @@ class Sweeps:
         if not taken:
             return None, ""
         always = self.level == TURN and not all(went_on_with(self.meetings, trace) for trace in taken)
-        is_once = not always and self.level != NOTICE and not self._was_told(taken)
-        return self._outcome(git_call, words, taken, deed_of(words), always or is_once, is_once=is_once)
+        deed = deed_of(words)
+        may_once = not always and self.level != NOTICE and deed in ("stage", "commit") and not git_call.in_doubt
+        is_once = may_once and not self._was_told(taken)
+        return self._outcome(git_call, words, taken, deed, always or is_once, is_once=is_once)
 
     def _was_told(self, taken: list[Trace]) -> bool:
         """Return True if this session was told that these changes would go along. Note that it is told now."""
