@@ -19,7 +19,7 @@ IN_PLACE = ("sed", "perl", "ruby", "gawk", "awk")
 INLINE = ("write_text", "write_bytes", "unlink", "rmtree", "os.remove", "os.rename", "os.replace", "shutil.",
           "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint",
           "*** Begin Patch")  # fmt: skip
-# Subcommands of git that never lose a change of the work tree, nor commit one; all others are looked at, aliases included.
+# Subcommands of git that neither lose nor commit a change of the work tree. All others are looked at, also aliases.
 HARMLESS = frozenset(
     "status diff log show push fetch branch blame grep ls-files rev-parse remote tag config describe init"
     " clone rev-list cat-file ls-tree shortlog reflog merge-base for-each-ref symbolic-ref show-ref ls-remote"

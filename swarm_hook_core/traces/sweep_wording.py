@@ -19,8 +19,6 @@ LATE = (
 OWN_COMMIT = (
     "`swarm-mcp commit -m TEXT [FILE...]`, or the tool commit, commits your own lines alone, in shared files too."
 )
-    "`swarm-mcp commit -m TEXT [FILE...]`, or the tool commit, commits your own lines alone, in shared files too."
-)
 AGAIN = "If theirs are meant to go along, the same command again goes ahead."
 NAMED = 3  # files of one session, and sessions, that are named
 
