@@ -13,8 +13,8 @@ from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
-from swarm_hook_core.persons.owners import BUILT, PERSON, Author, Authors
-from swarm_hook_core.traces import NOTICE, OFF
+from swarm_hook_core.persons.owners import BUILT, OWN, PERSON, Author, Authors
+from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, journal
 from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     losses = Losses(
         trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
     )
-    if not (losses.found or losses.free or losses.late):
+    if not (losses.found or losses.free or losses.late or losses.taken):
         return None
     known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
     known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
@@ -53,6 +53,8 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     elif theirs and trail.level == NOTICE:
         verdict = Verdict(None, _notice(trail, theirs))
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
+    if verdict is None:
+        verdict = _along(trail, meetings, authors, losses, is_noted)
     if may_pass and not trail.is_asked:
         _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free, now)
     return verdict
@@ -115,6 +117,38 @@ def _denial(
     denial.short = wording.shortly(parts, deed, call.folder)
     denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
     return denial
+
+
+def _along(trail: Trail, meetings: Meetings, authors: Authors, losses: Losses, is_noted: bool) -> Verdict | None:
+    """Return the Verdict on a git command that stages or commits a person's work: denied until its session was told."""
+    if not is_noted:
+        return None
+    certain = [loss for loss in list(losses.taken.values())[:MOST_FILES] if loss.is_certain]
+    theirs = [(loss, author) for loss in certain if (author := authors.of(loss)).who == PERSON]
+    untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
+    if not untold:
+        return None
+    for path in untold:
+        trail.note(TOLD_ALONG, path)
+    parts, first, call = _parts(theirs), theirs[0][0], trail.call
+    deed = _deed_of_git(first.words)
+    if trail.level == NOTICE:
+        return Verdict(None, wording.along_notice(parts, deed, call.folder))
+    if not trail.is_asked:
+        try:
+            trail.leave()
+        except OSError:
+            return None  # it could not be noted, and would be denied for ever
+    lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
+    own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
+    return Verdict(
+        Denial(first.path, None, wording.along(call, parts, deed, _way(call, first, own), call.folder), loss=lost)
+    )
+
+
+def _was_told(meetings: Meetings, path: str) -> bool:
+    """Return True if the session was told that its git command takes this file along."""
+    return journal.newest(meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,)) is not None
 
 
 def _notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> str:

@@ -93,6 +93,7 @@ AGENTS = ".agents"  # behind a journal's name: the file of the session's agents 
 OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
 LONGEST_NAME = 160  # bytes of the name of a version
 LATER, LOOK, AFTER, WHOLE, CUT = "%w", "%i", "%a", "%c", "%t"  # marks in the names of versions; a path has no such text
+TOLD_ALONG = "along"  # kind of an entry: the session was told that its git command takes the file along
 NO_FILE = "-"  # the state of a missing file, in an entry
 MAKES_COMMITS = ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull")  # git's verbs
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
@@ -353,7 +354,7 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
-        """Collect writes beyond the named files: files of ``git mv`` and ``git rm``, and the text of a command that writes whole
+        """Collect further writes: files of ``git mv`` and ``git rm``, and the text of a command that writes whole
         folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.

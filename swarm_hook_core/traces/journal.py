@@ -33,6 +33,7 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
              no other kinds
     fence    the session, or its agent, was told that a call writes into another work tree; `key` is the top of that,
              `text` the call's id. See ``fence``
+    along    the session was told that its git command stages or commits another's change of the file
     heard    the session was told of a ``far`` write; `text`: the id of the session that made it
 
 Entries are searched for by their key in the raw bytes. Entries about other files are never parsed.

@@ -86,8 +86,7 @@ def test_the_session_s_own_work_may_go(command: str, work: Path) -> None:
 PASSES = {
     "looks": ["cat notes.md", "git status --short", "git diff", "ls"],
     "an edit": ["sed -i s/alpha/ALPHA/ notes.md", "echo more >> notes.md"],
-    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
-    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "adds": ["git add notes.md", "echo x > own.md && git add own.md", "git reset -q"],
     "takes back own files": ["echo x > own.md", "echo y > own.md", "rm own.md"],
     "moves it": ["mv notes.md moved.md"],
     "stashes own": ["echo x > own.md", "git stash push -q -u -- own.md", "git stash pop -q"],
@@ -100,6 +99,38 @@ PASSES = {
 @pytest.mark.parametrize("commands", PASSES.values(), ids=PASSES)
 def test_what_loses_nothing_of_a_person_passes_in_silence(commands: list[str], me: Player) -> None:
     for command in commands:
+        assert me.runs(command) == "", command
+
+
+ALONG = {
+    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
+    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "commits all": ["git commit -qam all", "git checkout -- notes.md"],
+    "commits a file": ["git commit -qm one notes.md", "git checkout -- notes.md"],
+    "commits what is staged": ["git add notes.md", "git commit -qm one", "git checkout -- notes.md"],
+}
+
+
+@pytest.mark.parametrize("commands", ALONG.values(), ids=ALONG)
+def test_a_person_s_work_goes_along_once_the_session_was_told(commands: list[str], me: Player, work: Path) -> None:
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    told = []
+    for command in commands:
+        said = me.runs(command)
+        if said:
+            told.append(said)
+            assert me.runs(command) == "", command
+    assert len(told) == 1 and told[0].startswith("denied: ") and "notes.md: 4 lines (3 to 6)" in told[0], told
+    assert "`swarm-mcp commit -m TEXT [FILE...]`" in told[0] and "the same command again goes ahead" in told[0]
+
+
+def test_own_work_is_committed_in_silence(work: Path) -> None:
+    me = Player("codex", work)
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    assert me.edits("notes.md", "beta", "mine") == me.writes("new.md", "one\ntwo\n") == ""
+    for command in ("git add -A", "git commit -qm all", "echo x > new.md", "git commit -qam more"):
         assert me.runs(command) == "", command
 
 
