@@ -85,6 +85,16 @@ def test_what_is_committed_has_no_owner_even_in_part(work: Path) -> None:
     assert owners(file, me) == ["one=-", "beta=-", "two=0"]
 
 
+def test_a_committed_line_may_have_been_removed_by_a_later_call_without_a_version(work: Path) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.edits("notes.md", "alpha", "one")
+    me.edits("notes.md", "one", "two")  # alone: no version of it
+    git(work, "commit", "-qam", "a part")
+    me.edits("notes.md", "two", "three")
+    (change,) = changes_of(str(file))
+    assert [line.text for line in change.removed] == [b"two\n"] and change.removed[0].may_be_by("codex", me.session_id)
+
+
 def test_a_moved_file_keeps_the_owners_of_its_lines(work: Path) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     peer.edits("notes.md", "alpha", "PEER")
