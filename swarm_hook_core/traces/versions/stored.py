@@ -151,7 +151,8 @@ def contents_below(folder: str) -> dict[str, list[Version]]:
 
     Files with a name too long to be read back are left out.
     """
-    base, found = os.path.join(state_dir(), "kept"), {}
+    base = os.path.join(state_dir(), "kept")
+    found: dict[str, list[Version]] = {}
     for place in _names_in(base):
         for session in _names_in(os.path.join(base, place)):
             for path, one in _kept_by(place, session):
