@@ -38,8 +38,8 @@ def restore(args: Arguments) -> int:
     """restore: bring back a file that another session's call has changed
 
     The present content of FILE is kept first, so the same command again undoes the restore. The holder of FILE is told.
-    Contents are kept for 7 days, up to 1 MiB each and 64 MiB together: of locked files that another session's command
-    has changed, and of files that a session overwrote or removed together with another session's uncommitted change.
+    Contents are kept for 7 days, up to 1 MiB each and 320 MiB together: of files before a session wrote or removed
+    them, and of locked files that another session's command has changed.
 
     example: swarm-mcp restore src/schema.sql --list
     """
