@@ -32,7 +32,7 @@ def keeps(
     `meetings`, all that is not committed counts as others' changes.
     """
     if effects is None:
-        new = _of_tool(config, call, path)
+        new = of_tool(config, call, path)
     else:
         new = _of_script(effects, path)
     if new is None:
@@ -48,7 +48,7 @@ def keeps(
     return changed_lines.are_kept(known.text, present, new)
 
 
-def _of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
+def of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
     """Return the new text from the input of a tool that writes whole files, or None."""
     given = call.input
     if isinstance(given, str):
@@ -62,9 +62,44 @@ def _of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
     return _added_in(patches[0], path, call.folder) if len(patches) == 1 else None
 
 
+def replaced(config: RuntimeConfig, call: ToolCall, given: object, path: str, text: str) -> object:
+    """Return the input `given` of a tool with `text` as the new content of the file; None if that has no place in it.
+
+    config, call, path  as of `of_tool`; `given`: the call's input, perhaps with other files replaced already
+    """
+    if isinstance(given, str):
+        return _with_added(given, path, call.folder, text)
+    if not isinstance(given, dict):
+        return None
+    if call.tool in config.replaces:
+        keys = [key for key in _KEYS if isinstance(given.get(key), str)]
+        return {**given, keys[0]: text} if len(keys) == 1 else None
+    patches = [key for key, value in given.items() if isinstance(value, str) and _ADD in value]
+    patch = _with_added(given[patches[0]], path, call.folder, text) if len(patches) == 1 else None
+    return {**given, patches[0]: patch} if patch is not None else None
+
+
+def _with_added(patch: str, path: str, folder: str, text: str) -> str | None:
+    """Return the envelope with `text` in place of the one that `_added_in` returns; None if it cannot have it."""
+    parts = patch.split(_ADD)
+    found = [number for number, part in enumerate(parts) if number and _names(part, folder) == path]
+    if len(found) != 1 or text[-1:] != "\n":
+        return None  # the last line of an added file always has an end
+    header, *lines = parts[found[0]].split("\n")
+    after = next((number for number, line in enumerate(lines) if line[:1] != "+"), len(lines))
+    added = [f"+{line}" for line in text[:-1].split("\n")]
+    parts[found[0]] = "\n".join([header, *added, *lines[after:]])
+    return _ADD.join(parts)
+
+
+def _names(part: str, folder: str) -> str:
+    """Return the path in the header that `part` of an envelope begins with."""
+    return os.path.join(folder, part.partition("\n")[0].strip())
+
+
 def _added_in(patch: str, path: str, folder: str) -> str | None:
     """Return the text that an apply_patch envelope gives the file with an "Add File" header; None without one."""
-    parts = [part for part in patch.split(_ADD)[1:] if os.path.join(folder, part.partition("\n")[0].strip()) == path]
+    parts = [part for part in patch.split(_ADD)[1:] if _names(part, folder) == path]
     if len(parts) != 1:
         return None
     lines = []
