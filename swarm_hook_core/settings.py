@@ -32,7 +32,9 @@ WORDS = {
     "fence": ("on", "off"),
     "merge": ("on", "off"),
 }
-DEFAULTS = {"protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "merge": "on", "strict": False, "kernel": False}
+DEFAULTS = {
+    "protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "merge": "on", "strict": False, "kernel": False,
+}  # fmt: skip
 OLD_NAMES = {"auto": "protect"}
 FOR_A_WHILE = "_for"  # at the end of a name: with a limited time
 SWITCHES = ("strict", "kernel")  # those that are on or off

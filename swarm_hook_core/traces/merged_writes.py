@@ -1,9 +1,9 @@
 """Whole writes that go ahead merged: a stale text that would drop others' lines gets them instead.
 
 Three texts are merged: the one that the session last saw, the present one, and the new one. Without a conflict the
-client is given the merged text in place of the new one, in the input of the call. That is done only where the client's
-rules are still asked about the call (``RuntimeConfig.merges``), and if the setting `merge` is on. In all other cases the
-call is denied.
+client is given the merged text in place of the new one, in the input of the call. That is done only where the client
+still asks its rules about the call (``RuntimeConfig.merges``), and if the setting `merge` is on. Else the call is
+denied.
 
 The model knows the text that it has sent. So its session counts as not having seen the others' changes, until it looks
 at the file: its journal has an entry ``merged``, and the sent text is kept beside the versions, with the mark ``%m``.
@@ -182,8 +182,8 @@ def words(merges: dict[str, Merge], identity: str) -> str:
         owner = "a person's" if merge.trace is None else f"{holder(merge.trace.held, identity)[0]}'s"
         diff, is_whole = changed_lines.shown(merge.sent, merge.text)
         lines.append(
-            f"swarm: your text of {named(resolved)} was merged with {owner} change of {_lines(merge)}, which you had not"
-            " seen: the file has both. Keep that change in your next text of the file."
+            f"swarm: your text of {named(resolved)} was merged with {owner} change of {_lines(merge)}, which you had"
+            " not seen: the file has both. Keep that change in your next text of the file."
         )
         if diff:
             first = "" if is_whole else "the first "
