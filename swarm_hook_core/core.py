@@ -122,7 +122,7 @@ class HookCore:
             status = 0
             words = self.words_beside(verdict, call)
             if verdict.entry:
-                self._precede(call, verdict.entry, words)
+                self._precede(call, verdict.entry, words, verdict.input)
             elif verdict.input is not None:
                 self._replace(call, verdict.input, words)
             else:
@@ -136,8 +136,11 @@ class HookCore:
         self.tell_owners(verdict, call)
         return status
 
-    def _precede(self, call: ToolCall, entry: str, words: str) -> None:
-        """Have the client put a statement in front of the command. It would drop `words`: they come afterwards."""
+    def _precede(self, call: ToolCall, entry: str, words: str, merged: object = None) -> None:
+        """Have the client put a statement in front of the command. It would drop `words`: they come afterwards.
+
+        merged  the input with merged texts, or None
+        """
         from swarm_hook_core.kernel import plans
         from swarm_hook_core.kernel.planning import name_of_call
         from swarm_hook_core.kernel.statement import preceded
@@ -146,9 +149,10 @@ class HookCore:
             plans.add_words(call.session_id, name_of_call(self.config, call), words)
         except OSError as error:  # the words are lost, the plan is not
             self.record_fault("kernel", error)
-        assert isinstance(call.input, dict)  # a plan has an entry only then
+        given = call.input if merged is None else merged
+        assert isinstance(given, dict)  # a plan has an entry only then
         allowed = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
-        answer({"hookSpecificOutput": {**allowed, "updatedInput": preceded(call.input, entry)}})
+        answer({"hookSpecificOutput": {**allowed, "updatedInput": preceded(given, entry)}})
 
     def _replace(self, call: ToolCall, given: object, words: str) -> None:
         """Have the client take `given` for the call's input. Its user's rules are asked as before."""

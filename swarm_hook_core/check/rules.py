@@ -300,12 +300,12 @@ def drop_claims(check: Check, verdict: Verdict) -> None:
 
 def merge(check: Check, verdict: Verdict) -> None:
     """Put merged texts into the call's input, and tell its model."""
-    if verdict.denial is not None or not check.writes.has_names or check.trail is None or not check.trail.merges:
+    merges = check.merges
+    if verdict.denial is not None or not merges:
         return
     from swarm_hook_core.labels import token
     from swarm_hook_core.traces import merged_writes
 
-    merges = check.trail.merges
     verdict.input = merged_writes.input_with(check.config, check.call, merges.values())
     words = merged_writes.words(merges, token(check.session.label, "identity"))
     verdict.notice = joined(words, verdict.notice)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
@@ -50,17 +51,20 @@ class Merge:
         self.trace = trace
 
 
-def is_merged(trail: Trail, path: str, resolved: str, meetings: Meetings, trace: Trace | None = None) -> bool:
+def is_merged(
+    trail: Trail, effects: Effects | None, path: str, resolved: str, meetings: Meetings, trace: Trace | None = None
+) -> bool:  # fmt: skip
     """Merge the call's text of a file, and collect that in the trail. Return False if it has to be denied.
 
-    path  as the call names it; `resolved`: without links
-    trace the newest unseen write of another session; None for a person's work
+    effects  of a shell or MCP call, or None
+    path     as the call names it; `resolved`: without links
+    trace    the newest unseen write of another session; None for a person's work
     """
     known = trail.merges.get(resolved)
     if known is not None:
         known.trace = known.trace or trace
         return True
-    found = merge_of(trail, path, resolved, meetings)
+    found = merge_of(trail, effects, path, resolved, meetings)
     if found is None or not can_merge(trail.config, trail.call):
         return False
     found.trace = trace
@@ -70,11 +74,13 @@ def is_merged(trail: Trail, path: str, resolved: str, meetings: Meetings, trace:
     return True
 
 
-def merge_of(trail: Trail, path: str, resolved: str, meetings: Meetings) -> Merge | None:
+def merge_of(
+    trail: Trail, effects: Effects | None, path: str, resolved: str, meetings: Meetings
+) -> Merge | None:  # fmt: skip
     """Return the Merge of the call's text, or None for a conflict, or if one of the three texts is not known."""
     from swarm_hook_core.traces import merging, new_text, seen_text
 
-    new, present = new_text.of_tool(trail.config, trail.call, path), seen_text.present(resolved)
+    new, present = new_text.of_call(trail.config, trail.call, effects, path), seen_text.present(resolved)
     if new is None or present is None:
         return None
     base = seen_text.known(meetings, resolved)

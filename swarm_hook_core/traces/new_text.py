@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REPLACE
+from swarm_hook_core.config import SHELL_TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
@@ -31,10 +34,7 @@ def keeps(
     `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None. Without
     `meetings`, all that is not committed counts as others' changes.
     """
-    if effects is None:
-        new = of_tool(config, call, path)
-    else:
-        new = _of_script(effects, path)
+    new = of_call(config, call, effects, path)
     if new is None:
         return False
     from swarm_hook_core.traces import changed_lines, seen_text
@@ -48,7 +48,14 @@ def keeps(
     return changed_lines.are_kept(known.text, present, new)
 
 
-def of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
+def of_call(config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str) -> str | None:
+    """Return the new text that a call will put in place of the file, or None if it is not known."""
+    if effects is None:
+        return _of_tool(config, call, path)
+    return _of_script(effects, path)
+
+
+def _of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
     """Return the new text from the input of a tool that writes whole files, or None."""
     given = call.input
     if isinstance(given, str):
@@ -71,12 +78,42 @@ def replaced(config: RuntimeConfig, call: ToolCall, given: object, path: str, te
         return _with_added(given, path, call.folder, text)
     if not isinstance(given, dict):
         return None
+    if call.tool in SHELL_TOOLS:
+        return _with_document(call, given, path, text)
     if call.tool in config.replaces:
         keys = [key for key in _KEYS if isinstance(given.get(key), str)]
         return {**given, keys[0]: text} if len(keys) == 1 else None
     patches = [key for key, value in given.items() if isinstance(value, str) and _ADD in value]
     patch = _with_added(given[patches[0]], path, call.folder, text) if len(patches) == 1 else None
     return {**given, patches[0]: patch} if patch is not None else None
+
+
+def _with_document(call: ToolCall, given: dict[str, Any], path: str, text: str) -> object:
+    """Return the input of a shell tool with `text` in the here-document that is the file's new text, or None.
+
+    Only a quoted here-document, that is in the command once, is replaced; it goes into that file alone, or into a draft
+    of it. Then the command is read again: it has to write the very text.
+    """
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.opaque_calls import effects_of
+
+    command = given.get("command")
+    if not isinstance(command, str):
+        return None
+    read = effects_of(ToolCall(call.tool, given, call.session_id, call.cwd))
+    before = _of_script(read, path) if read is not None else None
+    if read is None or not (len(read.writes) == 1 or os.path.normpath(path) in read.copied):
+        return None  # it goes into other files, too
+    if not before or command.count(f"\n{before}") != 1:
+        return None
+    start, _, end = command.partition(f"\n{before}")
+    word = end.partition("\n")[0]
+    if not word.isalnum() or not any(f"<<{mark}{word}{mark}" in start.rpartition("\n")[2] for mark in ("'", '"')):
+        return None
+    changed = {**given, "command": f"{start}\n{text}{end}"}
+    again = effects_of(ToolCall(call.tool, changed, call.session_id, call.cwd))
+    is_same = again is not None and len(again.writes) == len(read.writes)
+    return changed if is_same and again is not None and _of_script(again, path) == text else None
 
 
 def _with_added(patch: str, path: str, folder: str, text: str) -> str | None:

@@ -150,11 +150,11 @@ class _Check:
         """Return True if the call's new content keeps the other session's changes, or is merged with them."""
         if self._keeps(path, resolved, how):
             return True
-        if how != REPLACE or self.effects is not None:
+        if how != REPLACE:
             return False
         from swarm_hook_core.traces import merged_writes
 
-        return merged_writes.is_merged(self.trail, path, resolved, self.meetings, trace)
+        return merged_writes.is_merged(self.trail, self.effects, path, resolved, self.meetings, trace)
 
     def _swept(self) -> list[Met]:
         """Return others' pending writes that git commands of the call would discard."""

@@ -34,6 +34,12 @@ def change(path: Path, text: str) -> None:
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
+def commit(client: Client, folder: Path) -> None:
+    """Commit all files in `folder`, also if none has changed."""
+    client.ground.git(folder, "add", "-A")
+    client.ground.git(folder, "commit", "-q", "--allow-empty", "-m", "as it was")
+
+
 def write_stale(
     client: Client, script: str, files: Iterable[str], text: str = MINE, theirs: str = THEIRS, extra: tuple[str, ...] = (),
     after: Iterable[Call] = (), env: dict[str, str] | None = None,
@@ -43,7 +49,7 @@ def write_stale(
     for file in files:
         (ground.checkout / file).parent.mkdir(parents=True, exist_ok=True)
         (ground.checkout / file).write_text(BEFORE)
-    ground.commit(ground.checkout)
+    commit(client, ground.checkout)
     steps = [*(read(client, file) for file in files), *(client.create(file, text) for file in files), *after]
     with client.held(script, *steps, at=len(files), extra=extra, env=env) as session:
         for file in files:
@@ -110,7 +116,7 @@ def ruled_files(kind: str) -> dict[str, str]:
     """Return the files of four rules of one kind, by the text of Claude Code's rule."""
     return {
         f"Edit({kind}-1.md)": f"{kind}-1.md",
-        f"Edit(/{kind}/**)": f"{kind}/two.md",
+        f"Edit({kind}/**)": f"{kind}/two.md",
         f"Edit(**/{kind}-3.*)": f"sub/{kind}-3.md",
         f"Edit(//{{checkout}}/{kind}-4.md)": f"{kind}-4.md",
     }
@@ -166,7 +172,7 @@ def write_rounds(client: Client, script: str, files: dict[str, str], sandbox: st
     """Return the names of the files that a session in this sandbox was let write, with the others' lines in them."""
     ground = client.ground
     Path(files["outside"]).write_text(BEFORE)
-    ground.commit(Path(files["outside"]).parent)
+    commit(client, Path(files["outside"]).parent)
     write_stale(client, script, files.values(), text, extra=("-s", sandbox))
     found = {name: (ground.checkout / file).read_text() for name, file in files.items()}
     assert set(found.values()) <= {THEIRS, BOTH}

@@ -152,9 +152,25 @@ def test_nothing_else_takes_another_input(lines: Path, work: Path) -> None:
     peer.edits("notes.md", "line 2", "PEER")
     stale = LINES.replace("line 8", "mine")
     assert me.check("Write", {"file_path": str(lines), "content": stale}).denial is not None, "asked by no hook"
-    assert me.runs(f"cat > notes.md <<'EOF'\n{stale}EOF").startswith("denied: ")
+    for command in ("cat > notes.md <<EOF", "tee -a other.md > notes.md <<'EOF' #"):
+        given = {"command": f"{command}\n{stale}EOF"}
+        assert me.check("Bash", given, takes_input=True).denial is not None, command
     edit = {"file_path": str(lines), "old_string": "line 8", "new_string": "mine"}
     verdict = me.check("Edit", edit, takes_input=True)
     assert verdict.denial is None and verdict.input is None
     kept = stale.replace("line 2", "PEER")
     assert me.writes("notes.md", kept) == "" and lines.read_text() == kept
+
+
+@pytest.mark.parametrize(
+    "command", ["cat > notes.md <<'EOF' && echo made", 'tee notes.md <<"EOF"', "cat > d <<'EOF' && cp d notes.md"]
+)
+def test_a_here_document_is_merged(command: str, lines: Path, work: Path) -> None:
+    me, peer = Merging("claude-code", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.edits("notes.md", "line 2", "PEER")
+    stale = LINES.replace("line 8", "mine")
+    given = {"command": f"{command}\n{stale}EOF\n", "timeout": 5}
+    merged = {"command": f"{command}\n{stale.replace('line 2', 'PEER')}EOF\n", "timeout": 5}
+    verdict = me.check("Bash", given, takes_input=True)
+    assert verdict.denial is None and verdict.input == merged and "'s change of line 2" in verdict.notice
