@@ -47,6 +47,8 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
     denied = [one for one in theirs if one[0].is_certain and not looks.cover(one[0])]
     denies = trail.level not in (OFF, NOTICE)
+    if denies:
+        denied = [one for one in denied if not _is_merged(meetings, effects, one[0])]
     verdict = None
     if denies and (denied or losses.late):
         verdict = Verdict(_denial(trail, meetings, denied, known, losses))
@@ -91,6 +93,15 @@ def _is_kept_by(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool
 
     trail = meetings.trail
     return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path, meetings)
+
+
+def _is_merged(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool:
+    """Return True if the call's new content of the file is merged with the uncommitted lines."""
+    if loss.how != REPLACE or loss.words:
+        return False
+    from swarm_hook_core.traces import merged_writes
+
+    return merged_writes.is_merged(meetings.trail, effects, loss.spelled, loss.path, meetings)
 
 
 def _denial(

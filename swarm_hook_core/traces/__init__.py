@@ -31,6 +31,7 @@ another session has a journal in the same place:
       endings     ends of calls and turns: after them no write is pending
       new_text    the text that a call will write, if it keeps the other's lines
       seen_text   the text of a file that the session last saw
+      merged_writes, merging    whole writes that go ahead merged with others' changes
       changed_lines, equal_lines    the lines that others have changed, kept and quoted
       committed   questions to git about files
       asides      commits during which hooks put changes aside
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.unread import Reading
 
@@ -92,8 +94,8 @@ MOST_CLAIMS = 100  # files of one call that get a claim
 AGENTS = ".agents"  # behind a journal's name: the file of the session's agents in that place (``siblings``)
 OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
 LONGEST_NAME = 160  # bytes of the name of a version
-# marks in the names of versions; a path has no such text
-LATER, LOOK, AFTER, LOST, WHOLE, CUT = "%w", "%i", "%a", "%l", "%c", "%t"
+# Marks in the names of versions; a path has no such text. MERGED: a text that was written merged with others' changes.
+LATER, LOOK, AFTER, LOST, WHOLE, CUT, MERGED = "%w", "%i", "%a", "%l", "%c", "%t", "%m"
 TOLD_ALONG = "along"  # kind of an entry: the session was told that its git command takes the file along
 NO_FILE = "-"  # the state of a missing file, in an entry
 MAKES_COMMITS = ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull")  # git's verbs
@@ -108,6 +110,7 @@ class Trail:
 
     - level: the level in force
     - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
+    - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
     - is_asked: True for a dry run (``asked``): nothing is written
     """
 
@@ -115,7 +118,7 @@ class Trail:
 
     __slots__ = (
         "config", "call", "level", "own_name", "owners",
-        "_places", "_lines", "_left", "_lost", "_real", "_of_others", "_targets", "reading",
+        "_places", "_lines", "_left", "_lost", "_real", "_of_others", "_targets", "reading", "merges",
     )  # fmt: skip
 
     def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
@@ -124,6 +127,7 @@ class Trail:
         self.level = level
         self.own_name = journal_name(config.runtime_name, call.session_id)
         self.owners: list[Owner] = []
+        self.merges: dict[str, Merge] = {}
         self._places: dict[str, str] = {}  # folder -> place
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
@@ -258,6 +262,10 @@ class Trail:
             at_ns = time.time_ns()
             self._keep_before(path, at_ns, is_beside_others or bool(self.call.agent))
             self.note("wrote", path, at_ns=at_ns)
+        if self.merges:
+            from swarm_hook_core.traces import merged_writes
+
+            merged_writes.note(self)
 
     def look(self, path: str, text: str, at_end: bool) -> None:
         """Collect the state `text` that the session's own write has left; keep the content as a version.

@@ -12,6 +12,7 @@ from swarm_hook_core.traces import (
     LATER,
     LOOK,
     LOST,
+    MERGED,
     WHOLE,
     journal,
     journal_name,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
-_MARKS = (LATER, LOOK, AFTER, LOST)
+_MARKS = (LATER, LOOK, AFTER, LOST)  # a MERGED text was never the content of its file
 _KEEPS_ATIME = hasattr(os, "O_NOATIME")  # a first version's atime means something
 _READ = os.O_RDONLY
 for _flag in ("O_NOATIME", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
@@ -197,9 +198,9 @@ def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[s
 def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     folder = os.path.join(kept_dir(place), name)
     for one in _names_in(folder):
-        path = read_name(one)[0]
+        path, mark, _at_ns = read_name(one)
         version = version_at(os.path.join(folder, one))
-        if path and version is not None:
+        if path and mark != MERGED and version is not None:
             yield path, version
 
 
@@ -209,7 +210,7 @@ def read_name(name: str) -> tuple[str, str, int]:
     The path is that of its file, empty if it was too long. The mark is empty, and the time 0, for a first version.
     """
     mark, at_ns = "", 0
-    for one in _MARKS:
+    for one in (*_MARKS, MERGED):
         head, found, at = name.rpartition(one)
         if found and at.isdigit():
             name, mark, at_ns = head, one, int(at)
