@@ -353,7 +353,7 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
-        """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
+        """Collect writes beyond the named files: files of ``git mv`` and ``git rm``, and the text of a command that writes whole
         folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.
@@ -372,10 +372,10 @@ class Trail:
         for git_call in effects.git:
             if git_call.words[0] in MAKES_COMMITS:
                 self.note_at(git_call.folder, "commits")
-            if git_call.words[0] == "mv":
-                from swarm_hook_core.shell.programs.git.uncommitted import moved_to
+            if git_call.words[0] in ("mv", "rm"):
+                from swarm_hook_core.shell.programs.git.uncommitted import moved_or_removed
 
-                self.wrote(self._resolved("/", path) for path in moved_to(git_call))
+                self.wrote(self._resolved("/", path, of_link=True) for path in moved_or_removed(git_call))
 
     def leave(self) -> None:
         """Append the collected entries to the journals, and the end of the session's last call. Raises OSError."""
