@@ -160,8 +160,8 @@ def _way_to_remove(trace: Trace, paths: list[str], call: ToolCall) -> str:
             " then. Until then this is denied each time, for two minutes at most if the end is not reported."
         )
     return (
-        f"Leave {it} to their author. If {it} may go all the same, first {_look(paths, call)} (only a shell command that shows"
-        f" all of {it} counts as a look here): then the removal passes."
+        f"Leave {it} to their author. If {it} may go all the same, first {_look(paths, call)} (only a shell command"
+        f" that shows all of {it} counts as a look here): then the removal passes."
     )
 
 
