@@ -120,9 +120,10 @@ class Authors:
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""
         places = dict.fromkeys((os.path.dirname(path), self._meetings.trail.call.folder))
-        return any(self._is_during_call_in(folder, changed_ns) for folder in places)
+        return any(self.is_during_call(folder, changed_ns) for folder in places)
 
-    def _is_during_call_in(self, folder: str, changed_ns: int) -> bool:
+    def is_during_call(self, folder: str, changed_ns: int) -> bool:
+        """Return True if a call of the session that its journal for absolute `folder` has may have made the change."""
         place = self._meetings.trail.place_of(folder)
         if place not in self._calls:
             self._calls[place] = _Calls(self._meetings.journals.of_session(place))

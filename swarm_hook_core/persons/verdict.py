@@ -40,8 +40,9 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     losses = Losses(
         trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
     )
+    stash = _stash(meetings, authors, effects, now)
     if not (losses.found or losses.free or losses.late or losses.taken):
-        return None
+        return stash
     known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
     known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
@@ -52,6 +53,8 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     verdict = None
     if denies and (denied or losses.late):
         verdict = Verdict(_denial(trail, meetings, denied, known, losses))
+    elif stash is not None and stash.denial is not None:
+        return stash
     elif theirs and trail.level == NOTICE:
         verdict = Verdict(None, _notice(trail, theirs))
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
@@ -59,7 +62,19 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         verdict = _along(trail, meetings, authors, losses, is_noted)
     if may_pass and not trail.is_asked:
         _keep(trail, [loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free)
-    return verdict
+    return verdict or stash
+
+
+def _stash(meetings: Meetings, authors: Authors, effects: Effects | None, now: float) -> Verdict | None:
+    """Return the Verdict on the call's stash commands, or None."""
+    if effects is None or not any(one.words[0] == "stash" for one in effects.git):
+        return None
+    from swarm_hook_core.persons import stash
+
+    denial, words = stash.judge(meetings, authors, effects, now)
+    if denial is None and not words:
+        return None
+    return Verdict(denial, words)
 
 
 class Looks:

@@ -387,8 +387,8 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
-        """Collect further writes: files of ``git mv`` and ``git rm``, and the text of a command that writes whole
-        folders, or that shows files (`has_reads`).
+        """Collect further writes: files of ``git mv`` and ``git rm``, commits, and the text of a command that writes
+        whole folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.
         """

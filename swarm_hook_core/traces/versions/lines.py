@@ -10,7 +10,8 @@ content under another name, was moved: its lines keep their authors.
 
     a missing file        no lines; its committed lines are removed
     no commit yet         every line has authors
-    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit    NoLines
+    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit,
+    a filter in git's attributes, a commit without contents (partial clone)          NoLines
 """
 
 from __future__ import annotations
@@ -324,10 +325,12 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
 
 
 def _committed(path: str) -> bytes:
-    """Return the file's content in the last commit, empty if it has none. Raises OSError."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text
+    """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text, is_as_committed
 
     try:
+        if not is_as_committed(path, SECONDS):
+            raise NoLines("git has a filter change its content, or the commit's content is not in this clone")
         text = committed_text(path, SECONDS)
     except Refused:
         return b""  # not in the last commit, no commit yet, or no repository

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -307,3 +308,66 @@ def test_a_session_alone_may_replace_what_its_command_has_shown(
     me = Player("codex", work)
     assert me.writes("notes.md", "mine\n").startswith("denied: ")
     assert me.runs("cat notes.md") == "" == me.writes("notes.md", "mine\n")
+
+
+# commands before, each of a person or of the session; the command -> denied "always", "once", or "" for never
+STASHES = {
+    "dropped": (["person: git stash -q"], "git stash drop", "always"),
+    "cleared": (["person: git stash -qu"], "git stash clear", "always"),
+    "popped": (["person: git stash -q"], "git stash pop", "once"),
+    "to a branch": (["person: git stash -q"], "git stash branch side", "once"),
+    "popped by number": (["person: git stash -q", "me: echo x >> other.md && git stash -q"], "git stash pop 1", "once"),
+    "after an empty stash": (["person: git stash -q"], "git stash && git log -1 && git stash pop", "once"),
+    "its own above it": (["person: git stash -q", "me: echo x >> other.md && git stash -q"], "git stash drop", ""),
+    "made and popped in one call": (["person: git stash -q"], "echo x >> other.md; git stash && git stash pop", ""),
+    "applied": (["person: git stash -q"], "git stash apply", ""),
+    "shown": (["person: git stash -q"], "git stash show -p", ""),
+    "no such entry": (["person: git stash -q"], "git stash drop 7", ""),
+    "its own": (["me: echo x >> other.md && git stash -q -- other.md"], "git stash drop", ""),
+    "made by its script": (["me: echo x >> other.md; sh -c 'git stash -q -- other.md'"], "git stash drop", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside a peer"])
+@pytest.mark.parametrize("case", STASHES)
+def test_a_stash_entry_that_no_session_has_made_is_a_person_s(
+    case: str, is_alone: bool, me: Player, work: Path
+) -> None:
+    deeds, command, denied = STASHES[case]
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    if not is_alone:
+        assert Player("claude-code", work).runs("ls > list.txt; rm list.txt") == ""
+    for deed in deeds:
+        who, _, words = deed.partition(": ")
+        if who == "me":
+            assert me.runs(words) == "", words
+        else:  # an entry's time is in whole seconds
+            past = {
+                **os.environ,
+                "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
+                "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
+            }
+            paths = ["--", "notes.md"] if "-qu" not in words else ["--", "notes.md", "new.md"]
+            subprocess.run([*words.replace("stash", "stash push").split(), *paths], cwd=work, env=past, check=True)
+    said = me.denied("Bash", {"command": command})
+    assert bool(said) is bool(denied), said
+    again = me.runs(command)
+    assert again.startswith("denied: ") is (denied == "always"), again
+    if denied:
+        assert "No session at work has made it" in said and "notes.md" in said and "stash@{" in said
+        assert ("the same command again goes ahead" in said) is (denied == "once")
+        assert ("had nothing to put aside" in said) is ("empty" in case)
+    if denied == "once":
+        kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
+        assert kept["notes.md"] == AFTERNOON.encode()
+
+
+def test_entries_that_pass_are_kept_with_all_their_files(
+    me: Player, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(work, "stash", "-q", "-u")
+    monkeypatch.setenv("SWARM_PROTECT", "notice")
+    assert "no session at work has made" in me.runs("git stash clear")
+    kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
+    assert kept == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
