@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.persons.owners import Authors
     from swarm_hook_core.shell.model import Effects, GitCall
+    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
 
 SECONDS = 1.0  # for all of git's answers about the stash
@@ -83,9 +84,9 @@ def _of(
         if not is_once:
             denial.question = wording.stash_question(deed, first, len(foreign) - 1, git_call.by)
             if trail.config.asks is not None and trail.config.asks(call):
-                _keep(foreign, repository, meetings, now)
+                _keep(foreign, repository, trail)
         return denial, ""
-    _keep(foreign, repository, meetings, now)
+    _keep(foreign, repository, trail)
     if trail.level == NOTICE:
         return None, wording.stash_notice(git_call.by, deed, first, len(foreign) - 1)
     return None, ""
@@ -155,24 +156,17 @@ def _files(repository: Repository, entry: Entry) -> list[str]:
     return [name for name in found.split("\0") if name]
 
 
-def _keep(entries: list[Entry], repository: Repository, meetings: Meetings, now: float) -> None:
-    """Keep the contents of the files in these entries for `swarm-mcp restore`, up to the limits."""
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.watching.kept import FILE_BYTES, Kept, NotKept
-
-    if meetings.trail.is_asked:
+def _keep(entries: list[Entry], repository: Repository, trail: Trail) -> None:
+    """Keep the contents of the files in these entries for `swarm-mcp restore`, up to the limit."""
+    if trail.is_asked:
         return
-    kept, left = None, MOST_FILES
+    left = MOST_FILES
     for entry in entries:
         for name in _files(repository, entry)[: max(0, left)]:
             left -= 1
-            path = os.path.join(repository.top, name)
             try:
-                data = _content(repository, entry, name)
-                if len(data) <= FILE_BYTES:
-                    kept = kept or Kept(now)
-                    kept.keep_content(key_of(path), path, data, entry.at * SECOND_NS)
-            except (NoAnswer, Refused, NotKept, OSError, ValueError):
+                trail.keep_lost_text(os.path.join(repository.top, name), _content(repository, entry, name))
+            except (NoAnswer, Refused, OSError, ValueError):
                 continue  # a file that the entry removes, or no room: the others can be kept all the same
 
 

@@ -315,6 +315,14 @@ class Trail:
             self._lost[path] = self._keep_lost(path)
         return self._lost[path]
 
+    def keep_lost_text(self, path: str, data: bytes) -> None:
+        """Keep `data`, a content of the file at resolved `path` that this call destroys elsewhere. Raises OSError."""
+        from swarm_hook_core.traces import versions
+
+        if len(data) <= versions.LIMIT_BYTES:
+            at_ns = time.time_ns()
+            versions.keep_text(data, f"{self._version_path(path)}{LOST}{at_ns}", at_ns)
+
     def _keep_lost(self, path: str) -> str:
         from swarm_hook_core.traces import versions
 

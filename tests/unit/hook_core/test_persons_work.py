@@ -359,8 +359,7 @@ def test_a_stash_entry_that_no_session_has_made_is_a_person_s(
         assert ("the same command again goes ahead" in said) is (denied == "once")
         assert ("had nothing to put aside" in said) is ("empty" in case)
     if denied == "once":
-        kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
-        assert kept["notes.md"] == AFTERNOON.encode()
+        assert lost_in(work)["notes.md"] == AFTERNOON.encode()
 
 
 def test_entries_that_pass_are_kept_with_all_their_files(
@@ -369,5 +368,4 @@ def test_entries_that_pass_are_kept_with_all_their_files(
     git(work, "stash", "-q", "-u")
     monkeypatch.setenv("SWARM_PROTECT", "notice")
     assert "no session at work has made" in me.runs("git stash clear")
-    kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
-    assert kept == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
+    assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
