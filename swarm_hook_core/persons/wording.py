@@ -42,6 +42,25 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
     return " ".join(filter(None, sentences))
 
 
+def along(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
+    """Return the denial of a git command that stages or commits a person's work; it is denied once."""
+    from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
+
+    sentences = [
+        f"swarm: {call.client_tool}{_in_brackets(parts[0][0].by)} would {deed} a person's work that is not committed:"
+        f" {listed(parts, folder)}. No session at work has written it.",
+        way,
+        OWN_COMMIT,
+        AGAIN,
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def along_notice(parts: list[Part], deed: str, folder: str) -> str:
+    """Return the notice about such a command at the level `notice`."""
+    return f"swarm: this call may {deed} a person's work that is not committed: {listed(parts, folder)}."
+
+
 def shortly(parts: list[Part], deed: str, folder: str) -> str:
     """Return the denial for a client with room for few words."""
     return (

@@ -89,7 +89,7 @@ def plan_session(session: tuple[str, str], folder: str, only: list[str], since_n
         return is_own and (not since_ns or step.before.at_ns >= since_ns)
 
     plan = Plan()
-    for path in files_of(*session, folder):
+    for path in files_of(*session, folder) if session[1] else ():
         if not only or any((path + "/").startswith(one.rstrip("/") + "/") for one in only):
             plan.add(path, session, is_chosen, since_ns)
     return plan
@@ -102,8 +102,25 @@ def plan_undo_of(record: Record, only: list[str]) -> Plan:
         if only and not any((file.path + "/").startswith(one.rstrip("/") + "/") for one in only):
             continue
         at_ns = file.at_ns
+        if file.is_link:  # no version has a link's target
+            plan.files += _link_back(file)
+            continue
         plan.add(file.path, ("", ""), lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns, at_ns)  # type: ignore[misc]
     return plan
+
+
+def _link_back(file: FileUndo) -> list[FileUndo]:
+    """Return the undo of an undo that has removed a symbolic link, or brought it back; empty if it is done already."""
+    one = FileUndo(file.path)
+    one.is_link, one.target, one.state = True, file.target, state_of(file.path)
+    if os.path.islink(file.path) and os.readlink(file.path) == file.target and file.after is not None:
+        one.before = os.fsencode(file.target)
+        one.mode_before = stat.S_IMODE(os.lstat(file.path).st_mode)
+        return [one]
+    if not os.path.lexists(file.path) and file.before is not None:
+        one.after = os.fsencode(file.target)
+        return [one]
+    return []
 
 
 def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
@@ -142,7 +159,8 @@ class _Woven:
             return True
         one.mode_before = one.mode_after = stat.S_IMODE(found.st_mode)
         if stat.S_ISLNK(found.st_mode):
-            one.before, one.is_link = os.fsencode(os.readlink(self.path)), True
+            one.target, one.is_link = os.readlink(self.path), True
+            one.before = os.fsencode(one.target)
         elif stat.S_ISREG(found.st_mode) and found.st_size <= LIMIT_BYTES:
             one.before = read(self.path, LIMIT_BYTES)[1]
         else:

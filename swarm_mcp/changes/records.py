@@ -26,13 +26,14 @@ class FileUndo:
 
     before, after            contents, None for a missing file; of a symbolic link its target
     mode_before, mode_after  permissions
-    is_link                  True if there was a symbolic link before
+    is_link                  True if there was a symbolic link before, or is one after
     state                    the file's state before (``state_of``)
     at_ns                    time of the version that was kept before it, 0 until then
     taken                    times of the versions before the steps that it takes back
+    target                   of the symbolic link
     """
 
-    __slots__ = ("path", "before", "after", "mode_before", "mode_after", "is_link", "state", "at_ns", "taken")
+    __slots__ = ("path", "before", "after", "mode_before", "mode_after", "is_link", "state", "at_ns", "taken", "target")
 
     def __init__(self, path: str):
         self.path = path
@@ -43,6 +44,7 @@ class FileUndo:
         self.state = ""
         self.at_ns = 0
         self.taken: list[int] = []
+        self.target = ""
 
     def described(self) -> dict[str, Any]:
         """Return all but the contents."""

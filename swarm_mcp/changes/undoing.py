@@ -43,7 +43,11 @@ NOTE = "undoing a session's changes"
 
 
 class NotUndone(Refused):
-    """Parts of the files cannot be taken back; nothing was changed."""
+    """Parts of the files cannot be taken back; nothing was changed. `lines` says which, for people."""
+
+    def __init__(self, reason: str, *lines: str):
+        super().__init__("\n".join([reason, *lines]))
+        self.lines = [reason, *lines]
 
 
 class Undoing:
@@ -59,12 +63,12 @@ class Undoing:
     # ------------------------------------------------------------------------------------------ whose
 
     def only_session(self) -> tuple[str, str]:
-        """Return the one session with work here, for a person who names none. Raises SwarmError."""
+        """Return the one session with work here, empty without any. Raises SwarmError if there are several."""
         found = sessions_at_work(self.folder)
         if len(found) == 1:
             return found[0]
         if not found:
-            raise SwarmError(f"no session has uncommitted work in {self.folder}")
+            return ("", "")
         names = ", ".join(self.name_of(one) for one in found)
         raise SwarmError(f"{len(found)} sessions have uncommitted work here; say with --session which one: {names}")
 
@@ -141,7 +145,7 @@ class Undoing:
             if len(lines) > LISTED:
                 lines = [*lines[:LISTED], f"- and {len(lines) - LISTED} more"]
             advice = "Name the FILEs to undo without these, or --partial to undo all but these lines."
-            raise NotUndone("\n".join(["nothing was undone, for it would touch the work of others:", *lines, advice]))
+            raise NotUndone("nothing was undone: these parts cannot be taken back alone:", *lines, advice)
         plan.files = [one for one in plan.files if one.path not in dict(pending)]
         return plan
 
@@ -165,6 +169,9 @@ class Undoing:
     def _pending(self, path: str, whose: tuple[str, str]) -> str:
         """Return words about a write of another session that was let pass and is not made yet, or ""."""
         now, state = time.time(), state_of(path)
+        undone_ns = max(
+            (file.at_ns for one in records.finished() for file in one.files if file.path == path), default=0
+        )
         own = ""
         if self.session is not None:
             own = journal_name(self.session.runtime or "", self.session.session_id or "")
@@ -173,6 +180,7 @@ class Undoing:
             for entry in entries:
                 is_open = entry.kind == "will" or (entry.kind == "wrote" and entry.text == state)
                 is_new = now - entry.at_ns / 1e9 < OVERDUE_SECONDS
+                is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
                 if name != own and is_open and is_new and not seen.ended_ns(data, entry):
                     return f": {self.name_of(journal.owner_of(data))} is about to write it"
         return ""

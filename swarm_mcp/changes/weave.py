@@ -177,7 +177,7 @@ class Weave:
         """Return the lines that these steps changed, as far as the last commit has that change: it stays."""
         found: set[Element] = set()
         for hunk in self._hunks_of(steps):
-            added = [one for one in hunk.added if one.is_alive]
+            added = [one for one in hunk.added if one.is_alive and one.born == hunk.step]
             found |= {one for one in added if one.is_committed}
             if added and all(one.is_committed for one in added):
                 found |= {one for one in hunk.removed if not one.is_committed}
@@ -202,7 +202,7 @@ class Weave:
             one
             for hunk in self._hunks_of({step} - before)
             for one in hunk.changed
-            if not one.is_committed and one.lives_without(before) != one.lives_without(after)
+            if not (one.is_committed and one.born == step) and one.lives_without(before) != one.lives_without(after)
         ]
         if not changed:
             return None

@@ -118,7 +118,7 @@ def _is(one: FileUndo, content: bytes | None, mode: int) -> bool:
         if content is None:
             return False
         if stat.S_ISLNK(found.st_mode):
-            return one.is_link and content is one.before and os.fsencode(os.readlink(one.path)) == content
+            return one.is_link and os.fsencode(os.readlink(one.path)) == content
         if not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) != mode:
             return False
         with open(one.path, "rb") as file:
@@ -132,7 +132,7 @@ def _put(one: FileUndo, content: bytes | None, mode: int, reached: Callable[[str
     if content is None:
         os.unlink(one.path)
         return
-    if one.is_link and content is one.before:
+    if one.is_link:
         os.symlink(os.fsdecode(content), one.path)
         return
     os.makedirs(os.path.dirname(one.path), exist_ok=True)

@@ -7,10 +7,10 @@ import time
 
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.records import Record
-from swarm_mcp.changes.undoing import Undoing, patch_of, turn_began
-from swarm_mcp.cli.arguments import INSTANCES, JSON, LOCKS, SCOPE, Arguments, Option, Usage, Word, verb
+from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
+from swarm_mcp.cli.arguments import CHANGES, INSTANCES, JSON, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.checkout_log import since_when
-from swarm_mcp.cli.output import answer, say, say_text
+from swarm_mcp.cli.output import answer, complain, say, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import PersonOnly, UsageError
 from swarm_mcp.folders import clean, current_scope, file_of
@@ -36,10 +36,10 @@ _COMMON = (
         *_COMMON,
     ),
     Usage(_FILES, Option("--undo ID", "take back the undo with this id", required=True, source=()), *_COMMON),
-    group=LOCKS,
+    group=CHANGES,
 )
 def undo(args: Arguments) -> int:
-    """undo: take back what one session has done and not committed, and nothing of others
+    """undo: take back one session's uncommitted changes, and no others
 
     Its added lines go, its removed lines come back, in all files or in none. Files that it made are removed, files that
     it removed come back. Lines of other sessions and of people stay, byte for byte. Where they stand in the way the
@@ -55,6 +55,18 @@ def undo(args: Arguments) -> int:
     folder = current_scope(args.value("--scope"))
     if args.given("--turn") and args.given("--since"):
         raise UsageError("--turn and --since exclude each other")
+    try:
+        return _undo(args, folder)
+    except NotUndone as error:
+        if args.json:
+            show({"ok": False, **error.answer})
+        else:
+            for line in error.lines:
+                complain(line)
+        return 1
+
+
+def _undo(args: Arguments, folder: str) -> int:
     with Store() as store:
         session = _caller(store, args, folder)
         undoing = Undoing(store, session, folder)
@@ -86,7 +98,9 @@ def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
     """Return the session with the work to take back. Raises SwarmError."""
     word, session = args.value("--session"), undoing.session
     if session is None:
-        return undoing.session_called(word) if word else undoing.only_session()
+        if word:
+            return undoing.session_called(word)
+        return undoing.only_session()
     own = (session.runtime or "", session.session_id or "")
     if word and undoing.session_called(word) != own:
         raise PersonOnly(

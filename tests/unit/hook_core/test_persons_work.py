@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from support.sessions import captured, run
-from support.traced import Player, git
+from support.traced import Player, git, lost_in
 from support.world import some_time_passes
 
 from swarm_hook_core.persons import owners
-from swarm_hook_core.watching.kept import Kept, content_of
+from swarm_hook_core.traces.versions import pruning
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -87,8 +87,7 @@ def test_the_session_s_own_work_may_go(command: str, work: Path) -> None:
 PASSES = {
     "looks": ["cat notes.md", "git status --short", "git diff", "ls"],
     "an edit": ["sed -i s/alpha/ALPHA/ notes.md", "echo more >> notes.md"],
-    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
-    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "adds": ["git add notes.md", "echo x > own.md && git add own.md", "git reset -q"],
     "takes back own files": ["echo x > own.md", "echo y > own.md", "rm own.md"],
     "moves it": ["mv notes.md moved.md"],
     "stashes own": ["echo x > own.md", "git stash push -q -u -- own.md", "git stash pop -q"],
@@ -104,6 +103,38 @@ def test_what_loses_nothing_of_a_person_passes_in_silence(commands: list[str], m
         assert me.runs(command) == "", command
 
 
+ALONG = {
+    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
+    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "commits all": ["git commit -qam all", "git checkout -- notes.md"],
+    "commits a file": ["git commit -qm one notes.md", "git checkout -- notes.md"],
+    "commits what is staged": ["git add notes.md", "git commit -qm one", "git checkout -- notes.md"],
+}
+
+
+@pytest.mark.parametrize("commands", ALONG.values(), ids=ALONG)
+def test_a_person_s_work_goes_along_once_the_session_was_told(commands: list[str], me: Player, work: Path) -> None:
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    told = []
+    for command in commands:
+        said = me.runs(command)
+        if said:
+            told.append(said)
+            assert me.runs(command) == "", command
+    assert len(told) == 1 and told[0].startswith("denied: ") and "notes.md: 4 lines (3 to 6)" in told[0], told
+    assert "`swarm-mcp commit -m TEXT [FILE...]`" in told[0] and "the same command again goes ahead" in told[0]
+
+
+def test_own_work_is_committed_in_silence(work: Path) -> None:
+    me = Player("codex", work)
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    assert me.edits("notes.md", "beta", "mine") == me.writes("new.md", "one\ntwo\n") == ""
+    for command in ("git add -A", "git commit -qm all", "echo x > new.md", "git commit -qam more"):
+        assert me.runs(command) == "", command
+
+
 def test_what_passes_is_kept_first(me: Player, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in ("notice", "off"):
         (work / "notes.md").write_text(AFTERNOON)
@@ -112,9 +143,7 @@ def test_what_passes_is_kept_first(me: Player, work: Path, monkeypatch: pytest.M
         said = me.runs("git checkout . && git clean -fdq")
         assert not said.startswith("denied") and ("notes.md: 4 lines" in said) is (level == "notice")
         assert not (work / "new.md").exists()
-        kept = Kept(time.time())
-        found = {Path(path).name: content_of(some[0]) for path, some in kept.by_path().items()}
-        assert found == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
+        assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
 def test_older_lines_of_a_person_stay_theirs_in_a_file_that_the_session_edits(me: Player, work: Path) -> None:
@@ -215,8 +244,7 @@ def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, dec
     answer = json.loads(ran.out)["hookSpecificOutput"]
     assert answer["permissionDecision"] == decision
     assert ("discard 4 uncommitted lines of" in answer["permissionDecisionReason"]) is (decision == "ask")
-    kept = [content_of(some[0]) for some in Kept(time.time()).by_path().values()]
-    assert kept == [AFTERNOON.encode()] * (decision == "ask")
+    assert lost_in(work) == ({"notes.md": AFTERNOON.encode()} if decision == "ask" else {})
 
 
 def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> None:
@@ -225,7 +253,7 @@ def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> Non
     some_time_passes()
     me.runs("cat .env notes.md")
     assert me.runs("echo x > .env; echo x > notes.md") == ""
-    kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
+    kept = lost_in(work)
     assert kept[".env"] == b"KEY=1\n" and kept["notes.md"] == AFTERNOON.encode()
 
 
@@ -251,7 +279,8 @@ def test_ignored_files_are_not_protected_but_kept(me: Player, work: Path) -> Non
     (work / ".gitignore").write_text(".env\n")
     (work / ".env").write_text("KEY=1\n")
     assert me.runs("rm .env") == "" and not (work / ".env").exists()
-    assert any(path.endswith(".env") for path in Kept(time.time()).by_path())
+    pruning.prune(time.time())
+    assert lost_in(work) == {".env": b"KEY=1\n"}
 
 
 def test_outside_of_a_repository_nothing_is_protected(me: Player, tmp_path: Path) -> None:
