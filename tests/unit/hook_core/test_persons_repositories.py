@@ -238,3 +238,24 @@ def test_many_files_are_asked_about_in_time(work: Path) -> None:
     (work / "f7").write_text("mine")
     assert "f7" in me.denied("Bash", {"command": "git checkout ."})
     assert (work / "f7").exists() and losses.SECONDS == 2.0
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_files(work: Path) -> None:
+    """A person's file among them is found in git's two seconds; if a slow machine does not, the words say so."""
+    for number in range(100):
+        folder = work / "many" / f"d{number}"
+        folder.mkdir(parents=True)
+        for other in range(1000):
+            (folder / f"f{other}").touch()
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "many")
+    me = Player("codex", work)
+    me.runs("ls")
+    (work / "many" / "d42" / "f42").write_text("a person's\n")
+    some_time_passes()
+    for command in ("git reset --hard", "git checkout .", "git stash"):
+        said = me.denied("Bash", {"command": command})
+        assert "many/d42/f42" in said or "too slow" in said, said
+    assert "f42" in me.denied("Bash", {"command": "rm many/d42/f42"})
+    assert me.denied("Bash", {"command": "rm notes.md"}) == ""
