@@ -56,7 +56,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     if verdict is None:
         verdict = _along(trail, meetings, authors, losses, is_noted)
     if may_pass and not trail.is_asked:
-        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free, now)
+        _keep(trail, [loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free)
     return verdict
 
 
@@ -201,20 +201,13 @@ def _short_deed(loss: Loss) -> str:
     return deed
 
 
-def _keep(losses: list[Loss], free: list[Loss], now: float) -> None:
+def _keep(trail: Trail, losses: list[Loss], free: list[Loss]) -> None:
     """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.watching.kept import FILE_BYTES, Kept, NotKept
-
-    paths = list(dict.fromkeys(loss.path for loss in [*losses, *free]))[:MOST_FILES]
-    kept, left = None, MOST_BYTES
-    for path in paths:
+    left = MOST_BYTES
+    for path in list(dict.fromkeys(loss.path for loss in [*losses, *free]))[:MOST_FILES]:
         try:
             size = os.lstat(path).st_size
-            if size > min(FILE_BYTES, left):
-                continue
-            kept = kept or Kept(now)
-            kept.keep(key_of(path), path)
+        except (OSError, ValueError):
+            continue  # gone
+        if size <= left and trail.keep_lost(path):
             left -= size
-        except (NotKept, OSError, ValueError):
-            continue  # gone, or unreadable: the others can be kept all the same

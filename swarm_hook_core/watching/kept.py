@@ -1,8 +1,8 @@
 """Earlier contents of files, kept for `swarm-mcp restore`.
 
-Those from before a session's own write are in folders of their own (``versions``). All others, of locked files and of
-changes that a call destroys knowingly, are in one flat private folder. A version's name says all about it, so that one
-listing gives a file's versions, their age and total size:
+Those from before a session's own write, and of changes that a call destroys knowingly, are in folders of their own
+(``traces.versions``). Those of locked files, and all of earlier releases, are in one flat private folder. A version's
+name says all about it, so that one listing gives a file's versions, their age and total size:
 
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 

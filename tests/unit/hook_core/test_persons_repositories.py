@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.traced import Player, checkout, git
+from support.traced import Player, checkout, git, lost_in
 
 from swarm_hook_core.persons import losses
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Repository
-from swarm_hook_core.watching.kept import Kept
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -157,7 +155,7 @@ def test_a_folder_that_passes_is_kept_within_bounds(work: Path, monkeypatch: pyt
     for name in "abcd":
         (work / "pile" / name).write_text("four")
     assert me.runs("rm -r pile") == "" and not (work / "pile").exists()
-    assert len(Kept(time.time()).by_path()) == 2
+    assert len(lost_in(work)) == 2
 
 
 def test_many_files_are_asked_about_in_time(work: Path) -> None:

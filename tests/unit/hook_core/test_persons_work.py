@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from support.sessions import captured, run
-from support.traced import Player, git
+from support.traced import Player, git, lost_in
 from support.world import some_time_passes
 
 from swarm_hook_core.persons import owners
-from swarm_hook_core.watching.kept import Kept, content_of
+from swarm_hook_core.traces.versions import pruning
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -142,9 +142,7 @@ def test_what_passes_is_kept_first(me: Player, work: Path, monkeypatch: pytest.M
         said = me.runs("git checkout . && git clean -fdq")
         assert not said.startswith("denied") and ("notes.md: 4 lines" in said) is (level == "notice")
         assert not (work / "new.md").exists()
-        kept = Kept(time.time())
-        found = {Path(path).name: content_of(some[0]) for path, some in kept.by_path().items()}
-        assert found == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
+        assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
 def test_older_lines_of_a_person_stay_theirs_in_a_file_that_the_session_edits(me: Player, work: Path) -> None:
@@ -245,8 +243,7 @@ def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, dec
     answer = json.loads(ran.out)["hookSpecificOutput"]
     assert answer["permissionDecision"] == decision
     assert ("discard 4 uncommitted lines of" in answer["permissionDecisionReason"]) is (decision == "ask")
-    kept = [content_of(some[0]) for some in Kept(time.time()).by_path().values()]
-    assert kept == [AFTERNOON.encode()] * (decision == "ask")
+    assert lost_in(work) == ({"notes.md": AFTERNOON.encode()} if decision == "ask" else {})
 
 
 def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> None:
@@ -255,7 +252,7 @@ def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> Non
     some_time_passes()
     me.runs("cat .env notes.md")
     assert me.runs("echo x > .env; echo x > notes.md") == ""
-    kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
+    kept = lost_in(work)
     assert kept[".env"] == b"KEY=1\n" and kept["notes.md"] == AFTERNOON.encode()
 
 
@@ -281,7 +278,8 @@ def test_ignored_files_are_not_protected_but_kept(me: Player, work: Path) -> Non
     (work / ".gitignore").write_text(".env\n")
     (work / ".env").write_text("KEY=1\n")
     assert me.runs("rm .env") == "" and not (work / ".env").exists()
-    assert any(path.endswith(".env") for path in Kept(time.time()).by_path())
+    pruning.prune(time.time())
+    assert lost_in(work) == {".env": b"KEY=1\n"}
 
 
 def test_outside_of_a_repository_nothing_is_protected(me: Player, tmp_path: Path) -> None:
