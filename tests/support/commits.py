@@ -21,7 +21,9 @@ def git(work: Path, *words: str, fails: bool = False) -> str:
 
 
 def of(author: Player | None, work: Path, *files: str, message: str = "mine") -> Commit:
-    key = ("codex", author.session_id) if author else PERSON
+    key = PERSON
+    if author is not None:
+        key = ("codex", author.session_id)
     names = ["/".join((str(work), file)) for file in files]
     return Commit(
         str(work),

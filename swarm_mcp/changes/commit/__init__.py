@@ -123,7 +123,9 @@ class Commit:
         if parts.overlaps:
             raise Refused(self._overlapping(parts), overlaps=[one.words for one in parts.overlaps])
         if not parts.own:
-            more = f": {self.listed(parts.left_out)}" if parts.left_out else ""
+            more = ""
+            if parts.left_out:
+                more = f": {self.listed(parts.left_out)}"
             raise Refused(f"nothing of yours to commit{more}", left_out=[one.words for one in parts.left_out])
         return parts
 
@@ -160,4 +162,6 @@ class Commit:
         path = os.path.relpath(os.path.join(os.path.realpath(folder), name), self._tree.top)
         if path.startswith("..") or os.path.isabs(path):
             raise Refused(f"{file} is outside of the work tree {self._tree.top}")
-        return "" if path == "." else path
+        if path == ".":
+            return ""
+        return path

@@ -11,20 +11,23 @@ if TYPE_CHECKING:
 
 def described(commit: Commit, done: Committed) -> dict[str, Any]:
     """Return a finished or planned commit as an object for programs."""
-    return {
+    value: dict[str, Any] = {
         "ok": True,
         "commit": done.commit or None,
         "branch": done.branch or None,
         "files": [{"file": one.path, "added": one.added, "removed": one.removed} for one in done.parts],
         "left_out": [{"place": one.words, "by": commit.named(one.authors)} for one in done.left_out],
-        **({"staged_by_others": done.staged} if done.staged else {}),
-        **({"hooks": done.output.strip()} if done.output.strip() else {}),
     }
+    if done.staged:
+        value["staged_by_others"] = done.staged
+    if done.output.strip():
+        value["hooks"] = done.output.strip()
+    return value
 
 
 def lines(commit: Commit, done: Committed) -> list[str]:
     """Return the same as lines for a reader."""
-    where = f"on {done.branch}" if done.branch else "on a detached HEAD"
+    where = f"on {done.branch or 'a detached HEAD'}"
     names = ", ".join(one.path for one in done.parts[:10])
     if len(done.parts) > 10:
         names += f" and {len(done.parts) - 10} more"

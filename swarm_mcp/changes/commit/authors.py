@@ -45,4 +45,6 @@ class Authorship:
             return "a person"
         rows = self._store.instances.of_session_id(author.session_id)
         seen = veiled([row for row in rows if row.runtime == author.runtime][:1], self._viewer)
-        return known_shortly(seen[0]) if seen else f"{author.runtime} session {short(author.session_id)}, ended"
+        if seen:
+            return known_shortly(seen[0])
+        return f"{author.runtime} session {short(author.session_id)}, ended"

@@ -103,7 +103,9 @@ class Workshop:
                 raise Moved
             mend(self.path("mended"))
             _fill(side, self.path("mended"))
-            kind = "commit" if old else "commit (initial)"
+            kind = "commit"
+            if not old:
+                kind = "commit (initial)"
             words = ["update-ref", "-m", f"{kind}: {subject}", "HEAD", new, old or "0" * len(new)]
             done = git.run(words, keeps=[self._handle])
             if done.returncode and git.head() != new:
@@ -120,7 +122,7 @@ class Workshop:
         try:
             with open(self.path("record"), encoding="utf-8") as file:
                 record = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             _remove(self._side)  # no step is under way; one may have been about to begin
             return
         lock, git = record["index"] + ".lock", Git(self.top)
@@ -194,7 +196,7 @@ def _lock(index: str, side: str) -> None:
         try:
             os.link(side, index + ".lock")
             return
-        except FileExistsError:
+        except FileExistsError:  # another git command is at work
             if time.monotonic() > end:
                 raise Refused(locked(index)) from None
             time.sleep(0.05)
@@ -226,7 +228,7 @@ def _inode(path: str) -> int:
     try:
         return os.lstat(path).st_ino
     except OSError:
-        return 0
+        return 0  # there is none
 
 
 def _text(path: str) -> str | None:

@@ -104,7 +104,9 @@ class Making:
         if not text.strip():
             raise Refused("the message is empty after the hooks")
         self.subject = " ".join(os.fsdecode(text.strip().partition(b"\n\n")[0]).split())
-        words = ["commit-tree", tree, *(["-p", self._head] if self._head else [])]
+        words = ["commit-tree", tree]
+        if self._head:
+            words += ["-p", self._head]
         if self._git.line("config", "--type=bool", "commit.gpgSign") == "true":
             words.append("-S")
         done = self._git.with_index(self._git.index, environment).run([*words, "-F", "-"], text)
@@ -125,7 +127,9 @@ class Making:
         `is_shared`: with the shared index, after the commit; then a failure changes nothing.
         """
         more = {"GIT_EDITOR": ":", **(environment or {})}
-        git = self._git.with_index("" if is_shared else self._git.index, more)
+        git = self._git.with_index(self._git.index, more)
+        if is_shared:
+            git = self._shared.with_index("", more)
         done = git.run(["hook", "run", "--ignore-missing", name, "--", *words])
         if done.returncode and b"'hook' is not a git command" in done.stderr:
             done = self._run_by_path(git, name, words)  # git before 2.36
@@ -145,7 +149,9 @@ class Making:
         mode = self._git.line("config", "commit.cleanup") or "default"
         if mode == "verbatim":
             return text
-        words = ["stripspace", *(["-s"] if mode == "strip" else [])]
+        words = ["stripspace"]
+        if mode == "strip":
+            words.append("-s")
         return self._git.run(words, text).stdout
 
     def _author(self) -> dict[str, str]:

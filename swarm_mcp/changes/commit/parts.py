@@ -7,6 +7,7 @@ have changed something together with others is an overlap: nobody can tell whose
 from __future__ import annotations
 
 import os
+import re
 
 from swarm_hook_core.traces import place_of, state_of
 from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
@@ -44,8 +45,8 @@ class Place:
     @property
     def words(self) -> str:
         """The place in words: ``a.txt lines 3 to 5``."""
-        if not self.first and not self.last:
-            return f"{self.path} ({self.why})" if self.why else self.path
+        if self.why:
+            return f"{self.path} ({self.why})"
         if self.last < self.first:
             return f"{self.path} after line {self.last}"
         if self.last == self.first:
@@ -159,7 +160,9 @@ class Parts:
         except OSError:
             present, data = None, b""  # removed
         history = History(real, data, present)
-        committed = self._git.line("rev-parse", "-q", "--verify", f"{self._head}:{path}") if self._head else ""
+        committed = ""
+        if self._head:
+            committed = self._git.line("rev-parse", "-q", "--verify", f"{self._head}:{path}")
         steps = history.steps()
         start = 0
         for at, moment in reversed(list(enumerate(history.moments[:-1]))):
@@ -182,7 +185,9 @@ class Parts:
         if not self._head:
             return []
         done = self._git.run(["cat-file", "blob", f"{self._head}:{path}"])
-        return _lines(done.stdout) if not done.returncode else []
+        if done.returncode:
+            return []  # a new file
+        return _lines(done.stdout)
 
 
 def composed(committed: Sequence[bytes], own: Sequence[Change]) -> bytes:
@@ -194,22 +199,25 @@ def composed(committed: Sequence[bytes], own: Sequence[Change]) -> bytes:
         lines += _texts(change.added)
         at = change.old + len(change.removed)
     lines += committed[at:]
-    end = _end_of(lines)
-    return b"".join([line if line.endswith(b"\n") else line + end for line in lines[:-1]] + lines[-1:])
+    whole = [_ended(line, lines[0]) for line in lines[:-1]]
+    return b"".join([*whole, *lines[-1:]])
 
 
 def _texts(lines: Sequence[Line]) -> list[bytes]:
     return [line.text for line in lines]
 
 
-def _end_of(lines: Sequence[bytes]) -> bytes:
-    return b"\r\n" if lines and lines[0].endswith(b"\r\n") else b"\n"
+def _ended(line: bytes, first: bytes) -> bytes:
+    """Return a line with an end, as the `first` one has it: it may have been the last of its file."""
+    if line.endswith(b"\n"):
+        return line
+    if first.endswith(b"\r\n"):
+        return line + b"\r\n"
+    return line + b"\n"
 
 
 def _lines(data: bytes) -> list[bytes]:
-    parts = [part + b"\n" for part in data.split(b"\n")]
-    last = parts.pop()[:-1]
-    return [*parts, last] if last else parts
+    return [part for part in re.split(rb"(?<=\n)", data) if part]
 
 
 def _place(path: str, change: Change) -> Place:

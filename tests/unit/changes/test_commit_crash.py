@@ -106,5 +106,5 @@ def test_killed_before_each_step(
             assert found == after, step
             git(work, "update-ref", "HEAD", old)
         (work / ".git/index").write_bytes(index)
-        step += 2 if step > 110 else 15  # the last ones are the landing
+        step += (15, 2)[step > 110]  # the last ones are the landing
     assert killed > 20 and len(ends) == 2
