@@ -8,6 +8,6 @@ VERBS = {
     "commit": "swarm_mcp.changes.commands.commit",
     "undo": "swarm_mcp.changes.commands.undo",
 }
-PLACES = {"diff": "why", "commit": "steal"}
+PLACES = {"diff": "steal"}
 TOOLS = ("swarm_mcp.changes.tools.commit", "swarm_mcp.changes.tools.undo")
 CHECKS = {"undo": "swarm_mcp.changes.undo_check:findings"}

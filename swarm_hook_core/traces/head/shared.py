@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
 _COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
 _GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
-SECONDS = 0.3  # for git's answer to a stash followed by a pop
 MOST_CALLS = 50  # git commands of one call
 _MOVED_TO = {"amend": "HEAD~1", "rebase": "", "merge": "", "pull": "", "move-branch": ""}  # others: to their target
 
@@ -91,11 +90,6 @@ class Shared:
         if words[0] == "commit" and (index := self._stale_index(git_call, top)):
             text = wording.stale_index(self.call.client_tool, git_call.by, index[0], head)
             denial, line = self._once(top, head, told, index[1], text, fact)
-            if denial is not None:
-                return denial, ""
-        if words[:2] == ["stash", "pop"] and (entry := self._anothers_entry(git_call, top)):
-            text = wording.takes_anothers_entry(self.call.client_tool, git_call.by)
-            denial, line = self._once(top, head, told, f"stash:{entry}", text, fact)
             if denial is not None:
                 return denial, ""
         if words[0] == "push":
@@ -189,21 +183,6 @@ class Shared:
         if path == os.path.join(tree.own, "index") or written_ns >= moved_ns:
             return None
         return path, f"index:{written_ns}"
-
-    def _anothers_entry(self, git_call: GitCall, top: str) -> str:
-        """Return the newest stash entry if ``stash pop`` would take it after a stash that puts nothing aside, or ""."""
-        from swarm_hook_core.shell.options import split
-        from swarm_hook_core.traces.stash_entries import puts_aside, verb_of
-
-        tree = tree_at(top, is_real=True)
-        before = self.effects.git[: self.effects.git.index(git_call)]
-        made = [one for one in before if one.words[0] == "stash" and verb_of(one.words) in ("push", "save")]
-        if tree is None or not made or split(git_call.words[2:]).operands:
-            return ""
-        entry = heads.commit_of(tree, "refs/stash")
-        if not entry or self.effects.writes or any(puts_aside(one, one.words, SECONDS, True) for one in made):
-            return ""
-        return entry
 
     def _lock_removed(self) -> Denial | None:
         """Return the Denial of a call that removes git's index lock while a git command may hold it."""

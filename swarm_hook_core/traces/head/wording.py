@@ -112,14 +112,6 @@ def stale_index(tool: str, by: str, path: str, now: Head) -> str:
     )
 
 
-def takes_anothers_entry(tool: str, by: str) -> str:
-    """Return the denial of a stash pop after a stash of this session that had nothing to put aside."""
-    return (
-        f"swarm: {tool} ({command(by)}) would take an entry out of the stash that this session has not made: its own"
-        f" `git stash` had nothing to put aside. `git stash list` shows it. If it is meant, {AGAIN}."
-    )
-
-
 def drops_commits(tool: str, by: str, dropped: Dropped, others: Sequence[Held], own_label: str) -> str:
     """Return the denial of a forced push that drops commits which its session has not made, or unknown ones."""
     branch, remote = _ref(dropped.branch), named(dropped.remote, LONGEST_REF)

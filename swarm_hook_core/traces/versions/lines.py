@@ -10,7 +10,8 @@ content under another name, was moved: its lines keep their authors.
 
     a missing file        no lines; its committed lines are removed
     no commit yet         every line has authors
-    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit    NoLines
+    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit,
+    a filter in git's attributes, a commit without contents (partial clone)          NoLines
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import stat
 
 from swarm_hook_core.traces import place_of
 from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.journal import SLACK_NS
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
@@ -200,6 +202,11 @@ class Fold:
         elif moments:
             first = 0
             self._step(_split(moments[0].content()), history.earlier())
+            if _head_moved_after(self.path, moments[0].at_ns):
+                # The commit may be the later one: then these lines came, and went, in one of the steps.
+                later = dict.fromkeys(author for step in steps for author in step.authors)
+                for one in self.removed:
+                    one.removed_by = tuple(dict.fromkeys((*one.removed_by, *later)))
         self.before_steps = len(self.removed)
         for step in steps[first:]:
             content = _split(step.after.content())
@@ -269,11 +276,11 @@ class Fold:
         fixed = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
         found, old, new = [], 0, 0
         for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:
-            # Lines that were committed after a session had written them.
-            gap_old = self._compared(self.head[old:old_end])
-            gap_new = self._compared([one.text for one in self.alive[new:new_end]])
-            for old_start, new_start, size in _equal_parts(gap_old, gap_new):
-                found += [(old + old_start + index, new + new_start + index) for index in range(size)]
+            if old < old_end and new < new_end:  # perhaps lines that were committed after a session had written them
+                gap_old = self._compared(self.head[old:old_end])
+                gap_new = self._compared([one.text for one in self.alive[new:new_end]])
+                for old_start, new_start, size in _equal_parts(gap_old, gap_new):
+                    found += [(old + old_start + index, new + new_start + index) for index in range(size)]
             found.append((old_end, new_end))
             old, new = old_end + 1, new_end + 1
         return found[:-1]
@@ -318,10 +325,12 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
 
 
 def _committed(path: str) -> bytes:
-    """Return the file's content in the last commit, empty if it has none. Raises OSError."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text
+    """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text, is_as_committed
 
     try:
+        if not is_as_committed(path, SECONDS):
+            raise NoLines("git has a filter change its content, or the commit's content is not in this clone")
         text = committed_text(path, SECONDS)
     except Refused:
         return b""  # not in the last commit, no commit yet, or no repository
@@ -337,6 +346,19 @@ def _require_lines(committed: bytes) -> None:
         raise NoLines("binary in the last commit")
     if committed.startswith(_LFS):
         raise NoLines("a git-lfs pointer in the last commit")
+
+
+def _head_moved_after(path: str, at_ns: int) -> bool:
+    """Return True if HEAD may have moved since that time."""
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return False  # no commit at all
+    try:
+        return os.stat(os.path.join(tree.own, "logs", "HEAD")).st_mtime_ns > at_ns - SLACK_NS
+    except OSError:
+        return True  # a repository without a reflog
 
 
 def _split(data: bytes) -> list[bytes]:

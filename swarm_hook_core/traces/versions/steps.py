@@ -3,7 +3,8 @@
 A call *may have made* a step if it was let pass before the step's end and was not over before its beginning. A call of
 a write tool writes once: after a step that only it can have made, it is over. A person may have made a step too if no
 such call explains the file's time of change at the step's end; and with it any session that ran a command then, if the
-command's files are not known.
+command's files are not known. The same holds if a command has not noted the file's state as it began: its own change
+hides any change between the call before it and itself.
 """
 
 from __future__ import annotations
@@ -111,17 +112,19 @@ class Act:
              killed, or the journal was cut
     is_once  True for a write tool: it writes once
     is_over  True once that write has been seen
+    has_state  True if its entry notes the file's state before it
     """
 
-    __slots__ = ("author", "at_ns", "end_ns", "late_ns", "is_once", "is_over")
+    __slots__ = ("author", "at_ns", "end_ns", "late_ns", "is_once", "is_over", "has_state")
 
-    def __init__(self, author: Author, end_ns: float, late_ns: float, is_once: bool):
+    def __init__(self, author: Author, end_ns: float, late_ns: float, is_once: bool, has_state: bool = False):
         self.author = author
         self.at_ns = author.at_ns
         self.end_ns = end_ns
         self.late_ns = late_ns
         self.is_once = is_once
         self.is_over = False
+        self.has_state = has_state
 
 
 class History:
@@ -192,7 +195,7 @@ class History:
 
         None if such a time is not known.
         """
-        if after.changed_ns is None or not all(act.late_ns for act in acts):
+        if after.changed_ns is None or not all(act.late_ns for act in acts) or _hides_changes(before, acts):
             return None
         changes = [*self._changes_between(before, after), after.changed_ns]
         if not after.exists:
@@ -290,6 +293,10 @@ class _Ends:
         )
         return min(ends, default=float("inf"))
 
+    def is_noted(self, end_ns: float) -> bool:
+        """Return True if the hook after a call has noted this end."""
+        return any(at == end_ns and kind == b"over" for at, kind, _who in self._found)
+
 
 def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[int]) -> Act:
     """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
@@ -298,10 +305,15 @@ def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[in
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     late_ns = end_ns
-    was_seen = end_ns == look_ns < float("inf")
-    if is_once and not was_seen:
+    is_exact = end_ns < float("inf") and (end_ns == look_ns or (not is_once and ends.is_noted(end_ns)))
+    if not is_exact:  # the next call tells only that this one is over by then
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
-    return Act(author, end_ns, late_ns, is_once)
+    return Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"))
+
+
+def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
+    """Return True if one of these calls may hide a change that was made between `before` and itself."""
+    return any(act.at_ns > before.at_ns and not act.has_state for act in acts)
 
 
 def _authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:

@@ -13,7 +13,7 @@ from swarm_mcp.answers.views import short
 from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over
 from swarm_mcp.changes.owners import Owners, last_of
 from swarm_mcp.changes.uncommitted import changed, owned_lines
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.errors import SwarmError
@@ -50,7 +50,7 @@ class Commit:
         ABSOLUTE,
         *ACTING,
     ),
-    group=START,
+    group=CHANGES,
 )
 def blame(args: Arguments) -> int:
     """blame: the author of each line of a file, committed or not

@@ -7,7 +7,7 @@ import os
 from swarm_mcp.changes.commit import Commit
 from swarm_mcp.changes.commit.answer import described, lines
 from swarm_mcp.changes.commit.authors import Authorship
-from swarm_mcp.cli.arguments import ACTING, TOGETHER, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, CHANGES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, say_text
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
@@ -26,7 +26,7 @@ from swarm_mcp.store import Store
         *ACTING,
     ),
     refuses=True,
-    group=TOGETHER,
+    group=CHANGES,
 )
 def commit(args: Arguments) -> int:
     """commit: commit your own uncommitted changes, and nobody else's

@@ -10,7 +10,7 @@ from swarm_mcp.changes.dirty import relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, Owners
 from swarm_mcp.changes.patch import patch_of, quoted_name
 from swarm_mcp.changes.uncommitted import uncommitted
-from swarm_mcp.cli.arguments import ACTING, INSTANCES, START, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, CHANGES, INSTANCES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import for_people, listing, say, say_patch, show
 from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.errors import UnknownInstance, UsageError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Option("--stat", "lines added and removed, by author and file"),
         *ACTING,
     ),
-    group=START,
+    group=CHANGES,
 )
 def diff(args: Arguments) -> int:
     """diff: the uncommitted changes of this work tree, by author, as a patch

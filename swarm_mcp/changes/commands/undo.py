@@ -8,7 +8,7 @@ import time
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.records import Record
 from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
-from swarm_mcp.cli.arguments import INSTANCES, JSON, LOCKS, SCOPE, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import CHANGES, INSTANCES, JSON, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.cli.output import answer, complain, say, say_text, show
 from swarm_mcp.domain.session import Session
@@ -36,7 +36,7 @@ _COMMON = (
         *_COMMON,
     ),
     Usage(_FILES, Option("--undo ID", "take back the undo with this id", required=True, source=()), *_COMMON),
-    group=LOCKS,
+    group=CHANGES,
 )
 def undo(args: Arguments) -> int:
     """undo: take back one session's uncommitted changes, and no others

@@ -53,6 +53,7 @@ class Workshop:
 
     def __init__(self, top: str, own: str):
         self.top = top
+        self.own = own
         self.folder = os.path.join(state_dir(), "commits", hashlib.sha256(os.fsencode(own)).hexdigest()[:32])
         self._handle = -1
 
@@ -69,6 +70,10 @@ class Workshop:
         if fcntl is not None:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
         os.close(self._handle)
+
+    @property
+    def _side(self) -> str:
+        return os.path.join(self.own, SIDE)
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -87,11 +92,11 @@ class Workshop:
         ``mend(path)`` writes the coming index to `path`, while the present one is locked. Raises Moved, Refused.
         """
         index = git.path("index")
-        side = os.path.join(os.path.dirname(index), SIDE)
+        side = self._side
         guardian = self._guard()
         try:
             inode = _make(side, index)
-            record = {"top": git.top, "index": index, "side": side, "inode": inode, "old": old, "new": new}
+            record = {"index": index, "inode": inode, "old": old, "new": new}
             write_private(self.path("record"), json.dumps(record))
             _lock(index, side)
             if git.head() != old:
@@ -116,15 +121,16 @@ class Workshop:
             with open(self.path("record"), encoding="utf-8") as file:
                 record = json.load(file)
         except (OSError, ValueError):
-            return  # no step is under way
-        lock, git = record["index"] + ".lock", Git(record["top"])
+            _remove(self._side)  # no step is under way; one may have been about to begin
+            return
+        lock, git = record["index"] + ".lock", Git(self.top)
         is_done = _is_in_history(git, record["new"])
         if _inode(lock) == record["inode"]:
             if is_done:
                 os.replace(lock, record["index"])
             else:
                 _remove(lock)
-        _remove(record["side"])
+        _remove(self._side)
         self._remove_ref_locks(git, record)
         _remove(self.path("record"))
 
@@ -149,7 +155,7 @@ class Workshop:
         if fcntl is None:
             return None
         return subprocess.Popen(
-            [sys.executable, "-m", "swarm_mcp.changes.commit.guardian", self.folder],
+            [sys.executable, "-m", "swarm_mcp.changes.commit.guardian", self.top, self.own],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
@@ -161,11 +167,9 @@ class Workshop:
             pass  # it ends by itself
 
 
-def guard(folder: str) -> None:
-    """Wait until no process is at work in `folder`, then clear up behind one that died."""
-    workshop = Workshop("", "")
-    workshop.folder = folder
-    with workshop:
+def guard(top: str, own: str) -> None:
+    """Wait until no process commits in the work tree `top`, then clear up behind one that died."""
+    with Workshop(top, own):
         pass
 
 

@@ -21,7 +21,7 @@ def test_each_line_has_its_author(world: World) -> None:
     (author,) = rows[1]["authors"]
     assert (author["name"], author["tool"]) == (f"codex {me.id[:8]}", "apply_patch")
     assert author["at"] and author["instance_id"] == me.id
-    assert rows[3]["authors"][0]["is_person"] and rows[0]["author"] == "t"
+    assert rows[3]["authors"][0]["is_person"] and rows[0]["author"]
     lines = world.ground.swarm("blame", FILE).out.splitlines()
     assert [line.split()[0] for line in lines] == [head[:8], "codex", "codex", "a"]
     assert lines[2].endswith("3      indented")

@@ -6,14 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.commits import commits, git, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
 
 from swarm_hook_core.traces.versions.lines import lines_of
-from swarm_mcp.changes.commit import Commit, Committed
-from swarm_mcp.errors import Refused
-
-PERSON = ("", "")
 
 
 @pytest.fixture
@@ -21,43 +18,6 @@ def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
     """A repository with committed files of three lines (alpha, beta, gamma)."""
     ready_store()
     return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
-
-
-def git(work: Path, *words: str, fails: bool = False) -> str:
-    done = subprocess.run(["git", *words], cwd=work, capture_output=True, check=False)
-    assert fails or not done.returncode, done.stderr
-    return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def of(author: Player | None, work: Path, *files: str, message: str = "mine") -> Commit:
-    key = ("codex", author.session_id) if author else PERSON
-    names = ["/".join((str(work), file)) for file in files]
-    return Commit(
-        str(work),
-        lambda one: one.session == key,
-        lambda some: " and ".join(one.session_id[:4] or "a person" for one in some),
-        [message],
-        names,
-    )
-
-
-def commits(author: Player | None, work: Path, *files: str) -> Committed:
-    """Commit, and see that nothing but the commit has changed: work tree, others' staged and unstaged changes."""
-    tree = {path: path.read_bytes() for path in work.rglob("*") if path.is_file() and ".git" not in path.parts}
-    done = of(author, work, *files).make()
-    assert tree == {path: path.read_bytes() for path in work.rglob("*") if path.is_file() and ".git" not in path.parts}
-    assert done.commit == git(work, "rev-parse", "HEAD").strip()
-    assert not (work / ".git/index.lock").exists() and not (work / ".git/index.swarm").exists()
-    return done
-
-
-def refusal(author: Player | None, work: Path, *files: str) -> str:
-    before = git(work, "rev-parse", "-q", "--verify", "HEAD", fails=True), (work / ".git/index").read_bytes()
-    with pytest.raises(Refused) as found:
-        of(author, work, *files).make()
-    assert before == (git(work, "rev-parse", "-q", "--verify", "HEAD", fails=True), (work / ".git/index").read_bytes())
-    assert not (work / ".git/index.lock").exists()
-    return str(found.value)
 
 
 def test_one_files_hunks_of_two_sessions_and_a_person(work: Path) -> None:

@@ -49,6 +49,28 @@ def committed_text(path: str, seconds: float) -> str:
     return Repository(tree.top, seconds).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
 
 
+def is_as_committed(path: str, seconds: float) -> bool:
+    """Return True if the file at absolute `path`, links resolved, may equal its content in the last commit.
+
+    False for a file that git changes on its way, and in a partial clone without that content. Raises NoAnswer, and
+    Refused if there is no repository or no such file in the last commit.
+    """
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        raise Refused("no work tree")
+    repository, name = Repository(tree.top, seconds), os.path.relpath(path, tree.top)
+    if repository.has_filter(name):
+        return False
+    committed = repository.ask("rev-parse", "--verify", "-q", f"HEAD:{name}").strip()
+    try:
+        repository.ask("cat-file", "-e", committed)
+    except Refused:
+        return False  # nor does git fetch it for a hook
+    return True
+
+
 class Repository:
     """The work tree `top` (resolved), asked until `seconds` are over.
 
@@ -217,8 +239,7 @@ class Repository:
         paths = paths[:MOST_PATHS]
         if not paths:
             return set()
-        output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
-        plain = [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
+        plain = self._without_filter(paths)
         if not plain:
             return set()
         try:
@@ -226,6 +247,14 @@ class Repository:
         except Refused:  # a file has vanished: none counts as the same
             return set()
         return {path for path, made in zip(plain, hashes) if made == objects[path]}
+
+    def has_filter(self, path: str) -> bool:
+        """Return True if git has a program change the content of the file at `path` on its way into the index."""
+        return not self._without_filter([path])
+
+    def _without_filter(self, paths: list[str]) -> list[str]:
+        output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
+        return [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
 
     def _limits(self, paths: Collection[str]) -> list[str]:
         if len(paths) > MOST_PATHS:
