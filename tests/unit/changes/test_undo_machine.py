@@ -216,7 +216,7 @@ class Undos(RuleBasedStateMachine):
             try:
                 undoing.do(plan, whose)  # type: ignore[arg-type]
             except Killed:
-                pass
+                pass  # as was to be
         writing.recover()
 
     def _looks(self) -> None:
