@@ -138,7 +138,7 @@ class Undoing:
         return found[0]
 
     def _checked(self, plan: Plan, whose: tuple[str, str], is_partial: bool) -> Plan:
-        problems = [(problem.path, self.words_for(problem, whose)) for problem in plan.problems]
+        problems = [(problem.path, self.words_for(problem, whose)) for problem in _joined(plan.problems)]
         pending = [(one.path, words) for one in plan.files if (words := self._pending(one.path, whose))]
         if (problems or pending) and not is_partial:
             lines = [f"- {named(os.path.relpath(path, self.folder))}{words}" for path, words in [*problems, *pending]]
@@ -260,6 +260,16 @@ class Undoing:
             row.id,
             f"[auto] A person {deed} {names}{more}. Read such a file again before you change it.",
         )
+
+
+def _joined(problems: list[Problem]) -> list[Problem]:
+    """Return the problems, with those of one file and the same others as one."""
+    found: dict[tuple[object, ...], Problem] = {}
+    for one in problems:
+        key = (one.path, tuple(author.session for author in one.authors), one.reason)
+        known = found.setdefault(key, Problem(one.path, [], one.authors, one.reason))
+        known.lines += one.lines
+    return list(found.values())
 
 
 def _locked(active: dict[str, Any]) -> str:
