@@ -96,7 +96,10 @@ def committed_file(top: str, name: str) -> DirtyFile:
 
 def object_id(data: bytes, like: str) -> str:
     """Return the id that git gives to a file with this content, by the hash that made the id `like`."""
-    made = hashlib.new("sha256" if len(like) == 64 else "sha1", usedforsecurity=False)
+    name = "sha1"
+    if len(like) == 64:
+        name = "sha256"
+    made = hashlib.new(name, usedforsecurity=False)
     made.update(b"blob %d\0" % len(data) + data)
     return made.hexdigest()
 
@@ -119,7 +122,7 @@ def _listed(repository: Repository, names: list[str]) -> list[DirtyFile]:
             # A file that is in the commit and not in the index may be there all the same.
             new_mode = new_mode or _mode_of(path, old_mode)
             if old_mode or new_mode:
-                found[name] = DirtyFile(name, path, old_mode, new_mode, old_id if old_mode else "")
+                found[name] = DirtyFile(name, path, old_mode, new_mode, old_id * bool(old_mode))
     for name in untracked:
         path = os.path.join(repository.top, name)
         if name not in found and os.path.lexists(path):
@@ -139,7 +142,9 @@ def _mode_of(path: str, old_mode: str) -> str:
         return SUBMODULE
     if old_mode in (PLAIN, PROGRAM) and os.name == "nt":
         return old_mode
-    return PROGRAM if found & stat.S_IXUSR else PLAIN
+    if found & stat.S_IXUSR:
+        return PROGRAM
+    return PLAIN
 
 
 # ------------------------------------------------------------------------------------------- contents
@@ -260,8 +265,12 @@ def relative_names(top: str, paths: Iterable[str]) -> list[str]:
     for path in paths:
         folder, last = os.path.split(path)
         real = os.path.join(os.path.realpath(folder), last)
-        name = os.path.relpath(os.path.realpath(path) if os.path.isdir(path) else real, top)
+        if os.path.isdir(path):
+            real = os.path.realpath(path)
+        name = os.path.relpath(real, top)
         if name == os.pardir or name.startswith(os.pardir + os.sep):
             raise SwarmError(f"{path} is outside of the repository {top}")
-        found.append("" if name == os.curdir else name.replace(os.sep, "/"))
+        if name == os.curdir:
+            name = ""  # all of the work tree
+        found.append(name.replace(os.sep, "/"))
     return found

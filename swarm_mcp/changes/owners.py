@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
+from swarm_mcp.answers.people import People
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.sessions.acting import session_named
+from swarm_mcp.sessions.acting import session_named, surrounding_session, viewer_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.traces.versions.steps import Author
-    from swarm_mcp.answers.people import People
     from swarm_mcp.domain.session import Session as Row
     from swarm_mcp.domain.task import Task
+    from swarm_mcp.sessions.acting import Given
     from swarm_mcp.store import Store
 
     Session = tuple[str, str]
@@ -38,7 +41,7 @@ class Owners:
         self._tasks: dict[Session, list[tuple[float, Task]]] = {}
 
     def row(self, session: Session) -> Row | None:
-        """Return the store's row of a session; None if it has ended, or is a person's."""
+        """Return the store's row of a live session, else None."""
         if session not in self._rows:
             self._rows[session] = None
             if session != PERSONS and self._store.exists():
@@ -62,16 +65,17 @@ class Owners:
         if name == UNNAMED:
             return {"name": name, "hidden": True}
         row, task = self.row(author.session), self.task(author)
+        of_task = task and {"id": task.id, "title": task.title}
         return {
             "name": name,
             "is_person": author.is_person,
             "runtime": author.runtime or None,
             "session_id": author.session_id or None,
-            "instance_id": row.id if row else None,
+            "instance_id": row and row.id,
             "agent": author.agent or None,
             "tool": author.tool or None,
             "at": author.at_ns // 10**9 or None,
-            "task": {"id": task.id, "title": task.title} if task else None,
+            "task": of_task,
         }
 
     def task(self, author: Author) -> Task | None:
@@ -87,7 +91,9 @@ class Owners:
             for begun, task in self._tasks[author.session]
             if begun <= at and (task.status not in TERMINAL or at <= task.updated_at + 1)
         ]
-        return max(found, key=lambda one: one[0])[1] if found else None
+        if not found:
+            return None
+        return max(found, key=lambda one: one[0])[1]
 
     def chosen(self, reference: str, scope: str, authors: Iterable[Author]) -> Session:
         """Return the session that `reference` names: one of the scope, or one that has ended, among `authors`.
@@ -116,15 +122,15 @@ class Owners:
         if author.is_person:
             return A_PERSON
         row = self.row(author.session)
-        name = self._people.name(row) if row else session_name(*author.session)
+        name = session_name(*author.session)
+        if row:
+            name = self._people.name(row)
         if author.agent and name != UNNAMED:
             return f"{agent_name(author.agent)} of {name}"
         return name
 
     def _tasks_of(self, row: Row) -> list[tuple[float, Task]]:
-        """Return ``[(time of its claim, task)]``; of an old claim, whose event is gone, the time of the request."""
-        from itertools import islice
-
+        """Return ``[(time of its claim, task)]``; of an old claim without an event, the time of the request."""
         viewer = onlooker(self._people.viewer, row.scope)
         tasks = [task for _, task in islice(self._store.tasks.walk(viewer, assignee=row.id), MOST_TASKS)]
         if not tasks:
@@ -133,6 +139,14 @@ class Owners:
         events = self._store.activity.timeline(row.scope, now - 2 * DAY, now + 1, MOST_EVENTS, ("task",))
         claims = {one.subject: one.created_at for one in events[::-1] if one.type == "task.claimed"}
         return [(claims.get(task.id, task.created_at), task) for task in tasks]
+
+
+def owners_for(store: Store, args: Given) -> Owners:
+    """Return the names of authors for the reader of a command."""
+    own_id, own = "", surrounding_session(store)
+    if own:
+        own_id = own.id
+    return Owners(store, People(store, viewer_identity(store, args), own_id))
 
 
 def last_of(authors: Sequence[Author]) -> Author:

@@ -161,7 +161,7 @@ def _hunks(rows: list[Row], naming: Naming) -> list[bytes]:
             sessions = row.piece.sessions
     found, free = [], 0  # the first row that is in no hunk yet
     for index, (begin, end) in enumerate(groups):
-        following = groups[index + 1][0] if index + 1 < len(groups) else len(rows) + CONTEXT
+        following = [*groups, [len(rows) + CONTEXT]][index + 1][0]
         first = max(free, begin - CONTEXT)
         free = min(len(rows), end + min(CONTEXT, (following - end + 1) // 2))
         found.append(_hunk(rows, first, free, naming))
@@ -195,7 +195,9 @@ def _heading(part: list[Row], old: int, new: int, naming: Naming) -> str:
         old, new = old + (row.mark != ADDED), new + (row.mark != REMOVED)
         if row.piece is None:
             continue
-        number = old if row.mark == REMOVED else new
+        number = new
+        if row.mark == REMOVED:
+            number = old
         words = naming(row.piece.authors)
         if spans and spans[-1][:2] == (words, row.mark) and spans[-1][3] == number - 1:
             spans[-1] = (*spans[-1][:3], number)

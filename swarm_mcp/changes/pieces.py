@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.versions.lines import Change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,9 +51,8 @@ def pieces_of(fold: Fold, converts: bool) -> list[Piece]:
     lines, found = fold.lines(), []
     old = new = 0
     region = _Region()
-    for change in [*fold.changes(), None]:
-        end = change.old if change is not None else len(fold.head)
-        for at in range(end - old):
+    for change in with_end(fold):
+        for at in range(change.old - old):
             line = lines[new + at]
             text = as_stored(line.text, converts)
             if text != fold.head[old + at]:
@@ -60,10 +60,16 @@ def pieces_of(fold: Fold, converts: bool) -> list[Piece]:
             elif not region.is_empty:
                 found += region.pieces()
                 region = _Region()
-        if change is not None:
-            region.add(change.old, change.new, _numbered(change.removed), _numbered(change.added, converts))
-            old, new = change.old + len(change.removed), change.new + len(change.added)
+        region.add(change.old, change.new, _numbered(change.removed), _numbered(change.added, converts))
+        old, new = change.old + len(change.removed), change.new + len(change.added)
     return found + region.pieces()
+
+
+def with_end(fold: Fold) -> list[Change]:
+    """Return the changes of a file, and an empty one at its end."""
+    changes = fold.changes()
+    grown = sum(len(one.added) - len(one.removed) for one in changes)
+    return [*changes, Change(len(fold.head), len(fold.head) + grown, [], [])]
 
 
 def as_stored(text: bytes, converts: bool) -> bytes:
@@ -114,7 +120,7 @@ class _Region:
         matches = equal_parts(*keys, exact_up_to=len(keys[1])) or []
         pairs = [(left + at, right + at) for left, right, size in matches for at in range(size)]
         for left, right in [*pairs, (len(removed), len(added))]:
-            single = [(run, []) for _key, run in removed[at_old:left]] + [
+            single: list[tuple[list[Numbered], list[Numbered]]] = [(run, []) for _key, run in removed[at_old:left]] + [
                 ([], run) for _key, run in added[at_new:right]
             ]
             if left < len(removed):

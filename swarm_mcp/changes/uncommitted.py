@@ -8,7 +8,7 @@ from typing import NamedTuple
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.steps import PERSON, History
 from swarm_mcp.changes.dirty import NONE, DirtyFile, dirty_files
-from swarm_mcp.changes.pieces import Piece, as_stored, joined, pieces_of
+from swarm_mcp.changes.pieces import Piece, as_stored, joined, pieces_of, with_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,17 +102,15 @@ def owned_lines(file: DirtyFile) -> list[OwnedLine]:
     fold = Fold(file.path, file.head)
     lines, found = fold.lines(), []
     old = new = 0
-    for change in [*fold.changes(), None]:
-        kept = (change.old if change is not None else len(fold.head)) - old
-        for at in range(kept):
+    for change in with_end(fold):
+        for at in range(change.old - old):
             line = lines[new + at]
             if as_stored(line.text, file.converts) == fold.head[old + at]:
                 found.append(OwnedLine(line.text, (), old + at))
             else:
                 found.append(OwnedLine(line.text, line.ended_by, None))
-        if change is not None:
-            found += [OwnedLine(line.text, line.authors, None) for line in change.added]
-            old, new = change.old + len(change.removed), change.new + len(change.added)
+        found += [OwnedLine(line.text, line.authors, None) for line in change.added]
+        old, new = change.old + len(change.removed), change.new + len(change.added)
     return found
 
 

@@ -7,24 +7,25 @@ from time import localtime, strftime
 
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.versions.lines import NoLines
-from swarm_mcp.answers.people import People
+from swarm_hook_core.traces.versions.steps import PERSON
 from swarm_mcp.answers.text_width import width
 from swarm_mcp.answers.views import short
 from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over
-from swarm_mcp.changes.owners import Owners, last_of
+from swarm_mcp.changes.owners import Owners, last_of, owners_for
 from swarm_mcp.changes.uncommitted import changed, owned_lines
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean
-from swarm_mcp.sessions.acting import surrounding_session, viewer_identity
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from swarm_hook_core.traces.versions.steps import Author
     from swarm_mcp.changes.dirty import DirtyFile
     from swarm_mcp.changes.uncommitted import OwnedLine
 
@@ -41,6 +42,12 @@ class Commit:
         self.id = commit_id
         self.author = ""
         self.at = 0
+
+
+UNKNOWN = Commit("")  # git does not answer
+
+if TYPE_CHECKING:
+    Commits = dict[int | None, Commit]  # by a line's index in the last commit
 
 
 @verb(
@@ -74,17 +81,18 @@ def blame(args: Arguments) -> int:
     (name,) = relative_names(top, [path])
     file = committed_file(top, name)
     with Store(read_only=True) as store:
-        viewer, own = viewer_identity(store, args), surrounding_session(store)
-        owners = Owners(store, People(store, viewer, own.id if own else ""))
+        owners = owners_for(store, args)
+        lines: list[OwnedLine] = []
         try:
-            lines = [] if file.reason else owned_lines(file)
+            if not file.reason:
+                lines = owned_lines(file)
         except NoLines as error:
-            file.reason, lines = str(error), []
+            file.reason = str(error)
         except OSError as error:
             raise SwarmError(f"cannot read {path}: {error.strerror or error}") from None
         if file.reason:
             return _say_reason(args, file, owners)
-        commits: dict[int, Commit] = {}
+        commits: Commits = {}
         if not args.given("--uncommitted") and any(line.at_head is not None for line in lines):
             commits = _commits(top, name)
         numbered = [
@@ -96,13 +104,15 @@ def blame(args: Arguments) -> int:
             rows = [_described(number, line, commits, owners) for number, line in numbered]
             show({"file": path, "reason": None, "authors": [], "lines": rows})
         else:
-            _say_lines(numbered, commits, owners, Reader(args, store, viewer))
+            _say_lines(numbered, commits, owners, Reader(args, store))
     return 0
 
 
 def _say_reason(args: Arguments, file: DirtyFile, owners: Owners) -> int:
     one = changed(file)
-    authors = one.whole_authors if one and file.reason else ()
+    authors: tuple[Author, ...] = (PERSON,)
+    if one is not None:
+        authors = one.whole_authors
     if args.json:
         described = [owners.described(author) for author in authors]
         show({"file": file.path, "reason": file.reason, "authors": described, "lines": []})
@@ -111,60 +121,65 @@ def _say_reason(args: Arguments, file: DirtyFile, owners: Owners) -> int:
     return 0
 
 
-def _say_lines(
-    numbered: list[tuple[int, OwnedLine]], commits: dict[int, Commit], owners: Owners, reader: Reader
-) -> None:
+def _say_lines(numbered: list[tuple[int, OwnedLine]], commits: Commits, owners: Owners, reader: Reader) -> None:
     if not numbered:
         say("(no uncommitted lines)")
         return
     rows = []
     for number, line in numbered:
         text = line.text.decode("utf-8", "replace").rstrip("\r\n").expandtabs(TAB)
-        commit = commits.get(line.at_head) if line.at_head is not None else None
+        columns, style = _committed(commits.get(line.at_head, UNKNOWN)), "faint"
         if line.authors:
-            last = last_of(line.authors)
-            task = owners.task(last)
-            how = " ".join(filter(None, (last.tool, f"(task {short(task.id)})" if task else "")))
-            when = reader.when(last.at_ns // 10**9) if last.at_ns else ""
-            rows.append((owners.names(line.authors), when, how, number, text, "name"))
-        elif commit is not None:
-            when = strftime("%Y-%m-%d", localtime(commit.at))
-            rows.append((f"{commit.id[:SHORT_COMMIT]} {commit.author}", when, "", number, text, "faint"))
-        else:
-            rows.append(("committed", "", "", number, text, "faint"))
-    who, when_, how_ = (max(width(row[at]) for row in rows) for at in range(3))
+            columns, style = _uncommitted(line, owners, reader), "name"
+        rows.append((columns, style, number, text))
+    widths = [max(width(row[0][at]) for row in rows) for at in range(3)]
     digits = len(str(numbered[-1][0]))
-    for name, when, how, number, text, style in rows:
-        parts = [(_padded(name, who), style), (_padded(when, when_), "faint")]
-        if how_:
-            parts.append((_padded(how, how_), "faint"))
-        say_row((*parts, (f"{number:>{digits}}", "faint"), (text, "")))
+    for columns, style, number, text in rows:
+        cells = [(_padded(column, room), "faint") for column, room in zip(columns, widths) if room]
+        cells[0] = (cells[0][0], style)
+        say_row((*cells, (f"{number:>{digits}}", "faint"), (text, "")))
+
+
+def _uncommitted(line: OwnedLine, owners: Owners, reader: Reader) -> tuple[str, str, str]:
+    """Return the authors, the time, and the tool with the task, of an uncommitted line."""
+    last, when = last_of(line.authors), ""
+    task = owners.task(last)
+    if last.at_ns:
+        when = reader.when(last.at_ns // 10**9)
+    return owners.names(line.authors), when, f"{last.tool}{clause(' (task {})', task and short(task.id))}".strip()
+
+
+def _committed(commit: Commit) -> tuple[str, str, str]:
+    """Return the commit with its author, and the date, of a committed line."""
+    if commit is UNKNOWN:
+        return "committed", "", ""
+    return f"{commit.id[:SHORT_COMMIT]} {commit.author}", strftime("%Y-%m-%d", localtime(commit.at)), ""
 
 
 def _padded(text: str, cells: int) -> str:
     return text + " " * (cells - width(text))
 
 
-def _described(number: int, line: OwnedLine, commits: dict[int, Commit], owners: Owners) -> dict[str, Any]:
-    commit = commits.get(line.at_head) if line.at_head is not None else None
+def _described(number: int, line: OwnedLine, commits: Commits, owners: Owners) -> dict[str, Any]:
+    commit = commits.get(line.at_head, UNKNOWN)
     return {
         "line": number,
         "text": line.text.decode("utf-8", "replace"),
         "committed": line.at_head is not None,
         "authors": [owners.described(author) for author in line.authors],
-        "commit": commit.id if commit else None,
-        "author": commit.author if commit else None,
-        "at": commit.at if commit else None,
+        "commit": commit.id or None,
+        "author": commit.author or None,
+        "at": commit.at or None,
     }
 
 
-def _commits(top: str, name: str) -> dict[int, Commit]:
+def _commits(top: str, name: str) -> Commits:
     """Return the Commit of each line of the file in the last commit, by index; empty if git does not answer."""
     try:
         output = Repository(top, SECONDS).ask("blame", "--porcelain", "HEAD", "--", name)
     except (NoAnswer, Refused):
         return {}  # a very long history, or a commit that is not in this clone
-    found: dict[int, Commit] = {}
+    found: Commits = {}
     known: dict[str, Commit] = {}
     commit = Commit("")
     for line in output.split("\n"):

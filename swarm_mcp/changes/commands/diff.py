@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.answers.people import People
 from swarm_mcp.changes.dirty import relative_names, top_over
-from swarm_mcp.changes.owners import PERSONS, Owners
+from swarm_mcp.changes.owners import PERSONS, Owners, owners_for
 from swarm_mcp.changes.patch import patch_of, quoted_name
 from swarm_mcp.changes.uncommitted import uncommitted
 from swarm_mcp.cli.arguments import ACTING, CHANGES, INSTANCES, Arguments, Option, Usage, Word, verb
@@ -15,7 +14,7 @@ from swarm_mcp.cli.output import for_people, listing, say, say_patch, show
 from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope, here
-from swarm_mcp.sessions.acting import find_acting_session, is_person, surrounding_session, viewer_identity
+from swarm_mcp.sessions.acting import find_acting_session, is_person
 from swarm_mcp.sessions.agents_shell import TERMINAL
 from swarm_mcp.store import Store
 
@@ -61,11 +60,13 @@ def diff(args: Arguments) -> int:
     example: swarm-mcp diff --stat
     """
     paths = [clean(word) for word in args.words]
-    top = top_over(os.path.dirname(paths[0]) if paths and not os.path.isdir(paths[0]) else (paths or [here()])[0])
+    place = (paths or [here()])[0]
+    if not os.path.isdir(place):
+        place = os.path.dirname(place)
+    top = top_over(place)
     files = uncommitted(top, relative_names(top, paths))
     with Store(read_only=True) as store:
-        own = surrounding_session(store)
-        owners = Owners(store, People(store, viewer_identity(store, args), own.id if own else ""))
+        owners = owners_for(store, args)
         sessions = _chosen(args, store, owners, files)
         if sessions is not None:
             files = [one for one in files if one.is_by(sessions)]
@@ -82,7 +83,7 @@ def diff(args: Arguments) -> int:
 
 
 def _chosen(args: Arguments, store: Store, owners: Owners, files: list[ChangedFile]) -> set[Session] | None:
-    """Return the sessions whose changes are wanted; None for all."""
+    """Return the sessions that the options choose, None for all authors."""
     if not any(map(args.given, ("--session", "--mine", "--person"))):
         return None
     found: set[Session] = set()
@@ -131,7 +132,7 @@ def _say_file(one: ChangedFile, sessions: Collection[Session] | None, owners: Ow
     pieces = _pieces(one, sessions)
     if has_whole and (one.has_new_mode or not one.pieces):
         say_patch(f"# {name}: {_whole(one)} by {owners.names(one.whole_authors)}\n".encode())
-    # A file is new or gone with its lines, whoever of their authors made or removed it.
+    # A file is new or gone with its lines, by any of their authors.
     with_whole = has_whole or not one.has_new_mode
     say_patch(patch_of(one, pieces, owners.names, with_whole))
 

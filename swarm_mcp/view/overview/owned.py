@@ -23,7 +23,7 @@ LINES, FILES = 200, 5  # shown lines of one file, shown files of one session
 LONGEST = 200  # characters of a line
 GOOD_SECONDS = 10.0
 MOST_KEPT = 20
-_OF_GIT = ("HEAD", "index", "logs/HEAD")  # they change with a commit, a branch, or what is staged
+_OF_GIT = ("HEAD", "index", "logs/HEAD")  # they change with a commit, a branch, and the index
 
 
 class OwnedLine(NamedTuple):
@@ -41,10 +41,10 @@ class OwnedLine(NamedTuple):
 
 
 class OwnedFile(NamedTuple):
-    """The uncommitted lines of a file: the first of them, and their number. `reason`: why it has no lines."""
+    """The first uncommitted lines of a file, and the number of all. `reason`: why it has no lines."""
 
     lines: list[OwnedLine]
-    count: int
+    total: int
     reason: str
     owner: str
 
