@@ -278,7 +278,7 @@ class _Check:
             trace = self.meetings.newest_write(path, resolved)
             if trace is None:
                 continue
-            kept = keep_content(resolved, self.now)
+            kept = self.trail.keep_lost(resolved)
             if not trace.held.kin and self.meetings.is_theirs(trace) and not self._is_kept(path, resolved, how):
                 self.trail.owners.append((trace, how, by, kept, 0))
 
@@ -398,14 +398,3 @@ def _cleared_by(effects: Effects | None) -> dict[str, str]:
     from swarm_hook_core.traces import clearing
 
     return clearing.places_of(effects)
-
-
-def keep_content(path: str, now: float) -> str:
-    """Keep a copy of the file at `path` for `swarm-mcp restore`; return the copy's path, or ""."""
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.watching.kept import Kept, NotKept
-
-    try:
-        return str(Kept(now).keep(key_of(path), path).path)
-    except (NotKept, OSError, ValueError):
-        return ""  # too large to keep, or gone

@@ -11,7 +11,8 @@ times do not fit that session's call. A line's authors are those of the step tha
 has no author. More than one author means that nothing tells them apart. Nothing here guesses.
 
 Files: ``<state>/kept/<place>/<journal>/<path>``, with slashes of the path escaped. Appended: ``%w`` and a time for
-versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call. The file's
+versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call, ``%l`` and a
+time for contents that a call destroys, for `swarm-mcp restore` alone. The file's
 mtime is the time of the entry, the first version's atime that of the session's last write. Permissions say its state:
 
     r     the content, whole; other bits as in the file
