@@ -117,7 +117,7 @@ def _is_utf8(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
+        return False  # bytes of another encoding
     return True
 
 

@@ -1,6 +1,7 @@
 """The three-way merge of a file: others' changes and those of a new text, both since the text that the session saw.
 
-Changes are merged by lines. Two changes that overlap or touch are a conflict, as in git, unless they are the same.
+Changes are merged by lines. Two changes that overlap or touch are a conflict, as in git, unless they are the same, or
+one has all lines of the other: of two additions at one place, the session itself may have made the shorter one before.
 """
 
 from __future__ import annotations
@@ -61,7 +62,20 @@ def _united(theirs: list[Change], own: list[Change]) -> list[Change] | None:
     for change in sorted([*theirs, *own], key=lambda one: one[:2]):
         if found and change == found[-1]:
             continue
-        if found and change[0] <= found[-1][1]:
+        if not found or change[0] > found[-1][1]:
+            found.append(change)
+            continue
+        longer = _with_both(found[-1], change)
+        if longer is None:
             return None
-        found.append(change)
+        found[-1] = longer
     return found
+
+
+def _with_both(one: Change, other: Change) -> Change | None:
+    """Return the one of two changes of the same lines that begins or ends with all lines of the other, or None."""
+    shorter, longer = sorted((one, other), key=lambda change: len(change[2]))
+    lines, size = shorter[2], len(shorter[2])
+    if one[:2] == other[:2] and lines and lines in (longer[2][:size], longer[2][-size:]):
+        return longer
+    return None

@@ -126,8 +126,8 @@ class _Check:
         for path, resolved, how, by in self.targets:
             is_lost = self._loses(how) and not _is_folder(resolved)
             trace = self.meetings.unseen(path, resolved, not is_lost)
-            if trace is not None and trace.is_pending and self.waits and not is_lost:
-                trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns)
+            if trace is not None and trace.is_pending and self.waits and (not is_lost or self._may_merge(how)):
+                trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
             if trace is None:
                 continue
             if is_lost and not trace.is_pending and self._passes(path, resolved, how, trace):
@@ -145,6 +145,12 @@ class _Check:
         from swarm_hook_core.traces import new_text
 
         return new_text.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
+
+    def _may_merge(self, how: str) -> bool:
+        """Return True if a stale text of the call may be merged: then it waits for another write, as an edit does."""
+        from swarm_hook_core.traces import merged_writes
+
+        return how == REPLACE and merged_writes.can_merge(self.config, self.call)
 
     def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
         """Return True if the call's new content keeps the other session's changes, or is merged with them."""

@@ -134,8 +134,10 @@ def _switch(name: str, switch: str, place: str, as_json: bool) -> int:
     changed = False
     if switch:
         before, command = settings.in_file(name, place).value, f"swarm-mcp {NAME} --{name} {switch}"
-        where, command = ("in this checkout", command) if place else ("in all checkouts", f"{command} --user")
-        is_lower = (before, switch) == (("on", "off") if name == FENCE else ("off", "on"))
+        where = "in this checkout"
+        if not place:
+            where, command = "in all checkouts", f"{command} --user"
+        is_lower = (name, before, switch) in ((FENCE, "on", "off"), (MERGE, "off", "on"))
         if is_lower or (name == MERGE and before != switch):
             require_person(command, effect.format(where=where), config_dir())
         changed = user_settings.change(name, switch, place)
