@@ -95,6 +95,7 @@ LONGEST_NAME = 160  # bytes of the name of a version
 # marks in the names of versions; a path has no such text
 LATER, LOOK, AFTER, LOST, WHOLE, CUT = "%w", "%i", "%a", "%l", "%c", "%t"
 NO_FILE = "-"  # the state of a missing file, in an entry
+MAKES_COMMITS = ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull")  # git's verbs
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
 _WITHOUT_VERSIONS = ("/node_modules/", "/.venv/", "/__pycache__/", "/.git/")  # caches and git's own files
 _WORD = PLAIN | frozenset("_.:/@")
@@ -377,7 +378,7 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
-        """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
+        """Collect writes beyond the named files: files of ``git mv`` and ``git rm``, and the text of a command that writes whole
         folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.
@@ -394,10 +395,12 @@ class Trail:
         if has_shown or any(tree.how != REMOVE for tree in effects.trees):
             self.note_at(self.call.folder, "ran", text)
         for git_call in effects.git:
-            if git_call.words[0] == "mv":
-                from swarm_hook_core.shell.programs.git.uncommitted import moved_to
+            if git_call.words[0] in MAKES_COMMITS:
+                self.note_at(git_call.folder, "commits")
+            if git_call.words[0] in ("mv", "rm"):
+                from swarm_hook_core.shell.programs.git.uncommitted import moved_or_removed
 
-                self.wrote(self._resolved("/", path) for path in moved_to(git_call))
+                self.wrote(self._resolved("/", path, of_link=True) for path in moved_or_removed(git_call))
 
     def leave(self) -> None:
         """Append the collected entries to the journals, and the end of the session's last call. Raises OSError."""

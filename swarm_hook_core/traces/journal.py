@@ -27,6 +27,7 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
     moved    a command that moves HEAD was let pass; `key` is the top of the work tree, `text` its deed. See ``head``
     runs     a parsed command that may write files that it does not name; `key` is its folder
+    commits  a git command that makes commits was let pass; `key` is its folder
     stash    changes were put aside with ``git stash``; `key` is the work tree
     far      an unpushed write on another machine. Such entries are in journals of the runtime ``naming.REMOTE``, with
              no other kinds

@@ -76,6 +76,26 @@ def test_a_link_that_is_pressed_is_followed_whatever_happens_meanwhile(ground, t
     tab.shows("Who holds it")
 
 
+PRESS_AT_ONCE = """new MutationObserver((_, observer) => {
+    window.pressed = document.querySelector("main a");
+    if (!window.pressed) return;
+    observer.disconnect();
+    window.pressed.dispatchEvent(new PointerEvent("pointerdown", {bubbles: true}));
+}).observe(document, {childList: true, subtree: true})"""
+
+
+def test_a_link_that_is_pressed_before_the_page_is_whole_stays(ground, browse):
+    ground.lock(ground.session("ann"), f"{ground.scope}/a.py")
+    tab = browse()
+    tab.page.add_init_script(PRESS_AT_ONCE)
+    with tab.page.expect_response(lambda answer: answer.request.headers.get("hx-request") == "true") as asked_anew:
+        tab.open()
+    asked_anew.value.finished()
+    tab.is_live()
+    tab.page.evaluate("new Promise(done => setTimeout(done))")  # the answer's own event comes first
+    assert tab.page.evaluate("window.pressed.isConnected")
+
+
 def test_what_has_come_while_a_button_was_pressed_appears_once_it_is_not(ground, tab):
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     tab.is_live()

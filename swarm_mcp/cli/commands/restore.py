@@ -6,7 +6,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.answers.paging import page
 from swarm_mcp.answers.size import printed
 from swarm_mcp.answers.views import seconds_since
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import say_page
 from swarm_mcp.cli.reader import Reader
@@ -32,7 +32,7 @@ from swarm_mcp.store import Store
         *ACTING,
     ),
     Usage(Option("--list", "the earlier contents of all files here", required=True), ABSOLUTE, *ACTING),
-    group=LOCKS,
+    group=CHANGES,
 )
 def restore(args: Arguments) -> int:
     """restore: bring back a file that another session's call has changed

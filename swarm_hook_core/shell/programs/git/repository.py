@@ -68,12 +68,12 @@ class Repository:
 
             self.ignores_case = ignores_case(top)
 
-    def ask(self, *words: str) -> str:
-        """Return git's output. Raises Refused, NoAnswer."""
+    def ask(self, *words: str, stdin: str = "") -> str:
+        """Return git's output on the input `stdin`. Raises Refused, NoAnswer."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswer("out of time")
-        result = git.ask(words, self.top, left, self._settings, self._environment)
+        result = git.ask(words, self.top, left, self._settings, self._environment, stdin)
         if result.code is None:
             raise NoAnswer(result.stderr)
         if result.code != 0:
@@ -158,8 +158,14 @@ class Repository:
 
         Without `additions`, not those that `tree` lacks.
         """
-        rows = _rows(self.names("diff-index", *_RAW, tree, paths=paths))
-        return self.by_content([row for row in rows if additions or row[3] != "A"])
+        return self.by_content([row for row in self.rows_against(tree, paths) if additions or row[3] != "A"])
+
+    def rows_against(self, tree: str, paths: Collection[str]) -> list[tuple[str, str, str, str, str, str]]:
+        """Return ``[(path, old object, new object, status, old mode, new mode)]`` of files that may differ from `tree`.
+
+        A file that is only younger than the index knows is among them (`by_content`).
+        """
+        return _rows(self.names("diff-index", *_RAW, tree, paths=paths))
 
     def shown(self, folder: str, *words: str) -> list[str]:
         """Return the files that ``git <words>``, a diff, finds different, asked in `folder`."""
