@@ -225,8 +225,10 @@ def _copies(path: str, contents: list[Content]) -> list[Version]:
     """Return these contents of the file at resolved `path`, kept by the kernel's copy, as Versions."""
     key, found = key_of(path), []
     for one in contents:
-        with contextlib.suppress(OSError):  # removed just now
+        try:
             found.append(from_copy(key, one.path, one.content(), one.mode | stat.S_IWUSR, one.at_ns // 10**9))
+        except OSError:
+            continue  # removed just now
     return found
 
 
@@ -237,9 +239,10 @@ def _copy_at(path: str, key: str) -> Version | None:
     found = version_at(path)
     if found is None or not found.exists:
         return None
-    with contextlib.suppress(OSError):  # removed just now
+    try:
         return from_copy(key, path, found.content(), found.mode | stat.S_IWUSR, found.at_ns // 10**9)
-    return None
+    except OSError:
+        return None  # removed just now
 
 
 def _without_repeats(versions: list[Version], known: set[str]) -> list[Version]:
