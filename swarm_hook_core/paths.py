@@ -188,7 +188,7 @@ def ignores_case(path: str) -> bool:
     """
     folder, name = os.path.split(path)
     if name.swapcase() != name and os.path.lexists(path):
-        return _one_file(path, os.path.join(folder, name.swapcase()))
+        return _one_file(os.path.join(folder, name.swapcase()), path)  # mostly the first is missing
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     while True:

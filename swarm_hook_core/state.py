@@ -102,9 +102,14 @@ def has_plans(session_id: str = "") -> bool:
     return os.path.isdir(os.path.join(state_dir(), "kernel", name_of(session_id) if session_id else ""))
 
 
+def clones_dir() -> str:
+    """Return the folder of clones on this machine that share their locks with other machines."""
+    return os.path.join(state_dir(), "team", "clones")
+
+
 def shares_locks() -> bool:
     """Return True if a clone on this machine shares its locks with other machines. Costs one look at the disk."""
-    return os.path.isdir(os.path.join(state_dir(), "team", "clones"))
+    return os.path.isdir(clones_dir())
 
 
 def store_path() -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.state import has_claims
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database, Transaction
@@ -11,7 +9,7 @@ if TYPE_CHECKING:
 
 def adopt(db: Database) -> bool:
     """Make locks of hooks' claims, in the present transaction or one of its own; return True if there were any."""
-    if not db.adopts or not has_claims():
+    if not db.adopts or not db.has_claims():
         return False
     from swarm_mcp.store import automatic_locks
 
@@ -22,7 +20,7 @@ def adopt(db: Database) -> bool:
 
 def adopt_in(tx: Transaction) -> bool:
     """Do as `adopt`, inside a transaction."""
-    if not tx.adopts or not has_claims():
+    if not tx.adopts or not tx.has_claims():
         return False
     from swarm_mcp.store import automatic_locks
 

@@ -10,7 +10,15 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, refuse_link, shares_locks, store_path
+from swarm_hook_core.state import (
+    DEFAULT_STORE,
+    claims_dir,
+    clones_dir,
+    make_private,
+    open_private,
+    refuse_link,
+    store_path,
+)
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
@@ -52,6 +60,7 @@ class Transaction:
     after_commit: list[Callable[[], object]]  # called once the present transaction is committed
     tells: bool  # packages are told of each commit that has changed rows (``contributions``)
     adopts: bool  # claims of hooks become locks before locks are looked at
+    granted: dict[tuple[str, str, int], str]  # session, file and fence -> lock: this process's latest grants
     taker: tuple[str, list[str]] = ("", [])  # a session that is taking the place of a dead holder, and the file's keys
     swept_at = 0  # when dead waiters were last removed, in Unix seconds
     keys_sought_at = 0  # when keys of other programs' locks were last worked out
@@ -121,6 +130,10 @@ class Transaction:
             (scope, kind, actor, subject, text, self.now()),
         )
 
+    def has_claims(self) -> bool:
+        """Return True if there has ever been a claim of a hook here. Costs one look at the disk."""
+        raise NotImplementedError
+
     def version(self) -> tuple[int, int]:
         """Return a value that differs after each commit of another process, and after the file was replaced."""
         number = self.rows("PRAGMA data_version")[0].data_version
@@ -160,6 +173,9 @@ class Database(Transaction):
         self.after_commit = []
         self.driver = drivers.load()
         self.here = host_id()
+        self.granted = {}
+        # The environment is asked once: a lock and unlock would ask it seven times.
+        self._claims, self._clones = claims_dir(), clones_dir()
         self._opened: tuple[int, int] | None = None
         self._prepared: set[str] = set()
         self.connection = self._open()
@@ -170,6 +186,14 @@ class Database(Transaction):
         `before_waiting` is called if another process has the store, and may raise to make waiting needless.
         """
         return Turn(self, before_waiting)
+
+    def has_claims(self) -> bool:
+        """Return True if there has ever been a claim of a hook here. Costs one look at the disk."""
+        return os.path.isdir(self._claims)
+
+    def shares_locks(self) -> bool:
+        """Return True if a clone on this machine shares its locks with other machines. Costs one look at the disk."""
+        return os.path.isdir(self._clones)
 
     def hurried(self) -> _Hurry:
         """Give up soon, inside the block, while another process is writing: for work that is not urgent."""
@@ -371,7 +395,7 @@ class Turn:
         if kind is None:
             for action in after:
                 action()
-            if database.tells and database.connection.total_changes != self.changes and shares_locks():
+            if database.tells and database.connection.total_changes != self.changes and database.shares_locks():
                 from swarm_mcp import contributions
 
                 contributions.tell_committed()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_request import LockRequest, Reach
 
 MOST = 20  # locks of one request that are asked about together: SQLite takes no more than some hundred questions in one
+MOST_KNOWN = 1000  # grants that a process remembers, to release them by their ids
 
 _LOCK = "EXISTS (SELECT 1 FROM context WHERE type = 'lock' AND"
 _SOME_OF_ALL = (
@@ -162,6 +163,9 @@ def _grant(
     payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
     payload.update({"waited": waited} if waited else {})
     tx.add_event(lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
+    if len(tx.granted) >= MOST_KNOWN:
+        tx.granted.clear()
+    tx.granted[instance.id, reach.file, lock["fence"]] = lock["id"]
     return Lock({**lock, "file": reach.file})
 
 

@@ -29,6 +29,10 @@ _AS_GLOB = "'*' || replace(c.pattern, '**/', '*') || CASE WHEN c.pattern GLOB '*
 _PLAIN = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*", "*/.*", ".*"))
 
 
+_known: dict[Any, tuple[str, list[Any]]] = {}  # questions: a session asks the same of a file over and over
+MOST_KNOWN = 500
+
+
 class Asking(NamedTuple):
     """The session that asks for a lock, and the mode: locks that can never keep it out need not be found.
 
@@ -47,13 +51,21 @@ def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid
 
     With `asking`, locks that cannot keep it out are left out, except its own lock on that very path or pattern.
     """
+    known = not reach.pattern and (reach, asking, columns)  # a parsed pattern has no hash
+    if known and known in _known:
+        return _known[known]
     parts: list[str] = []
     values: list[Any] = []
     only, given = (f" AND {asking.only}", asking.given) if asking and asking.only else ("", ())
     for condition, some in _places(reach, asking):
         parts.append(f"SELECT {columns} FROM context c{condition}{only}")
         values += [*some, *given]
-    return " UNION ALL ".join(parts), values
+    found = " UNION ALL ".join(parts), values
+    if known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[known] = found
+    return found
 
 
 def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list[Any]]]:

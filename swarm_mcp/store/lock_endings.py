@@ -37,7 +37,22 @@ def release(tx: Transaction, instance: Session, reach: Reach, agent: str, fence:
 
     `agent` and `fence` as in ``locks.release``.
     """
-    deleted = _deleted(tx, instance, reach, agent, fence)
+    return _ended(tx, instance, _deleted(tx, instance, reach, agent, fence))
+
+
+def release_granted(tx: Transaction, instance: Session, lock_id: str, agent: str) -> int:
+    """Do as `release`, for the one lock of this id."""
+    deleted = tx.rows(
+        "DELETE FROM context WHERE id = ? AND type = 'lock' AND instance_id = ? AND (? = '' OR agent = ?)"
+        f" RETURNING {_DELETED}",
+        (lock_id, instance.id, agent, agent),
+        Lock,
+    )
+    return _ended(tx, instance, deleted)
+
+
+def _ended(tx: Transaction, instance: Session, deleted: list[Lock]) -> int:
+    """Note the ends of locks that were `deleted` from the store; return the number that still held."""
     gone = [lock for lock in deleted if lock_rows.has_gone(tx, lock)]
     ended = [lock for lock in deleted if lock not in gone and has_ended(lock.agent, tx.here)]
     lapsed = [lock for lock in deleted if lock not in (*gone, *ended) and lock_rows.has_lapsed(tx, lock)]

@@ -11,14 +11,23 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
-from swarm_hook_core.state import has_claims
 from swarm_mcp.domain.lock import AUTO, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
+from swarm_mcp.folders import file_of
 from swarm_mcp.store import claimed, grants, lock_finder, lock_rows, reactions, session_life
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import unfit
-from swarm_mcp.store.lock_request import LockRequest, Reach, checked_ttl, of_request, reach_in, reach_of, request
+from swarm_mcp.store.lock_request import (
+    LockRequest,
+    Reach,
+    checked,
+    checked_ttl,
+    of_request,
+    reach_in,
+    reach_of,
+    request,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,15 +141,18 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     """
     from swarm_mcp.store import lock_endings
 
+    lock_id = db.granted.pop((instance.id, file_of(instance, checked(file)), fence), "") if fence is not None else ""
+    if lock_id:
+        released = _release_granted(db, instance, file, agent, lock_id)
+        if released:
+            return released
     reach = reach_of(instance, file, is_new=False)
     refusal = None
     with db.writing() as tx:
         claimed.adopt_in(tx)
         released = lock_endings.release(tx, instance, reach, agent, fence)
-        if released and has_claims():
-            from swarm_mcp.store import automatic_locks
-
-            automatic_locks.forget(tx, instance, reach)
+        if released and tx.has_claims():
+            _forget_claim(tx, instance, reach)
         if not released and fence is not None:
             refusal = unfit(
                 reach,
@@ -152,6 +164,27 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     return released
 
 
+def _release_granted(db: Database, instance: Session, file: str, agent: str, lock_id: str) -> int:
+    """Release a lock that this process was granted, by its id; return 0 if another process has changed it since.
+
+    Its path was resolved when it was taken. It is not resolved again.
+    """
+    from swarm_mcp.store import lock_endings
+
+    with db.writing() as tx:
+        claimed.adopt_in(tx)
+        released = lock_endings.release_granted(tx, instance, lock_id, agent)
+        if released and tx.has_claims():
+            _forget_claim(tx, instance, reach_of(instance, file, is_new=False))
+    return released
+
+
+def _forget_claim(tx: Transaction, instance: Session, reach: Reach) -> None:
+    from swarm_mcp.store import automatic_locks
+
+    automatic_locks.forget(tx, instance, reach)
+
+
 def release_all(db: Database, instance: Session, agent: str = "") -> list[str]:
     """Give up all locks on files that this session, or with `agent` that subagent of it, holds; the files."""
     from swarm_mcp.store import automatic_locks, lock_endings
@@ -161,7 +194,7 @@ def release_all(db: Database, instance: Session, agent: str = "") -> list[str]:
         rows = lock_rows.select(tx, "AND c.instance_id = ? AND coalesce(c.agent, '') = ?", (instance.id, agent))
         mine = [row for row in lock_endings.reaped(tx, rows) if not is_mutex(row.file)]
         reactions.end_locks(tx, mine)
-        if has_claims():
+        if tx.has_claims():
             for reach in filter(None, map(reach_in, mine)):
                 automatic_locks.forget(tx, instance, reach)
     return [plain(row.file) for row in mine]
@@ -173,7 +206,7 @@ def release_of_agent(db: Database, instance: Session, agent: str) -> list[str]:
         claimed.adopt_in(tx)
         theirs = lock_rows.select(tx, "AND c.instance_id = ? AND c.agent = ?", (instance.id, agent))
         reactions.end_locks(tx, theirs, "agent_ended", agent=agent)
-        if has_claims():
+        if tx.has_claims():
             reactions.end_automatic(tx, instance, agent)
     return [plain(row.file) for row in theirs]
 

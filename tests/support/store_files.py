@@ -62,7 +62,7 @@ PLAIN_INDEXES = {
     "messages_scope_recipient_read_idx", "messages_created_at_idx", "instances_scope_idx", "instances_heartbeat_idx",
     "tasks_scope_status_idx", "tasks_scope_assignee_idx", "tasks_scope_changed_at_idx",
     "tasks_scope_review_of_task_id_idx", "tasks_scope_fixes_task_id_idx", "tasks_scope_expected_next_update_idx",
-    "context_scope_file_idx", "context_task_lock_idx", "events_scope_id_idx", "events_created_at_idx",
+    "context_task_lock_idx", "events_scope_id_idx", "events_created_at_idx",
     "ui_commands_scope_status_id_idx",
 }  # fmt: skip
 MEANT = {"now": "unixepoch()", "": "''", "open": "'open'", "pending": "'pending'", 0: "0", 1: "1"}

@@ -25,6 +25,16 @@ def digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def test_a_new_file_is_as_one_that_was_upgraded(ground: Ground):
+    upgraded = schema._in_memory()
+    schema._build(upgraded)
+    everything = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+    with Store() as store:
+        filled = store.database.connection.execute(everything).fetchall()
+        assert filled == upgraded.execute(everything).fetchall()
+        assert schema.differences(schema._in_memory()) != [] and store.database.column("PRAGMA user_version") == [1]
+
+
 def test_a_new_file_is_the_contracts(ground: Ground):
     ground.store().close()
     has_the_contract(ground)
