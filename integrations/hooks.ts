@@ -11,6 +11,7 @@ export type Answer = {
 	permissionDecision?: string;
 	permissionDecisionReason?: string;
 	additionalContext?: string;
+	updatedInput?: Record<string, unknown>; // in place of the call's input: its text, merged with others' changes
 	systemMessage?: string; // for the user
 };
 type Hook = { command: string; timeout: number };

@@ -4,6 +4,10 @@
 SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
 OPAQUE_TOOLS = frozenset({"PowerShell"})
 
+# Ways of another input to a client: without a decision; with the decision `allow`, and words at a later event; by a
+# plugin of ours in the client's own process.
+BESIDE, ALLOWED, PLUGIN = "beside", "allowed", "plugin"
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -196,13 +200,16 @@ class RuntimeConfig(Frozen):
     kernel            the way of a shell command into a namespace in which the kernel holds locked files
                       (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty for no way
     asks              ``call -> bool``: True if the client asks its user where a hook wants that; None for never
+    merges            the way of a merged text to the client (``traces.merged_writes``): BESIDE, ALLOWED, PLUGIN; empty
+                      for no way that leaves its user's rules in force
+    merge_versions    for BESIDE and ALLOWED: the client's releases in which that was seen
     kernel_versions   for ``statement``: the client's releases in which that was seen to leave its rules in force
     """
 
     __slots__ = (
         "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "replaces",
         "extract_changes", "transcript", "harmless_tools", "client_marks", "dialect", "kernel", "kernel_versions",
-        "asks",
+        "asks", "merges", "merge_versions",
     )  # fmt: skip
     runtime_name: str
     env_prefix: str
@@ -218,20 +225,23 @@ class RuntimeConfig(Frozen):
     kernel: str
     kernel_versions: "tuple[str, ...]"
     asks: "Callable[[ToolCall], bool] | None"
+    merges: str
+    merge_versions: "tuple[str, ...]"
 
     def __init__(
         self, runtime_name: str, env_prefix: str, scratch_dir_name: str, write_tools: "Iterable[str]",
         extract_paths: "Any" = None, client_marks: "Iterable[str]" = (), dialect: Dialect = PLAIN,
         replaces: "Iterable[str]" = (), extract_changes: "Any" = None, transcript: str = "",
         harmless_tools: "Iterable[str]" = (), kernel: str = "", kernel_versions: "Iterable[str]" = (),
-        asks: "Any" = None,
+        asks: "Any" = None, merges: str = "", merge_versions: "Iterable[str]" = (),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
             write_tools=frozenset(write_tools), extract_paths=extract_paths or _paths_of(extract_changes),
             replaces=frozenset(replaces), extract_changes=extract_changes, transcript=transcript,
             harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect, kernel=kernel,
-            kernel_versions=tuple(kernel_versions), asks=asks,
+            kernel_versions=tuple(kernel_versions), asks=asks, merges=merges,
+            merge_versions=tuple(merge_versions),
         )  # fmt: skip
 
 

@@ -3,9 +3,9 @@
 import os
 import time
 
-from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
-from swarm_hook_core.state import has_plans, is_awaited, is_watching
+from swarm_hook_core.state import has_plans, is_awaited, is_watching, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class HookCore:
         return absolute_paths(self.config, tool_name, tool_input, cwd or os.getcwd())
 
     def _pre_tool_use(self, call: ToolCall) -> int:
+        call.takes_input = call.takes_input or self.config.merges in (BESIDE, ALLOWED)
         verdict = self.check(call)
         if verdict is None:
             self.tell("PreToolUse", call, "")
@@ -121,7 +122,9 @@ class HookCore:
             status = 0
             words = self.words_beside(verdict, call)
             if verdict.entry:
-                self._precede(call, verdict.entry, words)
+                self._precede(call, verdict.entry, words, verdict.input)
+            elif verdict.input is not None:
+                self._replace(call, verdict.input, words)
             else:
                 self.tell("PreToolUse", call, words)
         else:
@@ -133,8 +136,11 @@ class HookCore:
         self.tell_owners(verdict, call)
         return status
 
-    def _precede(self, call: ToolCall, entry: str, words: str) -> None:
-        """Have the client put a statement in front of the command. It would drop `words`: they come afterwards."""
+    def _precede(self, call: ToolCall, entry: str, words: str, merged: object = None) -> None:
+        """Have the client put a statement in front of the command. It would drop `words`: they come afterwards.
+
+        merged  the input with merged texts, or None
+        """
         from swarm_hook_core.kernel import plans
         from swarm_hook_core.kernel.planning import name_of_call
         from swarm_hook_core.kernel.statement import preceded
@@ -143,9 +149,16 @@ class HookCore:
             plans.add_words(call.session_id, name_of_call(self.config, call), words)
         except OSError as error:  # the words are lost, the plan is not
             self.record_fault("kernel", error)
-        assert isinstance(call.input, dict)  # a plan has an entry only then
+        given = call.input if merged is None else merged
+        assert isinstance(given, dict)  # a plan has an entry only then
         allowed = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
-        answer({"hookSpecificOutput": {**allowed, "updatedInput": preceded(call.input, entry)}})
+        answer({"hookSpecificOutput": {**allowed, "updatedInput": preceded(given, entry)}})
+
+    def _replace(self, call: ToolCall, given: object, words: str) -> None:
+        """Have the client take `given` for the call's input. Its user's rules are asked as before."""
+        from swarm_hook_core.traces.merged_writes import answered
+
+        answer(answered(self.config, call, given, words))
 
     def _unread(self, error: Exception) -> int:
         """Answer for a payload that cannot be read: the call may be any, and may write."""
@@ -303,10 +316,14 @@ class HookCore:
 
         If the client drops words there, the model is told at the session's next event.
         """
-        if self.config.dialect.unheard is not None and event.session_id:
+        if event.session_id and (self.config.dialect.unheard is not None or self._has_kept_words()):
             text = self._heard(name, event, text)
         if text or for_user:
             answer(self.config.dialect.words(name, text, for_user))
+
+    def _has_kept_words(self) -> bool:
+        """Return True if the client may have dropped words beside a merged text."""
+        return self.config.merges == ALLOWED and os.path.isdir(os.path.join(state_dir(), "unheard"))
 
     def _heard(self, name: str, event: "SessionEvent", text: str) -> str:
         """Return the words to print now, with those kept earlier; keep `text` if the client drops it at this event."""

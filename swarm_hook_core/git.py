@@ -36,8 +36,9 @@ def ask(
     seconds: float,
     settings: "Any" = (),
     environment: "Mapping[str, str] | None" = None,
+    stdin: str = "",
 ) -> "Result":
-    """Return the ``coordinator.Result`` of ``git <words>`` in `folder`, after at most `seconds`.
+    """Return the ``coordinator.Result`` of ``git <words>`` in `folder` on the text `stdin`, after at most `seconds`.
 
     `settings` are git's own options such as ``-c name=value``. They come first, then ours. A question to `git config`
     gets the repository's answer as it is: it runs no program.
@@ -46,4 +47,4 @@ def ask(
     if words[0] == "config":
         flags = ("--no-pager",)
     argv = ["git", "-C", folder, *settings, *flags, *words]
-    return run(argv, seconds, environment={**(environment or {}), **ENVIRONMENT})
+    return run(argv, seconds, stdin=stdin, environment={**(environment or {}), **ENVIRONMENT})

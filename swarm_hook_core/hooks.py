@@ -55,15 +55,16 @@ class ToolCall(SessionEvent):
     is_cut       True if the client has cut the input short: the given part is true, and there is more
     transcript   path of the client's log of its model's input; may be empty
     mode         the client's word for its handling of permissions (``default``, ``bypassPermissions``); may be empty
+    takes_input  True if the client can be given another input for the call, by its hook or by a plugin of ours
     """
 
     __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript",
-                 "mode")  # fmt: skip
+                 "mode", "takes_input")  # fmt: skip
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
         agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False, client_tool: str = "",
-        response: object = None, transcript: str = "", mode: str = "",
+        response: object = None, transcript: str = "", mode: str = "", takes_input: bool = False,
     ):  # fmt: skip
         SessionEvent.__init__(self, session_id, cwd, name, agent)
         self.tool = tool
@@ -75,6 +76,7 @@ class ToolCall(SessionEvent):
         self.response = response
         self.transcript = transcript
         self.mode = mode
+        self.takes_input = takes_input
 
     @property
     def folder(self) -> str:
@@ -92,9 +94,10 @@ class Verdict:
     plan     the kernel's plan while the call runs (``kernel.plans``), or None
     entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
     owners   messages to the owners of overwritten changes (``Trail.owners``)
+    input    the input that the client is to take for the call, with others' changes merged into it, or None
     """
 
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "input")
 
     def __init__(
         self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
@@ -107,6 +110,7 @@ class Verdict:
         self.plan: Plan | None = None
         self.entry = ""
         self.owners: list[Any] = []
+        self.input: object = None
 
     def add(self, found: "Verdict") -> None:
         """Take over the findings of one more rule."""
@@ -148,7 +152,7 @@ def tool_call(payload: "dict[str, Any]") -> ToolCall:
     is_cut = payload.get("input_is_cut") is True  # so a dialect says it
     said = response or payload.get("error")
     whole = (session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool, said, transcript, mode)
-    return ToolCall(tool, given, *whole)
+    return ToolCall(tool, given, *whole, payload.get("takes_input") is True)
 
 
 def _text(value: object) -> str:

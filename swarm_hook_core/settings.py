@@ -30,8 +30,11 @@ WORDS = {
     "fail": (OPEN, CLOSED),
     "uvx": ("on", "off"),
     "fence": ("on", "off"),
+    "merge": ("on", "off"),
 }
-DEFAULTS = {"protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "strict": False, "kernel": False}
+DEFAULTS = {
+    "protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "merge": "on", "strict": False, "kernel": False,
+}  # fmt: skip
 OLD_NAMES = {"auto": "protect"}
 FOR_A_WHILE = "_for"  # at the end of a name: with a limited time
 SWITCHES = ("strict", "kernel")  # those that are on or off
@@ -110,6 +113,11 @@ def uvx(prefix: str, folder: str) -> Setting:
 def fence(prefix: str, folder: str) -> Setting:
     """Return the setting by which a session in the linked work tree `folder` stays in it (``fence``)."""
     return _word("fence", prefix, folder)
+
+
+def merge(prefix: str, folder: str) -> Setting:
+    """Return the setting by which a stale whole write goes ahead merged (``traces.merged_writes``)."""
+    return _word("merge", prefix, folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:

@@ -58,9 +58,9 @@ ALIASES = {"list-instances": "instances", "ls": "locks", "auto": "protect"}
 OTHER_WORDS = {
     "release": "unlock", "free": "unlock", "drop": "unlock", "unhold": "unlock", "acquire": "lock", "take": "lock",
     "reserve": "lock", "who": "status", "state": "status", "info": "status", "sessions": "instances",
-    "agents": "instances", "peers": "instances", "explain": "why", "blame": "log", "history": "log",
+    "agents": "instances", "peers": "instances", "explain": "why", "history": "log",
     "events": "log", "extend": "renew", "refresh": "renew", "give": "transfer", "handover": "transfer",
-    "hand-over": "transfer", "ask": "request-lock", "undo": "restore", "revert": "restore", "recover": "restore",
+    "hand-over": "transfer", "ask": "request-lock", "revert": "undo", "recover": "restore",
     "message": "send", "msg": "send", "mail": "messages", "inbox": "messages", "wait": "watch", "follow": "watch",
     "check": "doctor", "test": "doctor", "verify": "doctor", "setup": "install", "add": "install",
     "enable": "install", "upgrade": "install", "update": "install", "remove": "uninstall", "level": "protect",

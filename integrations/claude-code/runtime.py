@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import BESIDE, RuntimeConfig, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,4 +25,6 @@ RUNTIME = RuntimeConfig(
     extract_paths=paths_under_keys("file_path", "notebook_path", "path", "file", "filepath"),
     kernel="shell",
     asks=_asks,
+    merges=BESIDE,
+    merge_versions=("2.1.330", "2.1.332"),
 )

@@ -1,6 +1,6 @@
 """Codex: the tool that writes files, and the patch it names them in."""
 
-from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_in_patch
+from swarm_hook_core.config import ALLOWED, Dialect, RuntimeConfig, changes_in_patch, paths_in_patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,4 +30,6 @@ RUNTIME = RuntimeConfig(
     dialect=Dialect(amend=_without_statement),
     kernel="statement",
     kernel_versions=("0.169.0", "0.171.0"),
+    merges=ALLOWED,
+    merge_versions=("0.169.0", "0.171.0"),
 )

@@ -116,7 +116,8 @@ export default async function swarm({ client, directory }: { client: any; direct
 			let denial: string | undefined;
 			await quietly(async () => {
 				const asked = await call("PreToolUse", { ...of, args });
-				const answer = await hooks.run(asked);
+				const answer = await hooks.run({ ...asked, takes_input: true });
+				if (answer.updatedInput) Object.assign(args, answer.updatedInput); // OpenCode asks its user afterwards
 				if (answer.permissionDecision === "deny") denial = answer.permissionDecisionReason;
 				else if (answer.additionalContext) notices.set(of.callID, answer.additionalContext);
 				if (!own || !asked.tool_name?.startsWith(`mcp__${ownName}__`)) return;

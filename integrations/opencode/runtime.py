@@ -1,7 +1,7 @@
 """OpenCode: the tools that write files, and where they name them."""
 
 from swarm_hook_core.change import EDIT, REPLACE
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,5 +29,6 @@ RUNTIME = RuntimeConfig(
     write_tools={"write", "edit", "apply_patch"},
     replaces={"write"},
     extract_changes=extract_changes,
+    merges=PLUGIN,
     dialect=Dialect(tools={"bash": "Bash"}),
 )

@@ -60,9 +60,10 @@ export default function swarm(pi: ExtensionAPI) {
 	pi.on("tool_call", async (event, ctx) => {
 		if (over) return { block: true, reason: "the session is ending" };
 		try {
-			const answer = await hooks.run(call(ctx, "PreToolUse", event));
+			const answer = await hooks.run({ ...call(ctx, "PreToolUse", event), takes_input: true });
 			const reason = answer.permissionDecisionReason;
 			if (answer.permissionDecision === "deny" && reason) return { block: true, reason };
+			if (answer.updatedInput) Object.assign(event.input, answer.updatedInput);
 			if (answer.additionalContext) notices.set(event.toolCallId, answer.additionalContext);
 		} catch {
 			// the call passes

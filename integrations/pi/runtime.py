@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,5 +30,6 @@ RUNTIME = RuntimeConfig(
     write_tools={"write", "edit"},
     replaces={"write"},
     extract_paths=extract_paths,
+    merges=PLUGIN,
     dialect=Dialect(tools={"bash": "Bash", "powershell": "PowerShell"}),
 )

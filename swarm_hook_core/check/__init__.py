@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.claimed import Claimed
+    from swarm_hook_core.traces.merged_writes import Merge
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
@@ -153,6 +154,11 @@ class Check:
             self._trail = self.find_trail()
             self._has_trail = self._trail is not None
         return self._trail
+
+    @property
+    def merges(self) -> "dict[str, Merge]":
+        """The texts of the call that are merged with others' changes (``Trail.merges``)."""
+        return self._trail.merges if self._trail is not None else {}
 
     def find_trail(self) -> "Trail | None":
         """Return a new Trail."""

@@ -298,6 +298,19 @@ def drop_claims(check: Check, verdict: Verdict) -> None:
         check.claimed.take_back()
 
 
+def merge(check: Check, verdict: Verdict) -> None:
+    """Put merged texts into the call's input, and tell its model."""
+    merges = check.merges
+    if verdict.denial is not None or not merges:
+        return
+    from swarm_hook_core.labels import token
+    from swarm_hook_core.traces import merged_writes
+
+    verdict.input = merged_writes.input_with(check.config, check.call, merges.values())
+    words = merged_writes.words(merges, token(check.session.label, "identity"))
+    verdict.notice = joined(words, verdict.notice)
+
+
 def watch_command(check: Check, verdict: Verdict) -> None:
     """Have locked files compared after a command that may write them unseen."""
     if verdict.denial is not None or not verdict.watched or check.is_part:
@@ -337,7 +350,7 @@ def shorten(check: Check, verdict: Verdict) -> None:
         check.core.shorten(verdict.denial, check.call, check.session)
 
 
-AFTERWARDS = (count, drop_plan, drop_claims, watch_command, watch_edit, tell_news, shorten)
+AFTERWARDS = (count, drop_plan, drop_claims, merge, watch_command, watch_edit, tell_news, shorten)
 
 
 # ------------------------------------------------------------------------------------------------ parts of rules

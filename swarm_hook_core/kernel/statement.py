@@ -94,8 +94,6 @@ def client_version(config: RuntimeConfig) -> str:
     from swarm_hook_core.spawn import run
 
     output = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
-    version = ""
-    if output:
-        version = output[-1]
+    version = next((word for word in output if word[:1].isdigit()), "")
     write_private(known, f"{mark}\n{version}")
     return version

@@ -1,4 +1,4 @@
-"""A first look at a shell command's text: may it destroy uncommitted work?
+"""A first look at a shell command's text: may it destroy uncommitted work, or commit another's?
 
 The answer True costs a full reading of the command, so the common commands (`ls`, `git status`, `pytest`) get False. A
 text that hides its programs (a script, an alias of the shell, a computed name) gets False, too.
@@ -19,20 +19,22 @@ IN_PLACE = ("sed", "perl", "ruby", "gawk", "awk")
 INLINE = ("write_text", "write_bytes", "unlink", "rmtree", "os.remove", "os.rename", "os.replace", "shutil.",
           "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint",
           "*** Begin Patch")  # fmt: skip
-# Subcommands of git that never lose a change of the work tree; all others are looked at, aliases included.
+# Subcommands of git that neither lose nor commit a change of the work tree. All others are looked at, also aliases.
 HARMLESS = frozenset(
-    "status diff log show add commit push fetch branch blame grep ls-files rev-parse remote tag config describe init"
+    "status diff log show push fetch branch blame grep ls-files rev-parse remote tag config describe init"
     " clone rev-list cat-file ls-tree shortlog reflog merge-base for-each-ref symbolic-ref show-ref ls-remote"
-    " check-ignore diff-tree diff-index diff-files stage notes bisect version help whatchanged name-rev archive"
+    " check-ignore diff-tree diff-index diff-files notes bisect version help whatchanged name-rev archive"
     " var count-objects fsck gc".split()
 )
+ADDS = ("add", "stage")
+SWEEPING = ("-A", "-u", "--all", "--update", ".", "./", "..", "*", ":/", "-Av", "-vA", "--no-ignore-removal")
 QUIET_STASH = ("list", "show")
 VALUED = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")  # git's options with a value
 _APART = str.maketrans(dict.fromkeys(";|&()`'\"\n\t{}=", " "))
 
 
 def may_destroy(text: str, folder: str) -> bool:
-    """Return True if the shell command `text`, run in `folder`, may replace, remove or sweep away a file."""
+    """Return True if the shell command `text`, run in `folder`, may replace, remove, sweep away or commit a file."""
     words = text.translate(_APART).split()
     names = [word.rpartition("/")[2] for word in words]
     if not PROGRAMS.isdisjoint(names):
@@ -47,13 +49,15 @@ def may_destroy(text: str, folder: str) -> bool:
 
 
 def _is_git_verb(words: "list[str]", place: int) -> bool:
-    """Return True if the git command at index `place` may lose a change of the work tree."""
+    """Return True if the git command at index `place` may lose a change of the work tree, or take it along."""
     place += 1
     while place < len(words) and words[place][:1] == "-":
         place += 1 + (words[place] in VALUED)
     verb, after = [*words[place : place + 2], "", ""][:2]
     if verb in HARMLESS or not verb or (verb == "stash" and after in QUIET_STASH):
         return False
+    if verb in ADDS:  # files that are named are meant
+        return not set(SWEEPING).isdisjoint(words[place:])
     return verb != "worktree" or after not in ("list", "add", "prune")
 
 

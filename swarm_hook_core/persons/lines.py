@@ -53,6 +53,8 @@ def extents(paths: Iterable[str], new: Iterable[str]) -> dict[str, Extent]:
 
 
 def _hunks(repository: Repository, name: str) -> Extent:
+    if repository.has_filter(name):  # git would run it, or compare what it leaves, as for a file in LFS
+        return Extent([], 0, not repository.tracked([name]), is_text=False)
     output = repository.ask(
         "diff-index", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "HEAD", "--",
         f":(top,literal){name}",

@@ -20,6 +20,7 @@ MOST_CALLS = 50  # git commands of one call
 MOST_TREES = 50  # folders of one call
 MOST_INSIDE = 300  # entries of a folder outside of any repository that are searched for repositories
 _KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave the content in place
+_TAKES = ("commit", "add", "stage")
 
 
 class Loss:
@@ -55,6 +56,7 @@ class Losses:
     found    the Loss of each file, by its path
     free     Losses of named files that the session has read, that git ignores, or that no repository has: not
              protected, but worth keeping
+    taken    the Loss of each file with changes that a git command stages or commits, by its path; nothing is lost
     late     ``[(GitCall, words)]`` of commands that clearly discard changes, while git did not answer
 
     Git is not asked about a named file if `is_own(loss)`: nothing is lost, or `was_read(loss)`.
@@ -65,6 +67,7 @@ class Losses:
     ):
         self.found: dict[str, Loss] = {}
         self.free: list[Loss] = []
+        self.taken: dict[str, Loss] = {}
         self.late: list[tuple[GitCall, list[str]]] = []
         self._end = time.monotonic() + SECONDS
         self._dirty: dict[str, tuple[list[str], set[str]]] = {}  # top and folder -> changed paths, untracked paths
@@ -167,6 +170,11 @@ class Losses:
             if by_words.losing(git_call, words) is not None and not git_call.in_doubt:
                 self.late.append((git_call, words))
             return
+        if words[0] in _TAKES:
+            for path in taken:
+                if path not in self._staged:
+                    loss = Loss(path, EDIT, git_call.by, path in new, words, not git_call.in_doubt)
+                    self.taken.setdefault(path, loss)
         if words[0] in ("add", "stage"):
             self._staged.update(taken)
         elif words[0] == "commit":

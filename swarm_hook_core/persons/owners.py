@@ -8,8 +8,9 @@ session has written may hold older lines of a person: those of the version befor
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 
-from swarm_hook_core.traces import journal
+from swarm_hook_core.traces import escaped, journal
 from swarm_hook_core.traces.unread import looks_only
 
 TYPE_CHECKING = False
@@ -43,7 +44,8 @@ class Authors:
 
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
-        self._calls: dict[str, list[tuple[int, str, bool]]] = {}  # place -> ``(time, agent, may write from then on)``
+        self._calls: dict[str, _Calls] = {}  # by place
+        self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
 
     def of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
@@ -56,8 +58,7 @@ class Authors:
             return Author(OWN)  # gone: nothing can be lost
         if not self._is_during_call(path, changed_ns):
             return Author(PERSON)
-        own = self._meetings.journals.own(os.path.dirname(path))
-        if journal.newest(own, path, ("wrote",)) is None:
+        if not self._has_written(path):
             return Author(BUILT)
         lines = self._lines_of_person(path)
         return Author(PERSON if lines else OWN, lines)
@@ -66,8 +67,7 @@ class Authors:
         """Return True if journals and versions prove that all of the file is the session's own; git is not asked."""
         try:
             changed_ns = os.lstat(path).st_ctime_ns
-            own = self._meetings.journals.own(os.path.dirname(path))
-            if journal.newest(own, path, ("wrote",)) is None or not self._is_during_call(path, changed_ns):
+            if not self._has_written(path) or not self._is_during_call(path, changed_ns):
                 return False
             return not self._texts_of_others(path)
         except OSError:
@@ -120,24 +120,44 @@ class Authors:
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""
         places = dict.fromkeys((os.path.dirname(path), self._meetings.trail.call.folder))
-        return any(self._is_during_call_in(folder, changed_ns) for folder in places)
+        return any(self.is_during_call(folder, changed_ns) for folder in places)
 
-    def _is_during_call_in(self, folder: str, changed_ns: int) -> bool:
+    def is_during_call(self, folder: str, changed_ns: int) -> bool:
+        """Return True if a call of the session that its journal for absolute `folder` has may have made the change."""
         place = self._meetings.trail.place_of(folder)
         if place not in self._calls:
-            self._calls[place] = _calls_in(self._meetings.journals.of_session(place))
-        last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry before the change
+            self._calls[place] = _Calls(self._meetings.journals.of_session(place))
+        return self._calls[place].cover(changed_ns)
+
+    def _has_written(self, path: str) -> bool:
+        """Return True if the session's journal notes a write of the file."""
+        place = self._meetings.trail.place_of(os.path.dirname(path))
+        if place not in self._written:
+            own = self._meetings.journals.own(os.path.dirname(path))
+            self._written[place] = journal.newest_lines(own, ("wrote",))
+        return escaped(path) in self._written[place]
+
+
+class _Calls:
+    """The calls of a session in one place, by its journal. Read once; each question is a search by time."""
+
+    def __init__(self, data: bytes):
+        self._times: list[int] = []
+        self._until: list[float] = []  # a change from the time at the same index on is a call's until then
+        last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry
         before: dict[str, bool] = {}  # agent -> its entry before that
-        for at_ns, agent, may_write in self._calls[place]:
-            if at_ns > changed_ns:
-                break
+        for at_ns, agent, may_write in _calls_in(data):
             if agent in last:
                 before[agent] = last[agent][1]
             last[agent] = (at_ns, may_write)
-        return any(
-            may_write or (before.get(agent, False) and changed_ns - at_ns <= AFTER_NS)
-            for agent, (at_ns, may_write) in last.items()
-        )
+            ends = [begun + AFTER_NS for one, (begun, _may) in last.items() if before.get(one)]
+            self._times.append(at_ns)
+            self._until.append(float("inf") if any(may for _at, may in last.values()) else max(ends, default=0))
+
+    def cover(self, changed_ns: int) -> bool:
+        """Return True if a call may have made a change at that time."""
+        index = bisect_right(self._times, changed_ns) - 1
+        return index >= 0 and changed_ns <= self._until[index]
 
 
 def _lines_in(data: bytes) -> Iterator[bytes]:

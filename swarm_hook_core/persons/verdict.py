@@ -13,8 +13,8 @@ from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
-from swarm_hook_core.persons.owners import BUILT, PERSON, Author, Authors
-from swarm_hook_core.traces import NOTICE, OFF
+from swarm_hook_core.persons.owners import BUILT, OWN, PERSON, Author, Authors
+from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, journal
 from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
@@ -40,22 +40,41 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     losses = Losses(
         trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
     )
-    if not (losses.found or losses.free or losses.late):
-        return None
+    stash = _stash(meetings, authors, effects, now)
+    if not (losses.found or losses.free or losses.late or losses.taken):
+        return stash
     known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
     known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
     denied = [one for one in theirs if one[0].is_certain and not looks.cover(one[0])]
     denies = trail.level not in (OFF, NOTICE)
+    if denies:
+        denied = [one for one in denied if not _is_merged(meetings, effects, one[0])]
     verdict = None
     if denies and (denied or losses.late):
         verdict = Verdict(_denial(trail, meetings, denied, known, losses))
+    elif stash is not None and stash.denial is not None:
+        return stash
     elif theirs and trail.level == NOTICE:
         verdict = Verdict(None, _notice(trail, theirs))
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
+    if verdict is None:
+        verdict = _along(trail, meetings, authors, losses, is_noted)
     if may_pass and not trail.is_asked:
-        _keep([loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free, now)
-    return verdict
+        _keep(trail, [loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free)
+    return verdict or stash
+
+
+def _stash(meetings: Meetings, authors: Authors, effects: Effects | None, now: float) -> Verdict | None:
+    """Return the Verdict on the call's stash commands, or None."""
+    if effects is None or not any(one.words[0] == "stash" for one in effects.git):
+        return None
+    from swarm_hook_core.persons import stash
+
+    denial, words = stash.judge(meetings, authors, effects, now)
+    if denial is None and not words:
+        return None
+    return Verdict(denial, words)
 
 
 class Looks:
@@ -91,6 +110,15 @@ def _is_kept_by(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool
     return new_text.keeps(trail.config, trail.call, effects, loss.spelled, loss.path, meetings)
 
 
+def _is_merged(meetings: Meetings, effects: Effects | None, loss: Loss) -> bool:
+    """Return True if the call's new content of the file is merged with the uncommitted lines."""
+    if loss.how != REPLACE or loss.words:
+        return False
+    from swarm_hook_core.traces import merged_writes
+
+    return merged_writes.is_merged(meetings.trail, effects, loss.spelled, loss.path, meetings)
+
+
 def _denial(
     trail: Trail,
     meetings: Meetings,
@@ -115,6 +143,38 @@ def _denial(
     denial.short = wording.shortly(parts, deed, call.folder)
     denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
     return denial
+
+
+def _along(trail: Trail, meetings: Meetings, authors: Authors, losses: Losses, is_noted: bool) -> Verdict | None:
+    """Return the Verdict on a git command that stages or commits a person's work: denied until its session was told."""
+    if not is_noted:
+        return None
+    certain = [loss for loss in list(losses.taken.values())[:MOST_FILES] if loss.is_certain]
+    theirs = [(loss, author) for loss in certain if (author := authors.of(loss)).who == PERSON]
+    untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
+    if not untold:
+        return None
+    for path in untold:
+        trail.note(TOLD_ALONG, path)
+    parts, first, call = _parts(theirs), theirs[0][0], trail.call
+    deed = _deed_of_git(first.words)
+    if trail.level == NOTICE:
+        return Verdict(None, wording.along_notice(parts, deed, call.folder))
+    if not trail.is_asked:
+        try:
+            trail.leave()
+        except OSError:
+            return None  # it could not be noted, and would be denied for ever
+    lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
+    own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
+    return Verdict(
+        Denial(first.path, None, wording.along(call, parts, deed, _way(call, first, own), call.folder), loss=lost)
+    )
+
+
+def _was_told(meetings: Meetings, path: str) -> bool:
+    """Return True if the session was told that its git command takes this file along."""
+    return journal.newest(meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,)) is not None
 
 
 def _notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> str:
@@ -167,20 +227,13 @@ def _short_deed(loss: Loss) -> str:
     return deed
 
 
-def _keep(losses: list[Loss], free: list[Loss], now: float) -> None:
+def _keep(trail: Trail, losses: list[Loss], free: list[Loss]) -> None:
     """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.watching.kept import FILE_BYTES, Kept, NotKept
-
-    paths = list(dict.fromkeys(loss.path for loss in [*losses, *free]))[:MOST_FILES]
-    kept, left = None, MOST_BYTES
-    for path in paths:
+    left = MOST_BYTES
+    for path in list(dict.fromkeys(loss.path for loss in [*losses, *free]))[:MOST_FILES]:
         try:
             size = os.lstat(path).st_size
-            if size > min(FILE_BYTES, left):
-                continue
-            kept = kept or Kept(now)
-            kept.keep(key_of(path), path)
+        except (OSError, ValueError):
+            continue  # gone
+        if size <= left and trail.keep_lost(path):
             left -= size
-        except (NotKept, OSError, ValueError):
-            continue  # gone, or unreadable: the others can be kept all the same

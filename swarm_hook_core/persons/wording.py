@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from swarm_hook_core.change import REPLACE
-from swarm_hook_core.untrusted_text import command, named
+from swarm_hook_core.untrusted_text import command, named, quoted
+from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.persons.lines import Extent
     from swarm_hook_core.persons.losses import Loss
+    from swarm_hook_core.persons.stash import Entry
 
     Part = tuple[Loss, "Extent | None"]  # a file and its uncommitted lines, if they are known
 
@@ -38,6 +40,25 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
         f" {WAY_PAST} lets you do it.",
     ]
     return " ".join(filter(None, sentences))
+
+
+def along(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
+    """Return the denial of a git command that stages or commits a person's work; it is denied once."""
+    from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
+
+    sentences = [
+        f"swarm: {call.client_tool}{_in_brackets(parts[0][0].by)} would {deed} a person's work that is not committed:"
+        f" {listed(parts, folder)}. No session at work has written it.",
+        way,
+        OWN_COMMIT,
+        AGAIN,
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def along_notice(parts: list[Part], deed: str, folder: str) -> str:
+    """Return the notice about such a command at the level `notice`."""
+    return f"swarm: this call may {deed} a person's work that is not committed: {listed(parts, folder)}."
 
 
 def shortly(parts: list[Part], deed: str, folder: str) -> str:
@@ -78,6 +99,60 @@ def late(call: ToolCall, by: str, deed: str) -> str:
 def late_question(by: str, deed: str) -> str:
     """Return the question about such a command."""
     return f"swarm: {deed} all uncommitted changes here? {command(by)} would do that; git was too slow to list them."
+
+
+def stash(
+    call: ToolCall,
+    by: str,
+    deed: str,
+    entry: Entry,
+    more: int,
+    files: list[str],
+    has_empty: bool,
+    is_once: bool,
+    now: float,
+) -> str:
+    """Return the denial of a command that takes entries that no session at work has made out of the stash.
+
+    more       number of further such entries
+    files      names of the files in the first one
+    has_empty  an earlier `git stash` of the call had nothing to put aside
+    is_once    the same command passes the next time
+    """
+    empty = " Your own `git stash` had nothing to put aside." if has_empty else ""
+    inside = ", ".join(named(name) for name in files[:NAMED])
+    if len(files) > NAMED:
+        inside += f" and {len(files) - NAMED} more"
+    if is_once:
+        way = (
+            f"`git stash show -p stash@{{{entry.number}}}` shows it. If it is meant, the same command again goes ahead."
+        )
+    else:
+        way = f"Leave it, or ask the person to do this in a terminal of their own, where {WAY_PAST} lets you do it."
+    return (
+        f"swarm: {call.client_tool} ({command(by)}) would {deed} {_entry(entry, more)}, made {duration(now - entry.at)}"
+        f" ago{f', with {inside}' if inside else ''}. No session at work has made it: it is a person's, or of a session"
+        f" that has ended.{empty} {way}"
+    )
+
+
+def stash_question(deed: str, entry: Entry, more: int, by: str) -> str:
+    """Return the question to the person about such a command."""
+    asked = f"swarm: {deed} {_entry(entry, more)}, which you or an ended session made?"
+    return f"{asked} ({command(by)}) A copy is kept for `swarm-mcp restore`."
+
+
+def stash_notice(by: str, deed: str, entry: Entry, more: int) -> str:
+    """Return the notice about such a command that goes ahead."""
+    return (
+        f"swarm: {command(by)} may {deed} {_entry(entry, more)}, which no session at work has made."
+        " `swarm-mcp restore --list` shows the copies that were kept."
+    )
+
+
+def _entry(entry: Entry, more: int) -> str:
+    rest = f" and {more} more" if more else ""
+    return f"the stash entry stash@{{{entry.number}}} ({quoted(entry.subject)}){rest}"
 
 
 def listed(parts: list[Part], folder: str) -> str:

@@ -31,6 +31,7 @@ another session has a journal in the same place:
       endings     ends of calls and turns: after them no write is pending
       new_text    the text that a call will write, if it keeps the other's lines
       seen_text   the text of a file that the session last saw
+      merged_writes, merging    whole writes that go ahead merged with others' changes
       changed_lines, equal_lines    the lines that others have changed, kept and quoted
       committed   questions to git about files
       asides      commits during which hooks put changes aside
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.unread import Reading
 
@@ -92,8 +94,11 @@ MOST_CLAIMS = 100  # files of one call that get a claim
 AGENTS = ".agents"  # behind a journal's name: the file of the session's agents in that place (``siblings``)
 OWN_NS = 2 * 10**9  # a file that changes later after the check of a write may have been changed by a person
 LONGEST_NAME = 160  # bytes of the name of a version
-LATER, LOOK, AFTER, WHOLE, CUT = "%w", "%i", "%a", "%c", "%t"  # marks in the names of versions; a path has no such text
+# Marks in the names of versions; a path has no such text. MERGED: a text that was written merged with others' changes.
+LATER, LOOK, AFTER, LOST, WHOLE, CUT, MERGED = "%w", "%i", "%a", "%l", "%c", "%t", "%m"
+TOLD_ALONG = "along"  # kind of an entry: the session was told that its git command takes the file along
 NO_FILE = "-"  # the state of a missing file, in an entry
+MAKES_COMMITS = ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull")  # git's verbs
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
 _WITHOUT_VERSIONS = ("/node_modules/", "/.venv/", "/__pycache__/", "/.git/")  # caches and git's own files
 _WORD = PLAIN | frozenset("_.:/@")
@@ -105,6 +110,7 @@ class Trail:
 
     - level: the level in force
     - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
+    - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
     - is_asked: True for a dry run (``asked``): nothing is written
     """
 
@@ -112,7 +118,7 @@ class Trail:
 
     __slots__ = (
         "config", "call", "level", "own_name", "owners",
-        "_places", "_lines", "_left", "_real", "_of_others", "_targets", "reading",
+        "_places", "_lines", "_left", "_lost", "_real", "_of_others", "_targets", "reading", "merges",
     )  # fmt: skip
 
     def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
@@ -121,9 +127,11 @@ class Trail:
         self.level = level
         self.own_name = journal_name(config.runtime_name, call.session_id)
         self.owners: list[Owner] = []
+        self.merges: dict[str, Merge] = {}
         self._places: dict[str, str] = {}  # folder -> place
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
+        self._lost: dict[str, str] = {}  # results of `keep_lost`
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
         self._targets: list[Target] | None = None  # result of `targets_of`
         self.reading: Reading | None = None  # result of ``Meetings.reading``
@@ -254,6 +262,10 @@ class Trail:
             at_ns = time.time_ns()
             self._keep_before(path, at_ns, is_beside_others or bool(self.call.agent))
             self.note("wrote", path, at_ns=at_ns)
+        if self.merges:
+            from swarm_hook_core.traces import merged_writes
+
+            merged_writes.note(self)
 
     def look(self, path: str, text: str, at_end: bool) -> None:
         """Collect the state `text` that the session's own write has left; keep the content as a version.
@@ -293,6 +305,37 @@ class Trail:
             from swarm_hook_core import faults
 
             faults.record_hourly(self.config.runtime_name, "versions", faults.describe(error))
+
+    def keep_lost(self, path: str) -> str:
+        """Keep the content of the file at resolved `path` before this call destroys it; return the copy's path.
+
+        Empty if it cannot be kept. No version: the call may be no write of the file (``versions``).
+        """
+        if path not in self._lost:
+            self._lost[path] = self._keep_lost(path)
+        return self._lost[path]
+
+    def keep_lost_text(self, path: str, data: bytes) -> None:
+        """Keep `data`, a content of the file at resolved `path` that this call destroys elsewhere. Raises OSError."""
+        from swarm_hook_core.traces import versions
+
+        if len(data) <= versions.LIMIT_BYTES:
+            at_ns = time.time_ns()
+            versions.keep_text(data, f"{self._version_path(path)}{LOST}{at_ns}", at_ns)
+
+    def _keep_lost(self, path: str) -> str:
+        from swarm_hook_core.traces import versions
+
+        at_ns = time.time_ns()
+        try:
+            target = f"{self._version_path(path)}{LOST}{at_ns}"
+            found = os.lstat(path)
+            if found.st_mode & 0o170000 != 0o100000 or found.st_size > versions.LIMIT_BYTES:
+                return ""
+            versions.keep(path, target, at_ns)
+            return target if os.stat(target).st_mode & versions.HALF == versions.CONTENT else ""
+        except (OSError, ValueError):
+            return ""  # gone, unreadable, or a full disk: the call was judged without it
 
     def looked_at(self, folder: str, path: str) -> list[str]:
         """Return the resolved path of the file `path` in `folder`, and that of the link to it, if any."""
@@ -352,8 +395,8 @@ class Trail:
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
     def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
-        """Collect writes beyond the named files: ``git mv`` targets, and the text of a command that writes whole
-        folders, or that shows files (`has_reads`).
+        """Collect further writes: files of ``git mv`` and ``git rm``, commits, and the text of a command that writes
+        whole folders, or that shows files (`has_reads`).
 
         A later reader of the journal parses that text.
         """
@@ -369,10 +412,12 @@ class Trail:
         if has_shown or any(tree.how != REMOVE for tree in effects.trees):
             self.note_at(self.call.folder, "ran", text)
         for git_call in effects.git:
-            if git_call.words[0] == "mv":
-                from swarm_hook_core.shell.programs.git.uncommitted import moved_to
+            if git_call.words[0] in MAKES_COMMITS:
+                self.note_at(git_call.folder, "commits")
+            if git_call.words[0] in ("mv", "rm"):
+                from swarm_hook_core.shell.programs.git.uncommitted import moved_or_removed
 
-                self.wrote(self._resolved("/", path) for path in moved_to(git_call))
+                self.wrote(self._resolved("/", path, of_link=True) for path in moved_or_removed(git_call))
 
     def leave(self) -> None:
         """Append the collected entries to the journals, and the end of the session's last call. Raises OSError."""

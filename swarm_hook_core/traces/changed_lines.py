@@ -81,6 +81,12 @@ def shown(base: str, present: str, most: int = MOST_LINES) -> tuple[list[str], b
     return quoted, len(lines) <= most and all(len(line) <= LONGEST_LINE for line in lines)
 
 
+def runs_between(old: str, new: str) -> list[tuple[int, int]]:
+    """Return ``[(first, last)]`` of the changed lines, counted from 1 in `new`; for removed lines, the one after."""
+    hunks = _hunks(old.splitlines(), new.splitlines()) or []
+    return [(first + 1, max(end, first + 1)) for _first_old, _end_old, first, end in hunks]
+
+
 def _groups(hunks: list[Hunk]) -> list[list[Hunk]]:
     """Return the changes, grouped if their contexts meet."""
     groups: list[list[Hunk]] = []

@@ -12,7 +12,8 @@ import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of
+from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of, version_path
+from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,26 +81,40 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
         try:
             size = os.fstat(handle).st_size
             os.lseek(handle, max(size - TAIL, 0), os.SEEK_SET)
-            if _has_open_calls(os.read(handle, TAIL), event.agent, at_ns):
+            calls = _calls_since_end(os.read(handle, TAIL), event.agent)
+            if calls:
                 os.write(handle, b"\n" + new_entry(at_ns, "over", event.agent, "", event.cwd or "/"))
+                _begin_versions_anew(os.path.dirname(path), name, calls)
         finally:
             os.close(handle)
     _forget(os.path.join(awaited_dir(), name))
 
 
-def _has_open_calls(data: bytes, agent: str, at_ns: int) -> bool:
-    """Return True if the agent has begun a call within the last minutes, with no later entry that all are over."""
-    from swarm_hook_core.traces.others import OVERDUE_SECONDS
-
+def _calls_since_end(data: bytes, agent: str) -> list[bytes]:
+    """Return the agent's entries about writes and commands since the last entry that all its calls are over."""
+    found = []
     for raw in reversed(data.split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
         if len(words) != 4 or not words[0].isdigit() or words[2] != (agent or "-").encode():
             continue
-        if words[1] == b"over" or int(words[0]) < at_ns - OVERDUE_SECONDS * 10**9:
-            return False
+        if words[1] == b"over" and words[3] == b"-":
+            break
         if words[1] in (b"wrote", b"ran", b"runs", b"will"):
-            return True
-    return False
+            found.append(raw)
+    return found
+
+
+def _begin_versions_anew(place: str, name: str, calls: list[bytes]) -> None:
+    """Have the next turn's first write of each file written in this one keep a version: so an undo can take back a
+    turn.
+    """
+    for raw in calls:
+        try:
+            entry = Entry(raw)
+            first = version_path(place, name, entry.key)
+            os.utime(first, ns=(0, os.lstat(first).st_mtime_ns))
+        except (OSError, ValueError):
+            continue  # a command, a torn line, or a file without a version
 
 
 def _forget(path: str) -> None:

@@ -14,6 +14,7 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     part     a command showed some lines; `text`: the file's state, first and last line
     met      a call was denied, or told, for another's change of the file; `text`: the call's id
     told     the session was told of the change, in a list; `text`: the file's state
+    merged   the session's whole write went ahead merged with changes that it has not seen. See ``merged_writes``
     is       the file after the session's own write, which is over: see ``seen``
     over     all earlier calls of this agent are over; `key` is a folder
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
@@ -27,11 +28,13 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
     moved    a command that moves HEAD was let pass; `key` is the top of the work tree, `text` its deed. See ``head``
     runs     a parsed command that may write files that it does not name; `key` is its folder
+    commits  a git command that makes commits was let pass; `key` is its folder
     stash    changes were put aside with ``git stash``; `key` is the work tree
     far      an unpushed write on another machine. Such entries are in journals of the runtime ``naming.REMOTE``, with
              no other kinds
     fence    the session, or its agent, was told that a call writes into another work tree; `key` is the top of that,
              `text` the call's id. See ``fence``
+    along    the session was told that its git command stages or commits another's change of the file
     heard    the session was told of a ``far`` write; `text`: the id of the session that made it
 
 Entries are searched for by their key in the raw bytes. Entries about other files are never parsed.

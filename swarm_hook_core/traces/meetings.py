@@ -129,8 +129,8 @@ class Meetings:
 
     # ------------------------------------------------------------------------------- calls that run just now
 
-    def wait_for_write(self, path: str, resolved: str, own_at_ns: int) -> Trace | None:
-        """Wait until the pending write of the file is made or given up; return ``unseen(path, resolved, True)``.
+    def wait_for_write(self, path: str, resolved: str, own_at_ns: int, once: bool = True) -> Trace | None:
+        """Wait until the pending write of the file is made or given up; return ``unseen(path, resolved, once)``.
 
         Return at once if the other call is still being checked and was noted after this one (`own_at_ns`): it waits for
         this call. The wait is short, as the other call may wait for a person.
@@ -143,7 +143,7 @@ class Meetings:
             return is_late or (trace.is_checked and trace.at_ns > own_at_ns)
 
         place = self.trail.place_of(os.path.dirname(resolved))
-        return self._wait(place, lambda: self.unseen(path, resolved, True), is_decided, PAUSE, resolved)
+        return self._wait(place, lambda: self.unseen(path, resolved, once), is_decided, PAUSE, resolved)
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool) -> tuple[Trace, str, str] | None:
         """Return ``(Trace, deed, place)`` of another session's call that removes or resets the folder of `resolved`.

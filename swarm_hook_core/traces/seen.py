@@ -37,7 +37,7 @@ def has_seen(
     """
     state = state_of(path)
     last = last_known(own, keys, state)
-    if last is None:
+    if last is None or was_merged(own, keys, entry.at_ns):
         return False
     if last.kind == "wrote":
         if entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last):
@@ -52,6 +52,17 @@ def has_seen(
     if state != NO_FILE:
         age_ns = last.at_ns - int(state.partition(" ")[0])
     return entry.at_ns <= last.at_ns or not 0 <= age_ns < journal.SLACK_NS
+
+
+def was_merged(own: bytes, keys: Collection[str], at_ns: int) -> Entry | None:
+    """Return the entry of the session's write that was merged with others' changes after `at_ns`, or None.
+
+    None also if the session has looked at the file since: then it knows the merged text.
+    """
+    if b" merged " not in own:
+        return None
+    last = _newest(own, keys, ("merged", "saw"))
+    return last if last is not None and last.kind == "merged" and last.at_ns > at_ns else None
 
 
 def is_own(own: bytes, path: str, keys: Collection[str], since_ns: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import LATER, LOOK, journal, keys_of, seen, state_of, version_path
+from swarm_hook_core.traces import LATER, LOOK, MERGED, journal, keys_of, seen, state_of, version_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def _seen(meetings: Meetings, path: str) -> bytes | None:
     if last is None:
         return None
     place = meetings.trail.place_of(os.path.dirname(path))
+    merged = seen.was_merged(own, keys_of(path), 0)
+    if merged is not None:
+        return _content(place, meetings.trail.own_name, path, merged.at_ns, MERGED)
     for name, entry in sorted(_writes_of_others(meetings, place, path), key=lambda one: one[1].at_ns):
         if last.kind == "saw" and entry.text == last.text:
             return _content(place, name, path, entry.at_ns, LATER)

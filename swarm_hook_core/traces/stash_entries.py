@@ -30,7 +30,7 @@ TOGETHER_SECONDS = 3  # commands closer than this may each have made the same en
 MOST_ENTRIES = 200
 MOST_COMMANDS = 20  # commands of one journal that are parsed for stashes
 
-_TAKES_OUT = ("pop", "drop", "clear", "branch")
+TAKES_OUT = ("pop", "drop", "clear", "branch")
 
 
 class Note:
@@ -85,24 +85,24 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
     `sweeps`: the ``sweeps.Sweeps`` of the call. Entries made by its earlier commands are this session's own.
     """
     verb = verb_of(words)
-    if words[0] != "stash" or verb not in (*_TAKES_OUT, "apply"):
+    if words[0] != "stash" or verb not in (*TAKES_OUT, "apply"):
         return None
     times = _times(git_call, sweeps.left())
-    notes = []
+    noted = []
     if times:
-        notes = _notes(git_call.folder, sweeps.meetings)
-    makers = [_maker(made, times, notes) for made in times]
-    meant = list(range(len(times)))
+        noted = notes(git_call.folder, sweeps.meetings)
+    makers = [maker(made, times, noted) for made in times]
+    numbers = list(range(len(times)))
     if verb != "clear":
-        meant = _meant(words, verb, len(sweeps.stashed_in))
-    meant_makers = [(at, maker) for at in meant if at < len(times) and (maker := makers[at]) is not None]
-    theirs = [(at, maker) for at, maker in meant_makers if maker.instance_id]
+        numbers = meant(words, verb, len(sweeps.stashed_in))
+    known = [(at, one) for at in numbers if at < len(times) and (one := makers[at]) is not None]
+    theirs = [(at, one) for at, one in known if one.instance_id]
     if not theirs:
         return None, ""
-    own = [at for at, maker in enumerate(makers) if maker is not None and not maker.instance_id]
-    at, maker = theirs[0]
-    made, held = times[at], Held("", maker.instance_id, maker.label)
-    held.kin = maker.kin
+    own = [at for at, one in enumerate(makers) if one is not None and not one.instance_id]
+    at, first_maker = theirs[0]
+    made, held = times[at], Held("", first_maker.instance_id, first_maker.label)
+    held.kin = first_maker.kin
     first, more = (at, held, made), len(theirs) - 1
     from swarm_hook_core.traces import sweep_wording
 
@@ -115,7 +115,7 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
     return None, sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
 
 
-def _meant(words: list[str], verb: str, made: int) -> list[int]:
+def meant(words: list[str], verb: str, made: int) -> list[int]:
     """Return the present number of the entry that ``git stash <verb>`` names, in a list.
 
     `made`: number of entries that earlier commands of the call make.
@@ -143,7 +143,7 @@ def _times(git_call: GitCall, seconds: float) -> list[int]:
     return [int(line) for line in listing.split("\n") if line.isdigit()]
 
 
-def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
+def maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
     """Return the Note of the session that made the entry of time `made`, or None if that is not certain."""
     before = [note for note in notes if int(note.at) <= made < note.at + WITHIN_SECONDS]
     if not before:
@@ -156,7 +156,7 @@ def _maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
     return last if earlier < len(close) else None  # otherwise its command made another entry
 
 
-def _notes(folder: str, meetings: Meetings) -> list[Note]:
+def notes(folder: str, meetings: Meetings) -> list[Note]:
     """Return the Notes of this session and of the other living ones, for the repository around `folder`."""
     sources = [("", "", "", meetings.journals.own(folder))]
     others = meetings.journals.of_others(meetings.trail.place_of(folder))

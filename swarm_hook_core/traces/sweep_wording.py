@@ -16,15 +16,28 @@ LATE = (
     "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own"
     " files, if there are any."
 )
+OWN_COMMIT = (
+    "`swarm-mcp commit -m TEXT [FILE...]`, or the tool commit, commits your own lines alone, in shared files too."
+)
+AGAIN = "If theirs are meant to go along, the same command again goes ahead."
 NAMED = 3  # files of one session, and sessions, that are named
 
 
-def denial(tool: str, by: str, deed: str, traces: list[Trace], way: str, identity: str, now: float) -> str:
+def denial(
+    tool: str, by: str, deed: str, traces: list[Trace], way: str, identity: str, now: float, is_once: bool = False
+) -> str:
     """Return the denial of a command that affects others' work: whose, a narrower command, and the way past it.
 
-    `deed`: the command's effect on the files of `traces`, a verb; `way`: a sentence or "".
+    `deed`: the command's effect on the files of `traces`, a verb; `way`: a sentence or "". `is_once`: the same command
+    again goes ahead.
     """
     whose = changed(traces, identity, now)
+    if is_once:
+        return _joined(
+            f"swarm: {tool} ({command(by)}) would {deed} others' uncommitted changes: {whose}.", way, OWN_COMMIT, AGAIN
+        )
+    if deed in ("stage", "commit"):
+        way = _joined(way, OWN_COMMIT)
     ask = asked_of(traces[0].held, identity)
     return _joined(
         f"swarm: {tool} ({command(by)}) would {deed} others' uncommitted changes: {whose}.",

@@ -14,7 +14,7 @@ from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
-from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
+from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, journal_name, stash_entries
 from swarm_hook_core.wording import way_past_hooks
 
 TYPE_CHECKING = False
@@ -67,6 +67,7 @@ class Sweeps:
         self.call = call
         self.meetings = meetings
         self.level = trail.level
+        self._trail = trail
         self.now = now
         self.identity = token(session.label, "identity")
         self.stashed_in: list[str] = []
@@ -112,10 +113,25 @@ class Sweeps:
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
             return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
-        taken = [trace for trace in taken if not went_on_with(self.meetings, trace)]
-        if taken:
-            return self._outcome(git_call, words, taken, deed_of(words), self.level == TURN)
-        return None, ""
+        taken = [trace for trace in taken if not went_on_with(self.meetings, trace) or has_lines_of_others(trace)]
+        if not taken:
+            return None, ""
+        always = self.level == TURN and not all(went_on_with(self.meetings, trace) for trace in taken)
+        deed = deed_of(words)
+        may_once = not always and self.level != NOTICE and deed in ("stage", "commit") and not git_call.in_doubt
+        is_once = may_once and not self._was_told(taken)
+        return self._outcome(git_call, words, taken, deed, always or is_once, is_once=is_once)
+
+    def _was_told(self, taken: list[Trace]) -> bool:
+        """Return True if this session was told that these changes would go along. Note that it is told now."""
+        untold = []
+        for trace in taken:
+            own = journal.newest(self.meetings.journals.own(os.path.dirname(trace.path)), trace.path, (TOLD_ALONG,))
+            if own is None or own.at_ns < trace.at_ns:
+                untold.append(trace.path)
+        for path in untold:
+            self._trail.note(TOLD_ALONG, path)
+        return not untold
 
     def of_late(self, git_call: GitCall) -> tuple[Denial | None, str]:
         """Return the same as `of`, after git was too slow: decide by the command's words and the others' traces.
@@ -180,8 +196,13 @@ class Sweeps:
             self._committed.update((trace.path, trace) for trace in taken)
 
     def _outcome(
-        self, git_call: GitCall, words: list[str], traces: list[Trace], deed: str, denies: bool, is_late: bool = False
-    ) -> tuple[Denial | None, str]:
+        self, git_call: GitCall, words: list[str], traces: list[Trace], deed: str, denies: bool, is_late: bool = False,
+        is_once: bool = False,
+    ) -> tuple[Denial | None, str]:  # fmt: skip
+        """Return the Denial or the line about changes that the command would lose or take along.
+
+        `is_once`: the same command again goes ahead.
+        """
         from swarm_hook_core.traces import sweep_wording
 
         if git_call.aside and deed == "put aside":
@@ -191,7 +212,9 @@ class Sweeps:
         else:
             way = self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
-            text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
+            text = sweep_wording.denial(
+                self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now, is_once
+            )
             first, also = traces[0], [trace.path for trace in traces[1:]]
             loss = Loss("sweep", first.held, deed, git_call.by, first.at_ns / 1e9, also)
             return Denial(first.path, None, text, loss=loss), ""
@@ -222,6 +245,23 @@ def went_on_with(meetings: Meetings, trace: Trace) -> bool:
     own = meetings.journals.own(os.path.dirname(trace.path))
     last = journal.newest(own, trace.path, ("wrote",))
     return last is not None and last.at_ns > trace.at_ns
+
+
+def has_lines_of_others(trace: Trace) -> bool:
+    """Return True if the file of `trace` has uncommitted lines that are the other session's alone."""
+    from swarm_hook_core.traces.versions.lines import NoLines, changes_of
+
+    if not trace.journal or trace.held.kin:
+        return False  # on another machine, or the session itself
+    try:
+        changes = changes_of(trace.path)
+    except (NoLines, OSError):
+        return False  # its last writer counts
+    return any(
+        line.author is not None and journal_name(*line.author.session) == trace.journal
+        for change in changes
+        for line in (*change.removed, *change.added)
+    )
 
 
 def deed_of(words: list[str]) -> str:

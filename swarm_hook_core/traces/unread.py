@@ -87,10 +87,10 @@ class Reading:
         trees = [tree for tree in effects.trees if tree.how != REMOVE]
         moved = []
         for call in effects.git:
-            if call.words[0] == "mv":
-                from swarm_hook_core.shell.programs.git.uncommitted import moved_to
+            if call.words[0] in ("mv", "rm"):
+                from swarm_hook_core.shell.programs.git.uncommitted import moved_or_removed
 
-                moved += [("/", path) for path in moved_to(call)]
+                moved += [("/", path) for path in moved_or_removed(call)]
         return [(write.folder, write.path) for write in effects.writes] + moved, trees
 
 

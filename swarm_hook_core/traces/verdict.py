@@ -126,9 +126,11 @@ class _Check:
         for path, resolved, how, by in self.targets:
             is_lost = self._loses(how) and not _is_folder(resolved)
             trace = self.meetings.unseen(path, resolved, not is_lost)
-            if trace is not None and trace.is_pending and self.waits and not is_lost:
-                trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns)
-            if trace is None or (is_lost and not trace.is_pending and self._keeps(path, resolved, how)):
+            if trace is not None and trace.is_pending and self.waits and (not is_lost or self._may_merge(how)):
+                trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
+            if trace is None:
+                continue
+            if is_lost and not trace.is_pending and self._passes(path, resolved, how, trace):
                 continue
             (lost if is_lost else met).append((trace, how, by))
         for tree in self.effects.trees if self.effects is not None else ():
@@ -143,6 +145,22 @@ class _Check:
         from swarm_hook_core.traces import new_text
 
         return new_text.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
+
+    def _may_merge(self, how: str) -> bool:
+        """Return True if a stale text of the call may be merged: then it waits for another write, as an edit does."""
+        from swarm_hook_core.traces import merged_writes
+
+        return how == REPLACE and merged_writes.can_merge(self.config, self.call)
+
+    def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
+        """Return True if the call's new content keeps the other session's changes, or is merged with them."""
+        if self._keeps(path, resolved, how):
+            return True
+        if how != REPLACE:
+            return False
+        from swarm_hook_core.traces import merged_writes
+
+        return merged_writes.is_merged(self.trail, self.effects, path, resolved, self.meetings, trace)
 
     def _swept(self) -> list[Met]:
         """Return others' pending writes that git commands of the call would discard."""
@@ -260,9 +278,12 @@ class _Check:
             trace = self.meetings.newest_write(path, resolved)
             if trace is None:
                 continue
-            kept = keep_content(resolved, self.now)
-            if not trace.held.kin and self.meetings.is_theirs(trace) and not self._keeps(path, resolved, how):
+            kept = self.trail.keep_lost(resolved)
+            if not trace.held.kin and self.meetings.is_theirs(trace) and not self._is_kept(path, resolved, how):
                 self.trail.owners.append((trace, how, by, kept, 0))
+
+    def _is_kept(self, path: str, resolved: str, how: str) -> bool:
+        return resolved in self.trail.merges or self._keeps(path, resolved, how)
 
     def _note_passed(self, met: list[Met]) -> list[str]:
         """Note the writes, notices and looks of a call that goes ahead; return the files that it certainly writes."""
@@ -377,14 +398,3 @@ def _cleared_by(effects: Effects | None) -> dict[str, str]:
     from swarm_hook_core.traces import clearing
 
     return clearing.places_of(effects)
-
-
-def keep_content(path: str, now: float) -> str:
-    """Keep a copy of the file at `path` for `swarm-mcp restore`; return the copy's path, or ""."""
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.watching.kept import Kept, NotKept
-
-    try:
-        return str(Kept(now).keep(key_of(path), path).path)
-    except (NotKept, OSError, ValueError):
-        return ""  # too large to keep, or gone

@@ -62,15 +62,15 @@ def would_lose(
         return _denied_again(call, trace, how, paths, identity, times)
     if trace.is_pending:
         return (
-            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when"
-            f" {_writing(trace, identity)}: one of the two changes would be lost. {_way(trace, paths, call)}"
+            f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)} at the very moment when"
+            f" {_writing(trace, identity)}: one of the two changes would be lost. {_way(trace, how, paths, call)}"
         )
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
     same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
     return (
         f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
         f" after you last saw it, and not committed: their work would be lost.{same}"
-        f"{_shown(changes)}{_way(trace, paths, call, changes)}"
+        f"{_shown(changes)}{_way(trace, how, paths, call, changes)}"
     )
 
 
@@ -99,6 +99,8 @@ def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], iden
         why, first = f"{who} is writing it", "wait until that is made, then "
     fact = f"swarm: {call.client_tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
     look = _look(paths, call)
+    if how == REMOVE and times < PERSON:
+        return f"{fact} Trying again changes nothing: leave it to them, or {first or 'first '}{look}."
     if times >= PERSON:
         return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
     return (
@@ -115,6 +117,8 @@ def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) ->
     if trace.is_pending:
         return f"swarm: {who} is writing {named(trace.path)} at this very moment. Wait, read it, then try again."
     look = _look([trace.path], call)
+    if how == REMOVE:
+        return f"swarm: would remove a change by {who} that is not committed. Leave it, or first {look}."
     return f"swarm: would {_verb(how)} a change by {who} that is not committed. First {look}, then keep it."
 
 
@@ -122,11 +126,13 @@ def _verb(how: str) -> str:
     return "remove" if how == REMOVE else "overwrite"
 
 
-def _way(trace: Trace, paths: list[str], call: ToolCall, changes: Sequence[Changes] = ()) -> str:
+def _way(trace: Trace, how: str, paths: list[str], call: ToolCall, changes: Sequence[Changes] = ()) -> str:
     """Return the advice: a text that keeps the `changes` shown, or a command that counts as a look.
 
     A client's own reading tool mostly has no hook.
     """
+    if how == REMOVE:
+        return _way_to_remove(trace, paths, call)
     if trace.is_pending:
         return (
             f"Wait until it is made, {_look(paths, call)}, then write a text that keeps it. Until then this is denied"
@@ -142,6 +148,20 @@ def _way(trace: Trace, paths: list[str], call: ToolCall, changes: Sequence[Chang
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
         " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it"
         " to them."
+    )
+
+
+def _way_to_remove(trace: Trace, paths: list[str], call: ToolCall) -> str:
+    """Return the advice for a removal: no text can keep the change."""
+    it = "them" if len(paths) > 1 else "it"
+    if trace.is_pending:
+        return (
+            f"Leave {it}, or wait until the write is made, and {_look(paths, call)}: if {it} may go, the removal passes"
+            " then. Until then this is denied each time, for two minutes at most if the end is not reported."
+        )
+    return (
+        f"Leave {it} to their author. If {it} may go all the same, first {_look(paths, call)} (only a shell command"
+        f" that shows all of {it} counts as a look here): then the removal passes."
     )
 
 

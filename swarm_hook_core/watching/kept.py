@@ -1,8 +1,8 @@
 """Earlier contents of files, kept for `swarm-mcp restore`.
 
-Those from before a session's own write are in folders of their own (``versions``). All others, of locked files and of
-changes that a call destroys knowingly, are in one flat private folder. A version's name says all about it, so that one
-listing gives a file's versions, their age and total size:
+Those from before a session's own write, and of changes that a call destroys knowingly, are in folders of their own
+(``traces.versions``). Those of locked files, and all of earlier releases, are in one flat private folder. A version's
+name says all about it, so that one listing gives a file's versions, their age and total size:
 
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 
@@ -138,6 +138,13 @@ class Kept:
         known = self._known(key, seen)
         if known and known.seen.digest == seen.digest:
             return self._renewed(known)
+        return self._added(key, path, seen, data)
+
+    def keep_content(self, key: str, path: str, data: bytes, at_ns: int) -> Version:
+        """Keep `data` as a content that the file at `path` had at `at_ns`. Raises NotKept or OSError."""
+        return self._added(key, path, Snapshot(0o100644, len(data), at_ns, at_ns, 0, digest_of(data)), data)
+
+    def _added(self, key: str, path: str, seen: Snapshot, data: bytes) -> Version:
         if self._aging is None:
             make_private(self.base)
         self._make_room(len(data))

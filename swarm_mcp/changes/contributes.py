@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-VERBS: dict[str, str] = {}
-PLACES: dict[str, str] = {}
-TOOLS: tuple[str, ...] = ()
+VERBS = {
+    "diff": "swarm_mcp.changes.commands.diff",
+    "blame": "swarm_mcp.changes.commands.blame",
+    "commit": "swarm_mcp.changes.commands.commit",
+    "undo": "swarm_mcp.changes.commands.undo",
+}
+PLACES = {"diff": "steal"}
+TOOLS = ("swarm_mcp.changes.tools.commit", "swarm_mcp.changes.tools.undo")
+CHECKS = {"undo": "swarm_mcp.changes.undo_check:findings"}

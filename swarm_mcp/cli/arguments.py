@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 LARGEST = 10**12
 # The groups of the help page. Each verb belongs to one; the last group is only in `help --all`.
-START, LOCKS, TOGETHER = "Start here", "Locks", "Working together"
+START, LOCKS, CHANGES, TOGETHER = "Start here", "Locks", "Uncommitted work", "Working together"
 WORKERS, SETUP, INTERNAL = "Workers", "Setup", "For hooks and programs"
-GROUPS = (START, LOCKS, TOGETHER, WORKERS, SETUP, INTERNAL)
+GROUPS = (START, LOCKS, CHANGES, TOGETHER, WORKERS, SETUP, INTERNAL)
 # The sources of completion for a word or a value; a tuple of words is one as well.
 FILES, FOLDERS, INSTANCES, TASKS, KEYS = "files", "folders", "instances", "tasks", "keys"
 Source = str | tuple[str, ...]

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
     from swarm_mcp.cli.arguments import Arguments
 
+# The beginnings of a patch's lines, and their styles (``terminal.STYLES``); the first one that fits counts.
+PATCH_STYLES = (
+    ("diff --git ", "heading"), ("--- ", "heading"), ("+++ ", "heading"), ("@@ ", "name"), ("+", "good"), ("-", "bad"),
+    ("#", "held"),
+)  # fmt: skip
 PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
 
 
@@ -60,6 +65,30 @@ def say_text(text: str) -> None:
 def say_help(text: str) -> None:
     """Print text of our own on standard output; it may have colours."""
     _write(text + "\n")
+
+
+def say_patch(data: bytes) -> None:
+    """Print a patch on standard output: the bytes themselves in a pipe; coloured and escaped at a terminal."""
+    stream = sys.stdout
+    if stream is None:  # started with standard output closed
+        return
+    if not stream.isatty():
+        try:
+            stream.flush()
+            if hasattr(stream, "buffer"):
+                stream.buffer.write(data)
+            else:  # a text stream of a program that runs commands in its own process
+                stream.write(data.decode("utf-8", "surrogateescape"))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unwritable(error) from None
+        return
+    from swarm_mcp.cli.terminal import paint
+
+    for line in data.decode("utf-8", "replace").removesuffix("\n").split("\n"):
+        style = next((style for mark, style in PATCH_STYLES if line.startswith(mark)), "")
+        _write(paint(safe(line), style) + "\n")
 
 
 def show(value: object) -> None:

@@ -27,8 +27,8 @@ NAME = "protection"  # of the record in the state folder
 LARGEST = 256 * 1024  # bytes of the record
 MOST_CHECKOUTS, MOST_SCOPES = 200, 100
 WEAKER = {
-    "protect": settings.WORDS["protect"], "fail": ("open", "closed"), "fence": ("off", "on"), "strict": (False, True),
-    "kernel": (False, True),
+    "protect": settings.WORDS["protect"], "fail": ("open", "closed"), "fence": ("off", "on"), "merge": ("on", "off"),
+    "strict": (False, True), "kernel": (False, True),
 }  # fmt: skip
 
 

@@ -12,9 +12,9 @@ import time
 
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.paths import key_of, keys_for
-from swarm_hook_core.state import open_private, write_all
-from swarm_hook_core.traces import place_of
-from swarm_hook_core.traces.versions.stored import versions_of
+from swarm_hook_core.state import open_private, state_dir, write_all
+from swarm_hook_core.traces.versions.stored import Version as Content
+from swarm_hook_core.traces.versions.stored import contents_below, contents_of, version_at
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of, from_copy
 from swarm_hook_core.watching.snapshot import digest_of, full, glance
 from swarm_mcp.answers.visibility import may_meet
@@ -81,23 +81,9 @@ class Restoring:
         for choice in found:
             if choice.version:
                 versions.pop(choice.version.path, None)
-        return found + [_unnamed(one) for one in (*versions.values(), *self._before_writes([*versions.values()]))]
-
-    def _before_writes(self, known: list[Version]) -> list[Version]:
-        """Return the contents that sessions have kept before their writes, the newest first, without those in `known`.
-
-        Equal contents are one version.
-        """
-        path, found = os.path.realpath(self.file), {one.seen.digest: one for one in known}
-        try:
-            for kept in reversed(versions_of(place_of(os.path.dirname(path)), path)):
-                if kept.exists:
-                    seconds = kept.at_ns // 10**9
-                    one = from_copy(key_of(path), kept.path, kept.content(), kept.mode | stat.S_IWUSR, seconds)
-                    found.setdefault(one.seen.digest, one)
-        except OSError:
-            pass  # another user's folder, or removed just now
-        return [one for one in found.values() if one not in known]
+        copies = _copies(os.path.realpath(self.file), contents_of(os.path.realpath(self.file)))
+        named = {choice.version.path for choice in found if choice.version}
+        return found + [_unnamed(one) for one in _without_repeats([*versions.values(), *copies], named)]
 
     def choose(self, name: str) -> Choice:
         """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""
@@ -199,7 +185,7 @@ def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[
     found = []
     for row in rows:
         if row.kept:
-            version = kept.at(row.kept)
+            version = kept.at(row.kept) or _copy_at(row.kept, row.path_key)
         else:
             version = None
         if version or row.kind == "created":
@@ -227,10 +213,45 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
     found = [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
     known = {choice.version.path for _file, choice in found if choice.version}
     folders = tuple(folder.rstrip(os.sep) + os.sep for folder in {scope, os.path.realpath(scope)})
-    for path, versions in kept.by_path().items():
-        if path.startswith(folders):
-            found += [(path, _unnamed(one)) for one in versions if one.path not in known]
+    by_path = {path: versions for path, versions in kept.by_path().items() if path.startswith(folders)}
+    for path, contents in contents_below(os.path.realpath(scope)).items():
+        by_path[path] = [*by_path.get(path, ()), *_copies(path, contents)]
+    for path, versions in by_path.items():
+        found += [(path, _unnamed(one)) for one in _without_repeats(versions, known)]
     return sorted(found, key=lambda one: -one[1].at)
+
+
+def _copies(path: str, contents: list[Content]) -> list[Version]:
+    """Return these contents of the file at resolved `path`, kept by the kernel's copy, as Versions."""
+    key, found = key_of(path), []
+    for one in contents:
+        try:
+            found.append(from_copy(key, one.path, one.content(), one.mode | stat.S_IWUSR, one.at_ns // 10**9))
+        except OSError:
+            continue  # removed just now
+    return found
+
+
+def _copy_at(path: str, key: str) -> Version | None:
+    """Return the content kept at `path`, of the file with this key, or None."""
+    if not path.startswith(os.path.join(state_dir(), "kept", "")):
+        return None
+    found = version_at(path)
+    if found is None or not found.exists:
+        return None
+    try:
+        return from_copy(key, path, found.content(), found.mode | stat.S_IWUSR, found.at_ns // 10**9)
+    except OSError:
+        return None  # removed just now
+
+
+def _without_repeats(versions: list[Version], known: set[str]) -> list[Version]:
+    """Return the versions without those at the paths `known`, and each content once, in their order."""
+    found: dict[str, Version] = {}
+    for one in versions:
+        if one.path not in known:
+            found.setdefault(one.seen.digest, one)
+    return list(found.values())
 
 
 def _keys_of(file: str) -> list[str]:

@@ -27,6 +27,7 @@ from .supervised_runs import (
     denials_shown,
     porcelain,
 )
+from .test_merged_writes import play_a_merge
 
 HARNESS = registry.get("pi")
 GREETING = "swarm: this session is registered as"
@@ -212,3 +213,9 @@ def test_what_is_broken_on_our_side_costs_nothing(pi: Pi) -> None:
     done = pi.run("broken", pi.create("broken.md", "x"), pi.shell("echo x > more.md"), extra=extension)
     assert done.err == "" and porcelain(ground) == ["?? broken.md", "?? more.md"]
     assert "could not be registered" in pi.context("broken")
+
+
+def test_a_stale_text_is_merged(pi: Pi) -> None:
+    """pi has no permission rules that could be weakened."""
+    Marketplace(pi.ground, "install").install("pi")
+    play_a_merge(pi)

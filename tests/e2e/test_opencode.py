@@ -16,6 +16,7 @@ from .marketplace import Marketplace
 from .models import play
 from .more import ground_for, other_client
 from .more.opencode import OpenCode
+from .test_merged_writes import BOTH, KINDS, MINE, permitted, play_a_merge, write_stale
 from .test_persons_work import play_a_person_s_work
 
 pytestmark = pytest.mark.xdist_group("more-opencode")
@@ -100,3 +101,25 @@ def test_code_that_calls_tools_of_servers(opencode: OpenCode) -> None:
 @pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
 def test_a_person_s_work_stays(opencode: OpenCode) -> None:
     play_a_person_s_work(opencode)
+
+
+@pytest.mark.promise("a stale whole write keeps others' lines, and weakens no permission rule")
+def test_a_stale_text_is_merged(opencode: OpenCode) -> None:
+    play_a_merge(opencode)
+
+
+def test_twelve_rules_with_and_without_a_merge(opencode: OpenCode) -> None:
+    files = {kind: [f"{kind}-1.md", f"{kind}/two.md", f"sub/{kind}-3.txt", f"{kind}-4.md"] for kind in KINDS}
+    patterns = ["{}-1.md", "{}/*", "sub/{}-3.*", "{}-4*"]
+    rules = {"*": "deny", **{pattern.format(kind): kind for kind in KINDS for pattern in patterns}}
+    settings = opencode.ground.home / ".config" / "opencode" / "opencode.json"
+    before = settings.read_text()
+    settings.write_text(json.dumps({**json.loads(before), "permission": {"*": "allow", "edit": rules}}))
+    try:
+        everything = [file for some in files.values() for file in some] + ["none.md"]
+        for script in ("merged", "unmerged"):
+            text = MINE if script == "merged" else BOTH
+            told = write_stale(opencode, script, everything, text)
+            assert permitted(opencode, everything) == set(files["allow"]), told
+    finally:
+        settings.write_text(before)

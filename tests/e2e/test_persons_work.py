@@ -1,4 +1,4 @@
-"""One session beside a person with uncommitted work: ten commands that would destroy it."""
+"""One session beside a person with uncommitted work: twelve commands that would destroy it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ COMMANDS = {
     "restore": "git restore FILE",
     "reset": "git reset --hard",
     "stash": "git stash -u",
+    "stash around a pull": "git stash && git pull; git stash pop",
+    "autostash": "git rebase --autostash HEAD",
     "clean": "git clean -fd",
     "switch": "git switch -f -c side",
     "remove": "rm -f FILE NEW",
@@ -28,7 +30,7 @@ PROMISE = pytest.mark.promise("a person's uncommitted work is not lost at keep, 
 
 
 def calls(client: Client, file: str, new: str) -> list[Call]:
-    """Return the calls of the ten commands, and of the client's own tool that replaces a whole file."""
+    """Return the calls of the commands, and of the client's own tool that replaces a whole file."""
     commands = [client.shell(one.replace("FILE", file).replace("NEW", new)) for one in COMMANDS.values()]
     return [*commands, client.create(file, "other\n")]
 

@@ -57,6 +57,7 @@ CALLS = (
     ("dispatch", {"title": "somebody else's", "spawn": False}, "gateway"),
     ("pause_task", {"task_id": "«three»"}, "no worker"),
     ("resume_task", {"task_id": "«three»"}, "no worker"),
+    ("undo", {"dry_run": True}, "patch"),
     ("remove_instance", {"instance_id": "«peer»", "force": True}, "«peer»"),
     ("deregister", {}, "eregister"),
 )

@@ -7,8 +7,9 @@ from typing import Any
 
 from support.world import Agent, Verdict, checkout, git
 from swarm_hook_core.traces import journal_name, place_of
+from swarm_hook_core.traces.versions.stored import contents_below
 
-__all__ = ["Player", "checkout", "git", "note"]
+__all__ = ["Player", "checkout", "git", "lost_in", "note"]
 
 
 class Player(Agent):
@@ -48,3 +49,13 @@ def note(who: str, folder: str, kind: str, key: str, at: float, text: str = "", 
     first = "" if path.exists() else f"1 session - {runtime}\0{who}\n"
     with open(path, "a") as file:
         file.write(f"{first}{int(at * 1e9)} {kind} - Bash\0{key}{text and chr(0) + text}\n")
+
+
+def lost_in(folder: Path) -> dict[str, bytes]:
+    """Return ``{name: content}`` of the contents that were kept before a call destroyed them."""
+    found = {}
+    for path, contents in contents_below(str(folder)).items():
+        lost = [one for one in contents if one.is_lost]
+        if lost:
+            found[path.rpartition("/")[2]] = lost[0].content()
+    return found

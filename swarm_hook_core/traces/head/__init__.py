@@ -13,6 +13,7 @@ Files, in ``<state folder>/heads/<place>/`` (a *place*: ``traces``):
 `tree` stands for the top folder of a work tree. HEAD is read from git's own small files; git is not started.
 
     movement   git commands that move HEAD or a branch: a table
+    pushes     forced pushes, and the commits that they drop
     shared     the decision about a command beside other sessions
     news       a moved HEAD, told to the others
     wording    denials and notices

@@ -29,11 +29,9 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "merge": ("", "--abort --continue --quit --squash", "", "merge"),
     "pull": ("", "--dry-run", "", "pull"),
     "branch": ("-f --force -M -m --move -C", "-r --remotes", "moved", "move-branch"),
-    "push": ("", "-n --dry-run", "pushed", "force-push"),
 }
 
 _MAKES_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan")
-_FORCES = ("-f", "--force", "--force-with-lease", "--mirror")
 _REVISION = frozenset("~^@:")  # a word with one of these is a revision, if it is no file
 
 
@@ -124,15 +122,7 @@ def _moved(call: GitCall, words: list[str], options: Options, tree: Tree, head: 
     return None
 
 
-def _pushed(call: GitCall, words: list[str], options: Options, tree: Tree, head: Head) -> str | None:
-    """Return the branch that a forced push replaces on the remote; None for any other push."""
-    refs = options.operands[1:]
-    if not options.has(*_FORCES) and not any(one.startswith("+") for one in refs):
-        return None
-    return next(iter(refs), head.branch).lstrip("+")
-
-
-_TARGETS = {"branch": _branch, "commit": _commit, "moved": _moved, "pushed": _pushed}
+_TARGETS = {"branch": _branch, "commit": _commit, "moved": _moved}
 
 
 def _is_revision(word: str) -> bool:

@@ -12,11 +12,13 @@ from swarm_hook_core.change import REMOVE
 from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
+from swarm_hook_core.shell.programs.git.repository import Repository
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import UNKNOWN, Head, Note, wording
 from swarm_hook_core.traces.head.movement import Movement, movement_of
 from swarm_hook_core.traces.head.news import is_settled, words_of
+from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
 _COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
 _GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
-SECONDS = 0.3  # for git's answer to a stash followed by a pop
 MOST_CALLS = 50  # git commands of one call
+_MOVED_TO = {"amend": "HEAD~1", "rebase": "", "merge": "", "pull": "", "move-branch": ""}  # others: to their target
 
 
 class Shared:
@@ -47,7 +49,7 @@ class Shared:
         self.reader = reader
         self.now = now
         self.denies = trail.level != NOTICE
-        self._moved: set[str] = set()  # work trees: an earlier command of the call moves HEAD there
+        self._moved: dict[str, str] = {}  # work tree -> commit that an earlier command moves HEAD to, or ""
         self._to_note: dict[str, tuple[Head, set[str]]] = {}  # top -> its note, once the call may go ahead
         self._moves: dict[str, tuple[str, Head]] = {}  # top -> deed and HEAD before it
 
@@ -90,11 +92,10 @@ class Shared:
             denial, line = self._once(top, head, told, index[1], text, fact)
             if denial is not None:
                 return denial, ""
-        if words[:2] == ["stash", "pop"] and (entry := self._anothers_entry(git_call, top)):
-            text = wording.takes_anothers_entry(self.call.client_tool, git_call.by)
-            denial, line = self._once(top, head, told, f"stash:{entry}", text, fact)
-            if denial is not None:
-                return denial, ""
+        if words[0] == "push":
+            denial, line = self._push(git_call, words, top, head, told, fact)
+            if denial is not None or line != fact:
+                return denial, line
         if note.head != head or not note.at_ns or is_settled(top, self.now):
             self._to_note[top] = head, told
         movement = movement_of(git_call, words, top, head)
@@ -118,12 +119,38 @@ class Shared:
             told = told | {one.instance_id for one in others}
             self._note(top, head, told)
             return Denial(top, None, "\n".join(filter(None, (text, fact)))), ""
-        self._moved.add(top)
+        self._moved[top] = _MOVED_TO.get(movement.deed, movement.target)
         self._moves[top] = movement.deed, head
         self._to_note[top] = Head(UNKNOWN, ""), told | {one.instance_id for one in others}
         if is_told:
             return None, fact
         return None, "\n".join(filter(None, (fact, wording.moves(git_call.by, movement, others, label))))
+
+    def _push(
+        self, git_call: GitCall, words: list[str], top: str, head: Head, told: set[str], fact: str
+    ) -> tuple[Denial | None, str]:
+        """Judge a push: one that drops commits of others is denied once. `fact`: words for a call that goes ahead."""
+        from swarm_hook_core.traces.head import pushes
+
+        if not pushes.is_forced(words):
+            return None, fact
+        repository = Repository(top, pushes.SECONDS, git_call.top, git_call.environment)
+        found = pushes.dropped_by(words, repository, head, self._moved.get(top, ""))
+        for one in found:
+            if one.commits is not None:
+                journals, place = Meetings(self.trail, self.reader, self.now).journals, self.trail.place_of(top)
+                others = [theirs.data for theirs in journals.of_others(place) if theirs.writer is not None]
+                one.commits = pushes.not_own(one.commits, journals.of_session(place), others)
+            if one.commits == []:
+                continue
+            others = self._with_purposes(self.others[top])
+            text = wording.drops_commits(self.call.client_tool, git_call.by, one, others, self.session.label)
+            if git_call.in_doubt:
+                return None, fact or text
+            denial, line = self._once(top, head, told, f"push:{one.branch}:{one.tip}", text, fact)
+            if denial is not None or line != fact:
+                return denial, line
+        return None, fact
 
     def _once(self, top: str, head: Head, told: set[str], fact: str, text: str, more: str) -> tuple[Denial | None, str]:
         """Return a Denial with this `text`, unless the session was told of this `fact`, or the level is `notice`.
@@ -156,21 +183,6 @@ class Shared:
         if path == os.path.join(tree.own, "index") or written_ns >= moved_ns:
             return None
         return path, f"index:{written_ns}"
-
-    def _anothers_entry(self, git_call: GitCall, top: str) -> str:
-        """Return the newest stash entry if ``stash pop`` would take it after a stash that puts nothing aside, or ""."""
-        from swarm_hook_core.shell.options import split
-        from swarm_hook_core.traces.stash_entries import puts_aside, verb_of
-
-        tree = tree_at(top, is_real=True)
-        before = self.effects.git[: self.effects.git.index(git_call)]
-        made = [one for one in before if one.words[0] == "stash" and verb_of(one.words) in ("push", "save")]
-        if tree is None or not made or split(git_call.words[2:]).operands:
-            return ""
-        entry = heads.commit_of(tree, "refs/stash")
-        if not entry or self.effects.writes or any(puts_aside(one, one.words, SECONDS, True) for one in made):
-            return ""
-        return entry
 
     def _lock_removed(self) -> Denial | None:
         """Return the Denial of a call that removes git's index lock while a git command may hold it."""

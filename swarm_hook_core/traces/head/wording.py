@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_hook_core.untrusted_text import command, cut, named
+from swarm_hook_core.untrusted_text import command, cut, named, quoted
 from swarm_hook_core.wording import duration, holder
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
     from swarm_hook_core.traces.head import Head
     from swarm_hook_core.traces.head.movement import Movement
+    from swarm_hook_core.traces.head.pushes import Dropped
 
 NAMED = 4  # sessions named in one line
 LONGEST_REF = 100  # characters of a branch's name
@@ -29,7 +30,6 @@ _DEEDS = {
     "merge": ("merge {} into the branch of this work tree", "merged into the branch of this work tree"),
     "pull": ("pull into the branch of this work tree", "pulled into the branch of this work tree"),
     "move-branch": ("move or rename the branch {}", "moved or renamed a branch"),
-    "force-push": ("replace commits of {} on the remote", "replaced commits on the remote"),
 }
 
 
@@ -54,8 +54,6 @@ def moves(by: str, movement: Movement, others: Sequence[Held], own_label: str) -
 def _instead(movement: Movement, top: str) -> str:
     """Return the advice: a work tree of one's own."""
     target = movement.target
-    if movement.deed == "force-push":
-        return "Their commits may be among those that it replaces: ask them first."
     if movement.deed != "switch" or not target or not _is_plain(target):
         return f"Work in a tree of your own: `git worktree add -b BRANCH {_beside(top, 'BRANCH')}`."
     words = f"{_beside(top, target)} {target}"
@@ -114,11 +112,23 @@ def stale_index(tool: str, by: str, path: str, now: Head) -> str:
     )
 
 
-def takes_anothers_entry(tool: str, by: str) -> str:
-    """Return the denial of a stash pop after a stash of this session that had nothing to put aside."""
+def drops_commits(tool: str, by: str, dropped: Dropped, others: Sequence[Held], own_label: str) -> str:
+    """Return the denial of a forced push that drops commits which its session has not made, or unknown ones."""
+    branch, remote = _ref(dropped.branch), named(dropped.remote, LONGEST_REF)
+    if dropped.commits is None:
+        fact = f"would replace {branch} on {remote}, with commits that are not known here"
+        way = f"`git fetch` first, and see if they are yours (`git log {branch}..{remote}/{branch}`)."
+    else:
+        some = ", ".join(f"{one.name} {quoted(one.subject)}" for one in dropped.commits[:NAMED])
+        count, more = len(dropped.commits), len(dropped.commits) - NAMED
+        if more > 0:
+            some += f" and {more} more"
+        fact = f"would drop {count} commit{'s' if count > 1 else ''} of {branch} on {remote} that this session has not"
+        fact += f" made: {some}"
+        way = "Keep them: `git pull --rebase`, then push without force. Or ask their author."
     return (
-        f"swarm: {tool} ({command(by)}) would take an entry out of the stash that this session has not made: its own"
-        f" `git stash` had nothing to put aside. `git stash list` shows it. If it is meant, {AGAIN}."
+        f"swarm: {tool} ({command(by)}) {fact}. In the same work tree: {working(others, own_label)}. {way} If it is"
+        f" meant, {AGAIN}."
     )
 
 
@@ -132,7 +142,6 @@ def working(others: Sequence[Held], own_label: str) -> str:
 
 def _session(held: Held, own_label: str) -> str:
     from swarm_hook_core.labels import same_circle
-    from swarm_hook_core.untrusted_text import quoted
 
     identity = token(own_label, "identity")
     who = holder(held, identity)[0]

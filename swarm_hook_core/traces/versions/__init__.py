@@ -11,7 +11,8 @@ times do not fit that session's call. A line's authors are those of the step tha
 has no author. More than one author means that nothing tells them apart. Nothing here guesses.
 
 Files: ``<state>/kept/<place>/<journal>/<path>``, with slashes of the path escaped. Appended: ``%w`` and a time for
-versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call. The file's
+versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call, ``%l`` and a
+time for contents that a call destroys, for `swarm-mcp restore` alone. The file's
 mtime is the time of the entry, the first version's atime that of the session's last write. Permissions say its state:
 
     r     the content, whole; other bits as in the file
@@ -37,6 +38,10 @@ import stat
 
 from swarm_hook_core.state import make_private, write_all
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LIMIT_BYTES = 1024 * 1024  # of a file; nothing is kept of a larger one
 NO_FILE, NOT_KEPT = 0, 0o200  # permissions that stand for a state
 CONTENT, HALF = 0o400, 0o600
@@ -57,27 +62,41 @@ def keep(source: str, target: str, at_ns: int) -> bool:
 
     Return False if there is such a version already, also a half one: its content was another. Raises OSError.
     """
-    reading = -1
+    reading, state = _opened(source)
     try:
-        reading, state = _opened(source)
+        return _keep(target, at_ns, lambda writing: _copied(reading, writing) if reading >= 0 else state)
+    finally:
+        if reading >= 0:
+            os.close(reading)
+
+
+def keep_text(data: bytes, target: str, at_ns: int) -> bool:
+    """Keep `data`, which no file has now, as the version at path `target`; else as `keep`."""
+
+    def written(writing: int) -> int:
+        write_all(writing, data)
+        return CONTENT
+
+    return _keep(target, at_ns, written)
+
+
+def _keep(target: str, at_ns: int, fill: Callable[[int], int]) -> bool:
+    """Make the version at path `target`; `fill` writes the open file and returns its permissions."""
+    try:
         try:
             writing = os.open(target, _CREATE, HALF)
         except FileNotFoundError:
             make_private(os.path.dirname(target))
             writing = os.open(target, _CREATE, HALF)
-        try:
-            if reading >= 0:
-                state = _copied(reading, writing)
-            by = writing if os.utime in os.supports_fd else target  # Windows takes paths only
-            os.utime(by, ns=(at_ns, at_ns))
-            os.chmod(by, state)
-        finally:
-            os.close(writing)
     except FileExistsError:
         return False  # kept before, by this call or another one
+    try:
+        state = fill(writing)
+        by = writing if os.utime in os.supports_fd else target  # Windows takes paths only
+        os.utime(by, ns=(at_ns, at_ns))
+        os.chmod(by, state)
     finally:
-        if reading >= 0:
-            os.close(reading)
+        os.close(writing)
     return True
 
 

@@ -10,7 +10,8 @@ content under another name, was moved: its lines keep their authors.
 
     a missing file        no lines; its committed lines are removed
     no commit yet         every line has authors
-    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit    NoLines
+    a link, a folder, over 1 MiB, binary content, a git-lfs pointer in the commit,
+    a filter in git's attributes, a commit without contents (partial clone)          NoLines
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import stat
 
 from swarm_hook_core.traces import place_of
 from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.journal import SLACK_NS
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
@@ -46,14 +48,16 @@ class NoLines(Exception):
 class Line:
     """One line of the present file, with its line end.
 
-    authors  all that may have written it, empty for a committed line
+    authors   all that may have written it, empty for a committed line
+    ended_by  of a committed line with another line end than in the commit: all that may have changed its end
     """
 
-    __slots__ = ("text", "authors")
+    __slots__ = ("text", "authors", "ended_by")
 
-    def __init__(self, text: bytes, authors: Authors):
+    def __init__(self, text: bytes, authors: Authors, ended_by: Authors = ()):
         self.text = text
         self.authors = authors
+        self.ended_by = ended_by
 
     @property
     def is_committed(self) -> bool:
@@ -96,12 +100,12 @@ class Change:
 
 def lines_of(path: str) -> list[Line]:
     """Return the lines of the file at absolute `path`, empty for a missing file. Raises NoLines, OSError."""
-    return _Fold(path).lines()
+    return Fold(path).lines()
 
 
 def changes_of(path: str) -> list[Change]:
     """Return the differences of the file from the last commit, in order. Raises NoLines, OSError."""
-    return _Fold(path).changes()
+    return Fold(path).changes()
 
 
 def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Change]]:
@@ -126,37 +130,50 @@ def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Cha
 class _Element:
     """A line during the fold, of a version or removed since. `head`: its index in the last commit, or None."""
 
-    __slots__ = ("text", "authors", "head", "removed_by")
+    __slots__ = ("text", "authors", "head", "removed_by", "ended_by")
 
     def __init__(self, text: bytes, authors: Authors, head: int | None = None):
         self.text = text
         self.authors = authors
         self.head = head
         self.removed_by: Authors = ()
+        self.ended_by: Authors = ()  # all that may have changed its line end last
 
 
-class _Fold:
-    """The fold over the steps of one file. `until_ns`: as of that time, for a file that was moved away then."""
+class Fold:
+    """The fold over the steps of one file. Raises NoLines, OSError.
 
-    def __init__(self, path: str, until_ns: int = 0):
+    committed   its content in the last commit, empty if it has none; None: git is asked
+    until_ns    as of that time, for a file that was moved away then
+
+    head        the lines of the last commit
+    writers     all sessions that may have written the file
+    """
+
+    def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0):
         self.path = os.path.realpath(path)
         data, present = _present(self.path)
         if until_ns:
             data = b""
-        committed = _committed(self.path)
+        if committed is None:
+            committed = _committed(self.path)
+        _require_lines(committed)
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = _split(committed)
         self.place = place_of(os.path.dirname(self.path))
         history = History(self.path, data, present, until_ns)
         self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
+        self.writers = history.writers()
         self._follow(history)
 
     def lines(self) -> list[Line]:
         """Return the present lines."""
         committed = {new for _old, new in self._pairs()}
         return [
-            Line(one.text, () if index in committed else one.authors or (PERSON,))
+            Line(one.text, (), one.ended_by or one.authors or (PERSON,))
+            if index in committed
+            else Line(one.text, one.authors or (PERSON,))
             for index, one in enumerate(self.alive)
         ]
 
@@ -179,9 +196,17 @@ class _Fold:
         if first is not None:
             texts = _split(moments[first].content())
             self.alive = [_Element(text, (), index) for index, text in enumerate(texts)]
+            for one, text in zip(self.alive, self.head):
+                if one.text != text:
+                    one.ended_by = history.earlier()
         elif moments:
             first = 0
             self._step(_split(moments[0].content()), history.earlier())
+            if _head_moved_after(self.path, moments[0].at_ns):
+                # The commit may be the later one: then these lines came, and went, in one of the steps.
+                later = dict.fromkeys(author for step in steps for author in step.authors)
+                for one in self.removed:
+                    one.removed_by = tuple(dict.fromkeys((*one.removed_by, *later)))
         self.before_steps = len(self.removed)
         for step in steps[first:]:
             content = _split(step.after.content())
@@ -191,10 +216,13 @@ class _Fold:
             if moved is not None:
                 self.alive = moved
             else:
-                self._step(content, step.authors)
+                self._step(content, step.authors, step.is_undo)
 
-    def _step(self, content: list[bytes], authors: Authors) -> None:
-        """Go on to the next `content`. Its new lines may be by any of these authors."""
+    def _step(self, content: list[bytes], authors: Authors, is_undo: bool = False) -> None:
+        """Go on to the next `content`. Its new lines may be by any of these authors.
+
+        `is_undo`: a line that was removed before comes back, with its own authors.
+        """
         alive: list[_Element] = []
         parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
         old = new = 0
@@ -203,13 +231,25 @@ class _Fold:
             for one in removed:
                 one.removed_by = authors
             self.removed += removed
-            alive += [_Element(text, authors) for text in content[new:new_start]]
+            alive += [
+                self._returned(text, authors) if is_undo else _Element(text, authors) for text in content[new:new_start]
+            ]
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
             for one, text in zip(kept, content[new_start:new]):
-                one.text = text  # perhaps with another line end
+                if one.text != text:  # another line end
+                    one.text, one.ended_by = text, authors
             alive += kept
         self.alive = alive
+
+    def _returned(self, text: bytes, authors: Authors) -> _Element:
+        """Return the line with this text that was removed last, or a new one."""
+        for one in reversed(self.removed):
+            if one.text == text:
+                self.removed.remove(one)
+                one.removed_by = ()
+                return one
+        return _Element(text, authors)
 
     def _is_head(self, moment: Moment) -> bool:
         if not self.head or not moment.exists:
@@ -224,7 +264,7 @@ class _Fold:
         for path, version in kept_at(self.place, step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
             if path == self.path or version.size != len(data) or version.content() != data or os.path.lexists(path):
                 continue
-            source = _Fold(path, version.at_ns).alive
+            source = Fold(path, until_ns=version.at_ns).alive
             if [one.text for one in source] == content:
                 return [_Element(one.text, one.authors or step.authors) for one in source]
         return None
@@ -236,11 +276,11 @@ class _Fold:
         fixed = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
         found, old, new = [], 0, 0
         for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:
-            # Lines that were committed after a session had written them.
-            gap_old = self._compared(self.head[old:old_end])
-            gap_new = self._compared([one.text for one in self.alive[new:new_end]])
-            for old_start, new_start, size in _equal_parts(gap_old, gap_new):
-                found += [(old + old_start + index, new + new_start + index) for index in range(size)]
+            if old < old_end and new < new_end:  # perhaps lines that were committed after a session had written them
+                gap_old = self._compared(self.head[old:old_end])
+                gap_new = self._compared([one.text for one in self.alive[new:new_end]])
+                for old_start, new_start, size in _equal_parts(gap_old, gap_new):
+                    found += [(old + old_start + index, new + new_start + index) for index in range(size)]
             found.append((old_end, new_end))
             old, new = old_end + 1, new_end + 1
         return found[:-1]
@@ -286,20 +326,39 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
 
 def _committed(path: str) -> bytes:
     """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text, is_as_committed
 
     try:
+        if not is_as_committed(path, SECONDS):
+            raise NoLines("git has a filter change its content, or the commit's content is not in this clone")
         text = committed_text(path, SECONDS)
     except Refused:
         return b""  # not in the last commit, no commit yet, or no repository
     except NoAnswer as error:
         raise OSError(f"git does not answer: {error}") from None
     data: bytes = text.encode("utf-8", "surrogateescape")
-    if b"\0" in data[:BINARY]:
-        raise NoLines("binary in the last commit")
-    if data.startswith(_LFS):
-        raise NoLines("a git-lfs pointer in the last commit")
     return data
+
+
+def _require_lines(committed: bytes) -> None:
+    """Raise NoLines if a file with this content in the last commit has no lines."""
+    if b"\0" in committed[:BINARY]:
+        raise NoLines("binary in the last commit")
+    if committed.startswith(_LFS):
+        raise NoLines("a git-lfs pointer in the last commit")
+
+
+def _head_moved_after(path: str, at_ns: int) -> bool:
+    """Return True if HEAD may have moved since that time."""
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return False  # no commit at all
+    try:
+        return os.stat(os.path.join(tree.own, "logs", "HEAD")).st_mtime_ns > at_ns - SLACK_NS
+    except OSError:
+        return True  # a repository without a reflog
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -10,7 +10,7 @@ import os
 import stat
 
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.traces import LOST, traces_dir
 from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
 from swarm_hook_core.traces.versions.stored import ENDED, read_name
 
@@ -25,12 +25,13 @@ STAMP = "%pruned"  # its mtime is the time of the last pruning of a place
 class _Kept:
     """One kept copy: its `path`, the `file` that it is of (empty if its name was cut), and its state."""
 
-    __slots__ = ("path", "file", "is_first", "found")
+    __slots__ = ("path", "file", "is_first", "is_lost", "found")
 
     def __init__(self, path: str, found: os.stat_result):
         self.path = path
         self.file, mark, _at_ns = read_name(os.path.basename(path))
         self.is_first = not mark
+        self.is_lost = mark == LOST
         self.found = found
 
     @property
@@ -57,8 +58,9 @@ def prune(now: float) -> int:
             copies += [one for one in _copies(session) if one.has_content or not is_used]
             _close(session, is_used, now)
         ignored = _ignored(place, copies)
-        gone += sum(_drop(one, is_used=True) for one in copies if one.file in ignored)
-        copies = [one for one in copies if one.file not in ignored]
+        dropped = [one for one in copies if one.file in ignored and not one.is_lost]
+        gone += sum(_drop(one, is_used=True) for one in dropped)
+        copies = [one for one in copies if one not in dropped]
         _fold(copies)
         left += copies
         _close_place(place)
@@ -164,7 +166,7 @@ def _ignored(place: str, copies: list[_Kept]) -> set[str]:
         since = os.stat(stamp).st_mtime - 60
     except FileNotFoundError:
         since = 0.0
-    files = {one.file for one in copies if one.file and one.has_content and one.kept_at > since}
+    files = {one.file for one in copies if one.file and one.has_content and not one.is_lost and one.kept_at > since}
     if not files:
         return set()
     handle = os.open(stamp, os.O_WRONLY | os.O_CREAT, 0o600)

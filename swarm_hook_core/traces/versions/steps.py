@@ -3,7 +3,8 @@
 A call *may have made* a step if it was let pass before the step's end and was not over before its beginning. A call of
 a write tool writes once: after a step that only it can have made, it is over. A person may have made a step too if no
 such call explains the file's time of change at the step's end; and with it any session that ran a command then, if the
-command's files are not known.
+command's files are not known. The same holds if a command has not noted the file's state as it began: its own change
+hides any change between the call before it and itself.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.versions.stored import Version
 
+UNDO = "swarm:undo"  # the tool of an undo, which looks at the file right before and right after it
+PERSONS = "person.undo"  # the journal of undos that a person has asked for
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 
 
@@ -61,15 +64,20 @@ class Moment:
     """The file's content at one time: a Version, or the present content.
 
     changed_ns  the file's time of change then; 0 for a missing file, None if it is unknown
+    mode        permissions, without the owner's right to write
+    tool        of the call that kept it, "" if unknown; `is_look`, `is_after` as in Version
     """
 
-    __slots__ = ("at_ns", "exists", "changed_ns", "journal", "_version", "_data")
+    __slots__ = ("at_ns", "exists", "changed_ns", "journal", "mode", "tool", "is_look", "is_after", "_version", "_data")
 
     def __init__(self, at_ns: int, changed_ns: int | None, exists: bool, version: Version | None, data: bytes = b""):
         self.at_ns = at_ns
         self.changed_ns = changed_ns
         self.exists = exists
-        self.journal = version.journal if version is not None else ""
+        self.journal, self.mode, self.tool, self.is_look, self.is_after = "", 0, "", False, False
+        if version is not None:
+            self.journal, self.mode = version.journal, version.mode
+            self.is_look, self.is_after = version.is_look, version.is_after
         self._version = version
         self._data = data
 
@@ -90,6 +98,11 @@ class Step:
         self.after = after
         self.authors = authors
 
+    @property
+    def is_undo(self) -> bool:
+        """Return True if the step is an undo (``swarm-mcp undo``)."""
+        return _is_undo(self.before, self.after)
+
 
 class Act:
     """A call that may have written the file.
@@ -99,17 +112,19 @@ class Act:
              killed, or the journal was cut
     is_once  True for a write tool: it writes once
     is_over  True once that write has been seen
+    has_state  True if its entry notes the file's state before it
     """
 
-    __slots__ = ("author", "at_ns", "end_ns", "late_ns", "is_once", "is_over")
+    __slots__ = ("author", "at_ns", "end_ns", "late_ns", "is_once", "is_over", "has_state")
 
-    def __init__(self, author: Author, end_ns: float, late_ns: float, is_once: bool):
+    def __init__(self, author: Author, end_ns: float, late_ns: float, is_once: bool, has_state: bool = False):
         self.author = author
         self.at_ns = author.at_ns
         self.end_ns = end_ns
         self.late_ns = late_ns
         self.is_once = is_once
         self.is_over = False
+        self.has_state = has_state
 
 
 class History:
@@ -130,8 +145,10 @@ class History:
         self.acts = sorted(self._acts(versions), key=lambda act: act.at_ns)
         self.moments = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
-            changed_ns = present.st_ctime_ns if present is not None else 0
-            self.moments.append(Moment(time.time_ns(), changed_ns, present is not None, None, data))
+            now = Moment(time.time_ns(), 0, present is not None, None, data)
+            if present is not None:
+                now.changed_ns, now.mode = present.st_ctime_ns, present.st_mode & 0o177 | 0o400
+            self.moments.append(now)
 
     def steps(self) -> list[Step]:
         """Return the steps from the first Moment on, in order."""
@@ -144,9 +161,18 @@ class History:
         acts = [act for act in self.acts if act.at_ns < first]
         return (*_authors_of([*acts, *self._commands_at([self.moments[0].changed_ns or 0])]), PERSON)
 
+    def writers(self) -> tuple[Author, ...]:
+        """Return all sessions with a call that may have written the file, the last one first."""
+        return _authors_of(self.acts)[::-1]
+
     # ------------------------------------------------------------------------------------------- authors
 
     def _authors(self, before: Moment, after: Moment) -> tuple[Author, ...]:
+        if _is_undo(before, after):
+            owner = ("", "")
+            if before.journal != PERSONS:
+                owner = _owner_by(before.journal, self._journals)
+            return (Author(*owner, tool=UNDO, at_ns=before.at_ns),)
         acts = [act for act in self.acts if act.at_ns < after.at_ns and act.end_ns > before.at_ns and not act.is_over]
         if len(acts) == 1:
             acts[0].is_over = acts[0].is_once and (after.changed_ns or 0) >= acts[0].at_ns
@@ -169,7 +195,7 @@ class History:
 
         None if such a time is not known.
         """
-        if after.changed_ns is None or not all(act.late_ns for act in acts):
+        if after.changed_ns is None or not all(act.late_ns for act in acts) or _hides_changes(before, acts):
             return None
         changes = [*self._changes_between(before, after), after.changed_ns]
         if not after.exists:
@@ -234,13 +260,14 @@ class History:
         return found
 
     def _moment(self, version: Version) -> Moment:
-        changed_ns: int | None = None
-        if version.exists:
-            entries = journal.newest_first(self._journals.get(version.journal, b""), self.path, ("wrote", "is"))
-            entry = next((one for one in entries if one.at_ns == version.at_ns), None)
-            if entry is not None:
-                changed_ns = _number(entry.text.split(" ")[0 if entry.kind == "wrote" else 3])
-        return Moment(version.at_ns, changed_ns, version.exists, version)
+        found = Moment(version.at_ns, None, version.exists, version)
+        entries = journal.newest_first(self._journals.get(version.journal, b""), self.path, ("wrote", "is"))
+        entry = next((one for one in entries if one.at_ns == version.at_ns), None)
+        if entry is not None:
+            found.tool = entry.tool
+            if version.exists:
+                found.changed_ns = _number(entry.text.split(" ")[0 if entry.kind == "wrote" else 3])
+        return found
 
 
 class _Ends:
@@ -266,6 +293,10 @@ class _Ends:
         )
         return min(ends, default=float("inf"))
 
+    def is_noted(self, end_ns: float) -> bool:
+        """Return True if the hook after a call has noted this end."""
+        return any(at == end_ns and kind == b"over" for at, kind, _who in self._found)
+
 
 def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[int]) -> Act:
     """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
@@ -274,15 +305,24 @@ def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[in
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     late_ns = end_ns
-    was_seen = end_ns == look_ns < float("inf")
-    if is_once and not was_seen:
+    is_exact = end_ns < float("inf") and (end_ns == look_ns or (not is_once and ends.is_noted(end_ns)))
+    if not is_exact:  # the next call tells only that this one is over by then
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
-    return Act(author, end_ns, late_ns, is_once)
+    return Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"))
+
+
+def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
+    """Return True if one of these calls may hide a change that was made between `before` and itself."""
+    return any(act.at_ns > before.at_ns and not act.has_state for act in acts)
 
 
 def _authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:
     """Return one Author for each session and agent, of its last call."""
     return tuple({(act.author.session, act.author.agent): act.author for act in acts}.values())
+
+
+def _is_undo(before: Moment, after: Moment) -> bool:
+    return before.tool == after.tool == UNDO and before.journal == after.journal and after.is_after and before.is_look
 
 
 def _owner_by(name: str, journals: dict[str, bytes]) -> tuple[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.state import make_private, read_all
+from swarm_hook_core.state import make_private, read_all, state_dir
 from swarm_hook_core.traces import (
     AFTER,
     CUT,
     LATER,
     LOOK,
+    LOST,
+    MERGED,
     WHOLE,
     journal,
     journal_name,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
-_MARKS = (LATER, LOOK, AFTER)
+_MARKS = (LATER, LOOK, AFTER, LOST)  # a MERGED text was never the content of its file
 _KEEPS_ATIME = hasattr(os, "O_NOATIME")  # a first version's atime means something
 _READ = os.O_RDONLY
 for _flag in ("O_NOATIME", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
@@ -41,12 +43,25 @@ class Version:
     at_ns      time of its entry there
     is_look    True if it was kept after a write, not before one
     is_after   True if that look was at the end of the call
+    is_lost    True if it was kept for `swarm-mcp restore` alone: not one of the file's versions
     is_whole   False: nothing was kept, or half of it; only that the session was about to write is known
     exists     False: there was no file
     mode       permissions of the file, without the owner's right to write
     """
 
-    __slots__ = ("path", "journal", "at_ns", "is_look", "is_after", "is_whole", "exists", "mode", "size", "times")
+    __slots__ = (
+        "path",
+        "journal",
+        "at_ns",
+        "is_look",
+        "is_after",
+        "is_lost",
+        "is_whole",
+        "exists",
+        "mode",
+        "size",
+        "times",
+    )
 
     def __init__(self, path: str, found: os.stat_result):
         self.path = path
@@ -55,6 +70,7 @@ class Version:
         self.at_ns = at_ns or found.st_mtime_ns
         self.is_look = mark in (LOOK, AFTER)
         self.is_after = mark == AFTER
+        self.is_lost = mark == LOST
         self.mode = stat.S_IMODE(found.st_mode)
         self.exists = self.mode != NO_FILE
         self.is_whole = not self.exists or bool(self.mode & CONTENT and not self.mode & 0o200)
@@ -122,6 +138,31 @@ def versions_of(place: str, path: str) -> list[Version]:
 
 def writes_of(place: str, path: str) -> list[Version]:
     """Return the same, with half and missing copies: their sessions were about to write the file."""
+    return [one for one in _all_of(place, path) if not one.is_lost]
+
+
+def contents_of(path: str) -> list[Version]:
+    """Return all whole contents of the file at `path`, links resolved, that were ever kept, the newest first."""
+    found = _all_of(place_of(os.path.dirname(path)), path)
+    return [one for one in reversed(found) if one.is_whole and one.exists]
+
+
+def contents_below(folder: str) -> dict[str, list[Version]]:
+    """Return ``{path: contents}``, the newest first, of files below absolute `folder`, in all its repositories.
+
+    Files with a name too long to be read back are left out.
+    """
+    base = os.path.join(state_dir(), "kept")
+    found: dict[str, list[Version]] = {}
+    for place in _names_in(base):
+        for session in _names_in(os.path.join(base, place)):
+            for path, one in _kept_by(place, session):
+                if one.exists and path.startswith(folder.rstrip(os.sep) + os.sep):
+                    found.setdefault(path, []).append(one)
+    return {path: sorted(some, key=lambda one: -one.at_ns) for path, some in found.items()}
+
+
+def _all_of(place: str, path: str) -> list[Version]:
     found = []
     base = kept_dir(place)
     for session in _names_in(base):
@@ -157,9 +198,9 @@ def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[s
 def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     folder = os.path.join(kept_dir(place), name)
     for one in _names_in(folder):
-        path = read_name(one)[0]
+        path, mark, _at_ns = read_name(one)
         version = version_at(os.path.join(folder, one))
-        if path and version is not None:
+        if path and mark != MERGED and version is not None:
             yield path, version
 
 
@@ -169,7 +210,7 @@ def read_name(name: str) -> tuple[str, str, int]:
     The path is that of its file, empty if it was too long. The mark is empty, and the time 0, for a first version.
     """
     mark, at_ns = "", 0
-    for one in _MARKS:
+    for one in (*_MARKS, MERGED):
         head, found, at = name.rpartition(one)
         if found and at.isdigit():
             name, mark, at_ns = head, one, int(at)

@@ -14,7 +14,19 @@ from swarm_mcp.hooks.protection_watch import tell_lowered
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.person import require_person
 
-NAME, FENCE = "protect", "fence"
+NAME, FENCE, MERGE = "protect", "fence", "merge"
+SWITCHES = {  # name -> its name in words, the effect of a change, the news of a lower protection
+    FENCE: (
+        "the fence",
+        "lets sessions {where} write into other work trees",
+        "sessions may leave their work trees now",
+    ),
+    MERGE: (
+        "merging",
+        "changes the fate of outdated texts of sessions {where}",
+        "outdated texts are merged now where the client allows it",
+    ),
+}
 MINUTE, HOUR, LONGEST = 60, 3600, 24 * 3600
 MEANS = {
     OFF: "only locks count",
@@ -31,6 +43,13 @@ MEANS = {
         Option("--unset", "remove the setting"),
         Option("--for DURATION", "the level holds for that time only: 5m, 90s, 2h; then the one before holds again"),
         Option("--fence SWITCH", "on or off: a session stays in its linked work tree"),
+        Option("--merge SWITCH", "on or off: an outdated text is merged where the client allows it"),
+        JSON,
+    ),
+    Usage(
+        choice(MERGE, about="level"),
+        choice("on", "off", about="switch", optional=True),
+        Option("--user", "for all checkouts of this user, not only the one here"),
         JSON,
     ),
     group=LOCKS,
@@ -51,11 +70,15 @@ def protect(args: Arguments) -> int:
     With --for the level holds for a time (at most 24 hours), in this checkout: `protect off --for 5m` lets a session
     throw away your changes. Copies are kept all the same: `swarm-mcp restore --list`.
 
+    With --merge off, or `protect merge off`, a whole text that would drop others' lines is denied; with on (default) it
+    goes ahead with these lines merged into it, where nothing is in conflict and the client still asks its user's rules.
+    SWARM_MERGE overrides it.
+
     With --fence off a session that began in a linked work tree may write into other work trees of the repository; with
     on (default) it is denied once for each. SWARM_FENCE overrides it.
 
-    Only a person may lower the protection: a lower level, an --unset that lowers it, or --fence off, is refused from an
-    agent's shell (exit 1). Running sessions are told of the change.
+    Only a person may lower the protection: a lower level, an --unset that lowers it, --fence off, or a change of
+    --merge, is refused from an agent's shell (exit 1). Running sessions are told of the change.
 
     The level is kept in config.json of the configuration folder; nothing is written into the checkout. An unreadable
     config.json is left as it is: exit 1.
@@ -66,7 +89,10 @@ def protect(args: Arguments) -> int:
     unset, of_user = args.given("--unset"), args.given("--user")
     if level and unset:
         raise UsageError("protect: either a level or --unset")
-    if of_user and not (level or unset or args.given("--fence")):
+    switches = {name: args.value(f"--{name}") for name in SWITCHES if args.given(f"--{name}")}
+    if args.words[:1] == [MERGE]:
+        level, switches = "", {MERGE: "".join(args.words[1:])}
+    if of_user and not (level or unset or switches):
         raise UsageError("protect: --user wants a level, or --unset")
     seconds = _seconds_of(args.value("--for")) if args.given("--for") else 0
     if seconds and (of_user or not level):
@@ -74,8 +100,10 @@ def protect(args: Arguments) -> int:
     place, words, result = checkout, "this checkout", {"ok": True}
     if of_user:
         place, words = "", "the user"
-    if args.given("--fence"):
-        return _set_fence(args.value("--fence"), place, bool(level or unset), args.json)
+    if switches:
+        if level or unset or len(switches) > 1:
+            raise UsageError(f"protect: --{next(iter(switches))} goes without a level, and alone")
+        return _switch(*next(iter(switches.items())), place, args.json)
     if level or unset:
         result["changed"] = _change(level, place, seconds)
     found, others = user_settings.in_force(NAME, checkout)
@@ -87,28 +115,39 @@ def protect(args: Arguments) -> int:
     say(f"{found.value}{until} in {checkout}, {user_settings.whose(found)}: {MEANS[found.value]}")
     for name, one in others.items():
         say(f"{one.value} for {name}, {user_settings.whose(one)}")
+    merges = user_settings.in_force(MERGE, checkout)[0]
+    if merges.value == "off":
+        say(f"merging is off, {user_settings.whose(merges)}")
     if level and found.value != level:
         say(f"{level} is set for {words} now, and overridden here")
     return 0
 
 
-def _set_fence(switch: str, place: str, is_with_level: bool, as_json: bool) -> int:
-    """Set the fence for the checkout `place`, or for the user if that is empty. Raises PersonOnly, UsageError."""
-    if switch not in settings.WORDS[FENCE] or is_with_level:
-        raise UsageError("protect: --fence wants on or off, and goes without a level")
-    before, command = settings.in_file(FENCE, place).value, f"swarm-mcp {NAME} --fence {switch}"
-    where, command = ("in this checkout", command) if place else ("in all checkouts", f"{command} --user")
-    is_lower = (before, switch) == ("on", "off")
-    if is_lower:
-        require_person(command, f"lets sessions {where} write into other work trees", config_dir())
-    changed = user_settings.change(FENCE, switch, place)
-    if is_lower and changed:
-        tell_lowered(FENCE, f"sessions may leave their work trees now (`{command}`)", bool(place))
-    found = user_settings.in_force(FENCE, user_settings.checkout_here())[0]
+def _switch(name: str, switch: str, place: str, as_json: bool) -> int:
+    """Switch the fence or merging for the checkout `place`, or for the user if that is empty.
+
+    An empty `switch` shows merging as it is. Raises PersonOnly, UsageError.
+    """
+    said, effect, news = SWITCHES[name]
+    if switch not in settings.WORDS[name] and (switch or name != MERGE):
+        raise UsageError(f"protect: --{name} wants on or off, and goes without a level")
+    changed = False
+    if switch:
+        before, command = settings.in_file(name, place).value, f"swarm-mcp {NAME} --{name} {switch}"
+        where = "in this checkout"
+        if not place:
+            where, command = "in all checkouts", f"{command} --user"
+        is_lower = (name, before, switch) in ((FENCE, "on", "off"), (MERGE, "off", "on"))
+        if is_lower or (name == MERGE and before != switch):
+            require_person(command, effect.format(where=where), config_dir())
+        changed = user_settings.change(name, switch, place)
+        if is_lower and changed:
+            tell_lowered(name, f"{news} (`{command}`)", bool(place))
+    found = user_settings.in_force(name, user_settings.checkout_here())[0]
     if as_json:
-        show({"ok": True, "changed": changed, "fence": user_settings.described(found)})
+        show({"ok": True, "changed": changed, name: user_settings.described(found)})
     else:
-        say(f"the fence is {found.value} here, {user_settings.whose(found)}")
+        say(f"{said} is {found.value} here, {user_settings.whose(found)}")
     return 0
 
 

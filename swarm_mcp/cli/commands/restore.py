@@ -6,7 +6,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.answers.paging import page
 from swarm_mcp.answers.size import printed
 from swarm_mcp.answers.views import seconds_since
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import say_page
 from swarm_mcp.cli.reader import Reader
@@ -32,14 +32,14 @@ from swarm_mcp.store import Store
         *ACTING,
     ),
     Usage(Option("--list", "the earlier contents of all files here", required=True), ABSOLUTE, *ACTING),
-    group=LOCKS,
+    group=CHANGES,
 )
 def restore(args: Arguments) -> int:
     """restore: bring back a file that another session's call has changed
 
     The present content of FILE is kept first, so the same command again undoes the restore. The holder of FILE is told.
-    Contents are kept for 7 days, up to 1 MiB each and 64 MiB together: of locked files that another session's command
-    has changed, and of files that a session overwrote or removed together with another session's uncommitted change.
+    Contents are kept for 7 days, up to 1 MiB each and 320 MiB together: of files before a session wrote or removed
+    them, and of locked files that another session's command has changed.
 
     example: swarm-mcp restore src/schema.sql --list
     """

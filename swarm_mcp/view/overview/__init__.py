@@ -6,5 +6,6 @@
   now          sessions, and files that are locked, waited for and edited
   lines        waiters, their obstacles, and circles of waiters
   session      one session whole
+  owned        uncommitted lines by author
   transcript   the end of a worker's record
 """

@@ -320,6 +320,18 @@ class Top(App[None]):
         """Show the history of the locks on the row's file."""
         self._of_file("log")
 
+    def action_blame(self) -> None:
+        """Show the uncommitted lines of the row's file by author, or those of the row's session by file."""
+        row = self.pane.row
+        if row is not None and row.session:
+            words = ["diff", "--stat", "--session", row.key, *self._place(row), "--", row.scope or self._scope]
+            self.push_screen(Printed(f"diff --stat --session {row.key[:8]}", words))
+        elif row is not None and row.file:
+            words = ["blame", "--uncommitted", *self._place(row), "--", row.file]
+            self.push_screen(Printed(f"blame {self._files.shown(row.file)} --uncommitted", words))
+        else:
+            self._say("choose a row with a file or a session first")
+
     def action_today(self) -> None:
         """Show the history of this checkout."""
         words = ["log", *self._acting, *self._here, "--limit", "1000"]

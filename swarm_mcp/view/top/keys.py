@@ -6,7 +6,7 @@ from __future__ import annotations
 KEYS = {
     "tab": "next_pane(1)", "shift+tab": "next_pane(-1)", **{str(at + 1): f"pane({at})" for at in range(4)},
     "up,k": "move(-1)", "down,j": "move(1)", "pageup": "leaf(-1)", "pagedown": "leaf(1)", "home": "move(-1000000)",
-    "end": "move(1000000)", "enter": "open", "w": "why", "f": "ask('file')", "l": "log", "t": "today",
+    "end": "move(1000000)", "enter": "open", "w": "why", "f": "ask('file')", "l": "log", "b": "blame", "t": "today",
     "u": "unlock", "x": "stop", "slash": "ask('words')", "escape": "all_rows", "a": "everywhere", "z": "zoom",
     "question_mark": "keys", "q": "leave",
 }  # fmt: skip
@@ -20,6 +20,7 @@ Who holds a file?          w on its row, or f and its path
 Why was I refused?         3, its row, Enter
 Who waits, and for what?   2: they stand below the lock, in order
 What has been done here?   t; to one file: l on its row
+Whose lines are not committed?  b on the row of a file, a session
 What is a worker doing?    4, its row, Enter: it is followed
 How do I stop it?          x ends the row's worker or task,
                            u gives back your own lock; asked first

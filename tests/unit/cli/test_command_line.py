@@ -257,7 +257,7 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
     ("argv", "hint"),
     [
         (["lokcs"], "did you mean locks?"), (["instnaces"], "did you mean instances?"),
-        (["Status"], "did you mean status?"), (["release", "a"], "did you mean unlock?"), (["undo"], "did you mean restore?"),
+        (["Status"], "did you mean status?"), (["release", "a"], "did you mean unlock?"), (["recover"], "did you mean restore?"),
         (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),

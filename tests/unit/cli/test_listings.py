@@ -24,6 +24,8 @@ NO_LISTING = {
     "agent-ended", "altered", "attempted", "overwritten", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
     "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
+    "diff", "blame",  # whole, as git's are: a patch that is cut applies to nothing
+    "commit", "undo",
     "top", "page",  # a full screen, and a server
 }  # fmt: skip
 WORDS = {

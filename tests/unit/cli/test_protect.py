@@ -80,6 +80,19 @@ def test_the_fence_is_switched_for_the_checkout_or_the_user(ground: Ground):
         assert ground.swarm("protect", *wrong).code == 1
 
 
+def test_merging_is_switched_likewise(ground: Ground):
+    repo = str(ground.repo)
+    for words, as_flag in ((["merge", "off"], False), (["--merge", "off"], True)):
+        assert ground.swarm("protect", *words).out.startswith(f"merging is off here, set for {repo}"), as_flag
+        assert config() == {"checkouts": {repo: {"merge": "off"}}}
+        assert "merging is off, set for" in ground.swarm("protect").out
+        assert shown(ground, "merge")["merge"]["value"] == "off"
+        ground.swarm("protect", "merge", "on")
+    assert shown(ground, "merge", "off", "--user")["merge"] == {"value": "on", "source": "checkout", "folder": repo}
+    for wrong in (["merge", "no"], ["--merge", "no"], ["--merge", "off", "turn"], ["--merge", "on", "--fence", "on"]):
+        assert ground.swarm("protect", *wrong).code == 1
+
+
 def test_a_subfolder_and_a_link_mean_the_same_checkout(ground: Ground):
     link = ground.folder / "link"
     link.symlink_to(ground.repo)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.traced import Player, checkout
 
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.watching import kept
@@ -99,6 +100,26 @@ def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, 
     later.prune()
     later.forget_names()
     assert os.listdir(kept.folder()) == os.listdir(kept.names_folder()) == []
+
+
+def test_the_list_has_what_sessions_kept_before_their_writes(ground: Ground, checks_have_time: None):
+    """One store: contents before writes, and those that a call has destroyed, by file; equal ones once."""
+    os.rmdir(ground.repo / ".git")
+    work = checkout(ground.repo, "notes.md", "sub/deep.md")
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("sub/deep.md", "beta", "PEER")
+    for text in ("one\n", "two\n", "one\n", "three\n"):
+        me.writes("notes.md", text)
+    me.runs("cat sub/deep.md")
+    assert not me.runs("rm sub/deep.md").startswith("denied") and not (work / "sub/deep.md").exists()
+    every = ground.swarm("restore", "--list", "--json", cwd=work).json
+    by_file = {name: [one for one in every if one["file"] == str(work / name)] for name in ("notes.md", "sub/deep.md")}
+    for name, sizes in (("notes.md", [4, 4, 6, 17]), ("sub/deep.md", [17, 17])):
+        of_file = ground.swarm("restore", str(work / name), "--list", "--json", cwd=work).json
+        assert sorted(one["size"] for one in of_file) == sizes, name
+        assert {one["id"] for one in of_file} == {one["id"] for one in by_file[name]}
+    assert ground.swarm("restore", str(work / "sub/deep.md"), cwd=work).code == 0
+    assert (work / "sub/deep.md").read_text() == "alpha\nPEER\ngamma\n"
 
 
 def test_the_list_says_when_how_large_and_who(scene: Scene):

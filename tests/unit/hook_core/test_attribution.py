@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.traced import Player, git
 
+from swarm_hook_core.traces import seen
+from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import steps
 from swarm_hook_core.traces.versions.lines import NoLines, changes_by, changes_of, lines_of
 
@@ -81,6 +83,16 @@ def test_what_is_committed_has_no_owner_even_in_part(work: Path) -> None:
     git(work, "commit", "-qam", "a part")
     me.edits("notes.md", "gamma", "two")
     assert owners(file, me) == ["one=-", "beta=-", "two=0"]
+
+
+def test_a_committed_line_may_have_been_removed_by_a_later_call_without_a_version(work: Path) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.edits("notes.md", "alpha", "one")
+    me.edits("notes.md", "one", "two")  # alone: no version of it
+    git(work, "commit", "-qam", "a part")
+    me.edits("notes.md", "two", "three")
+    (change,) = changes_of(str(file))
+    assert [line.text for line in change.removed] == [b"two\n"] and change.removed[0].may_be_by("codex", me.session_id)
 
 
 def test_a_moved_file_keeps_the_owners_of_its_lines(work: Path) -> None:
@@ -159,4 +171,30 @@ def test_a_change_long_after_a_session_s_last_write_may_be_a_person_s(work: Path
     me.edits("notes.md", "alpha", "ONE")
     assert owners(file, me)[0] == "ONE=0"
     monkeypatch.setattr(steps, "OWN_NS", -(10**9))  # the write seems to be late
+    assert owners(file, me)[0] == "ONE=0|?"
+
+
+@pytest.mark.parametrize("is_another", [True, False])
+def test_a_command_that_was_not_read_may_hide_a_person_s_change_before_it(
+    is_another: bool, work: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(seen, "APART_NS", 0)  # the second call is no parallel one
+    me, file = Player("codex", work), work / "notes.md"
+    me.edits("notes.md", "alpha", "ONE")
+    me.runs("true")
+    file.write_text(file.read_text().replace("beta", "PERSON"))
+    if is_another:
+        forget("codex", me.session_id)
+    then = Player("codex", work) if is_another else me
+    then.runs("echo LAST >> notes.md")
+    found = owners(file, me) if then is me else owners(file, me, then)
+    assert all("?" in one and "0" in one for one in (found[0], found[1], found[3])), found
+    assert is_another is ("1" in found[1])
+
+
+def test_without_a_noted_end_a_command_is_over_soon(work: Path, monkeypatch) -> None:
+    me, file = Player("copilot", work), work / "notes.md"
+    me.runs("sed -i s/alpha/ONE/ notes.md")
+    assert owners(file, me)[0] == "ONE=0"
+    monkeypatch.setattr(steps, "OWN_NS", -(10**9))  # the change seems to be late
     assert owners(file, me)[0] == "ONE=0|?"

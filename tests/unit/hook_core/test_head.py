@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.traces import head as heads
-from swarm_hook_core.traces.head import Head
+from swarm_hook_core.traces.head import Head, pushes
 from swarm_hook_core.traces.head.movement import movement_of
+from swarm_hook_core.traces.head.pushes import Commit
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -61,14 +63,14 @@ MOVEMENTS = {
     "branch new": None,
     "branch -D other": None,
     "push": None,
-    "push -f": ("force-push", "main"),
-    "push origin +other": ("force-push", "other"),
-    "push --force-with-lease origin main": ("force-push", "main"),
-    "push -n -f": None,
     "cherry-pick other": None,
     "revert HEAD": None,
     "status": None,
 }
+
+# Git's times are whole seconds; a person's commit is older than the calls of a test.
+PERSON = {**{f"GIT_{role}_{fact}": "person" for role in ("AUTHOR", "COMMITTER") for fact in ("NAME", "EMAIL")},
+          "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z"}  # fmt: skip
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ def test_what_moves_head_under_another_session_is_denied_once(command: str, repo
     me, peer = Player("claude-code", repo), Player("codex", repo)
     said = me.denied("Bash", {"command": command})
     assert said.startswith("swarm: Bash (`git") and "codex" in said and "the same command again goes ahead" in said
-    assert "git worktree add" in said or "push" in command
+    assert "git worktree add" in said
     assert me.denied("Bash", {"command": command}) == "", "it has been told"
     assert peer.session_id
 
@@ -109,6 +111,89 @@ def test_what_moves_head_under_another_session_is_denied_once(command: str, repo
 def test_what_moves_nothing_passes(command: str, repo: Path) -> None:
     me, _peer = Player("claude-code", repo), Player("codex", repo)
     assert me.denied("Bash", {"command": command}) == ""
+
+
+@pytest.fixture
+def remote(repo: Path, tmp_path: Path) -> Path:
+    """A remote of `repo` that has both branches."""
+    git(tmp_path, "init", "-q", "--bare", "remote")
+    git(repo, "remote", "add", "origin", str(tmp_path / "remote"))
+    amended = ["git", "commit", "-q", "--amend", "--no-edit"]
+    subprocess.run(amended, cwd=repo, check=True, env={**os.environ, **PERSON})
+    git(repo, "push", "-q", "-u", "origin", "main", "other")
+    return tmp_path / "remote"
+
+
+COMMIT = "echo x >> notes.md; git commit -qam"
+AMEND = "git commit -q --amend --allow-empty -m amended"
+# commands before the push, with their session; the push -> the words of its denial, empty if it passes
+PUSHES = {
+    "another session's commit": (["peer: %s theirs && git push -q", "me: git reset -q --hard HEAD~1"], "git push -f", "theirs"),
+    "with a lease": (["peer: %s theirs && git push -q", AMEND], "git push --force-with-lease", "theirs"),
+    "a plus": (["peer: %s theirs && git push -q", AMEND], "git push origin +main", "theirs"),
+    "by its whole name": (["peer: %s theirs && git push -q", AMEND], "git push -f origin HEAD:refs/heads/main", "theirs"),
+    "amended in the same call": (["peer: %s theirs && git push -q"], f"{AMEND} && git push -f", "theirs"),
+    "a person's commit": (["person: %s theirs && git push -q", AMEND], "git push -f", "theirs"),
+    "an earlier commit": ([AMEND], "git push -f", "second"),
+    "commits of several": (
+        ["me: %s mine", "peer: %s theirs && git push -q", "me: git reset -q --hard HEAD~2"], "git push -f", "theirs"
+    ),
+    "commits that are not known here": (["elsewhere: %s far && git push -q", AMEND], "git push -f", "not known here"),
+    "unknown ones with a lease": (["elsewhere: %s far && git push -q", AMEND], "git push --force-with-lease", ""),
+    "its own": (["me: %s mine && git push -q", AMEND], "git push -f", ""),
+    "its own, rebased": (
+        ["me: git switch -q -c topic && echo x > new.md && git add . && git commit -qm mine && git push -qu origin topic",
+         "peer: git branch -f base other", "me: git rebase -q other"], "git push -f", ""
+    ),
+    "commits that nobody pushed": (["peer: %s theirs"], "git push -f", ""),
+    "nothing": ([], "git push -f", ""),
+    "a new branch": (["me: git switch -q -c topic"], "git push -f -u origin topic", ""),
+    "a branch that is removed": ([], "git push -f origin :other", ""),
+    "no such remote": ([], "git push -f nowhere", ""),
+    "a dry run": (["peer: %s theirs && git push -q", AMEND], "git push -n -f", ""),
+    "a plain push": (["peer: %s theirs"], "git push", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PUSHES)
+def test_a_forced_push_is_denied_once_if_it_drops_commits_of_others(case: str, repo: Path, remote: Path) -> None:
+    me, peer = Player("claude-code", repo), Player("codex", repo)
+    git(repo, "config", "user.name", "t")
+    git(repo, "config", "user.email", "t@t")
+    git(repo, "config", "push.default", "current")
+    for line in PUSHES[case][0]:
+        who, _, command = line.rpartition(": ")
+        command = command.replace("%s", COMMIT)
+        if who in ("", "me"):
+            me.runs(command).startswith("denied") and me.runs(command)
+        elif who == "peer":
+            peer.runs(command).startswith("denied") and peer.runs(command)
+        else:
+            folder = repo
+            if who == "elsewhere":
+                git(repo, "clone", "-q", "-b", "main", str(remote), "../clone")
+                folder = repo.parent / "clone"
+            subprocess.run(["bash", "-c", command], cwd=folder, check=True, env={**os.environ, **PERSON})
+    command, words = PUSHES[case][1:]
+    said = me.denied("Bash", {"command": command})
+    if said and "would drop" not in said and "not known here" not in said:
+        said = me.denied("Bash", {"command": command})  # of HEAD it has been told
+    assert (words in said) if words else said == "", said
+    if words:
+        assert "codex" in said and "the same command again goes ahead" in said and "git" in said
+    assert me.denied("Bash", {"command": command}) == ""
+
+
+# seconds of the session's commands, of another session's, of the commit -> True if the session has made it
+MAKERS = {((10,), (), 12): True, ((10,), (), 9): False, ((10, 20), (11,), 12): False, ((10, 20), (11,), 20): True,
+          ((10,), (5,), 12): True, ((10,), (10,), 10): False, ((), (), 12): False, ((10,), (), 900): False}  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "others", "at"), MAKERS)
+def test_the_last_command_before_a_commit_has_made_it(own, others, at: int) -> None:
+    journals = ["".join(f"{one}000000000 commits - Bash\0/r\n" for one in some).encode() for some in (own, others)]
+    commits = pushes.not_own([Commit("abc", at, "x")], journals[0], journals[1:])
+    assert (commits == []) is MAKERS[own, others, at]
 
 
 def test_a_session_alone_switches_as_it_likes(repo: Path, tmp_path: Path) -> None:

@@ -106,4 +106,4 @@ def test_of_several_files_each_change_is_shown(work: Path) -> None:
     peer.edits("notes.md", "beta", "PEER")
     peer.edits("other.md", "gamma", "HERS")
     said = me.runs("rm notes.md other.md")
-    assert "| +PEER" in said and "| +HERS" in said and "Write a text that keeps them" in said
+    assert "| +PEER" in said and "| +HERS" in said and "Leave them to their author" in said

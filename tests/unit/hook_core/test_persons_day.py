@@ -157,6 +157,8 @@ def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(
             said = agent.writes(parts[0], parts[1] + "\n")
         else:
             said = agent.runs(deed)
+            if "would stage a person's work" in said or "would commit a person's work" in said:
+                said = agent.runs(deed)  # told once of each file that goes along
         if kind == "refused":
             assert said.startswith("denied: ") and "a person's work" in said, (deed, said)
             assert before == {path: path.read_bytes() for path in before if os.path.lexists(path)}, deed

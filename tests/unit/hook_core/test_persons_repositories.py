@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import time
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.traced import Player, checkout, git
+from support.traced import Player, checkout, git, lost_in
+from support.world import some_time_passes
 
 from swarm_hook_core.persons import losses
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Repository
-from swarm_hook_core.watching.kept import Kept
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -75,7 +76,7 @@ def _renamed(work: Path) -> None:
 
 def _link(work: Path) -> None:
     (work / "notes.md").unlink()
-    (work / "notes.md").symlink_to("other.md")
+    (work / "notes.md").symlink_to("sub/deep.md")
 
 
 def _monitor(work: Path) -> None:
@@ -89,10 +90,26 @@ def _staged(work: Path) -> None:
     git(work, "add", ".")
 
 
+def _lfs(work: Path) -> None:
+    git(work, "lfs", "install", "--local")
+    git(work, "lfs", "track", "*.md")
+    git(work, "add", "--renormalize", ".")
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "lfs")
+    assert "git-lfs" in git(work, "cat-file", "blob", "HEAD:notes.md")
+    (work / "notes.md").write_text("alpha\nmine\n")
+
+
+def _touched(work: Path) -> None:
+    _plain(work)
+    (work / "other.md").write_text((work / "other.md").read_text())  # newer, and the same
+
+
 KINDS: dict[str, Callable[[Path], None]] = {
     "plain": _plain, "crlf": _crlf, "filter": _filter, "sparse checkout": _sparse, "detached HEAD": _detached,
     "rebase in progress": _rebase, "binary": _binary, "mode": _mode, "renamed": _renamed, "link": _link,
-    "fsmonitor": _monitor, "staged": _staged,
+    "fsmonitor": _monitor, "staged": _staged, "touched": _touched,
+    **({"LFS": _lfs} if shutil.which("git-lfs") else {}),
 }  # fmt: skip
 
 
@@ -105,6 +122,57 @@ def test_a_sweep_is_refused_and_a_command_for_a_clean_file_passes(kind: str, wor
     assert "a person's work" in said and ("renamed.md" if kind == "renamed" else "notes.md") in said
     assert "other.md" not in said
     assert me.denied("Bash", {"command": "git checkout -- other.md"}) == ""
+    assert LINES.get(kind, "") in said
+
+
+# kind -> the person's lines in the denial
+LINES = {
+    "plain": "notes.md: 1 line (1)", "crlf": "notes.md: 1 line (3)", "filter": "notes.md: uncommitted changes",
+    "LFS": "notes.md: uncommitted changes", "sparse checkout": "notes.md: 1 line (1)", "staged": "notes.md: 1 line (1)",
+    "binary": "notes.md: uncommitted changes", "mode": "notes.md: its mode or type", "fsmonitor": "notes.md: 1 line (1)",
+}  # fmt: skip
+OWN = (
+    "git checkout -- other.md",
+    "git stash push -- other.md",
+    "git restore other.md",
+    "rm other.md",
+    "echo x > other.md",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_session_s_own_work_may_go(kind: str, work: Path) -> None:
+    me = Player("codex", work)
+    me.runs("ls")
+    KINDS[kind](work)
+    some_time_passes()
+    assert me.edits("other.md", "beta", "MINE") == ""
+    for command in OWN:
+        assert me.denied("Bash", {"command": command}) == "", command
+    assert me.denied("Bash", {"command": "git reset --hard"}), "the person's is there still"
+
+
+def test_a_partial_clone_fetches_nothing(work: Path, tmp_path: Path) -> None:
+    """HEAD's contents are not here: to ask for them would use the network."""
+    git(work, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{work}", "partial")
+    partial = tmp_path / "partial"
+    (work / "notes.md").write_text("of another commit\n")
+    git(work, "commit", "-qam", "newer")
+    git(partial, "fetch", "-q")
+    git(partial, "update-ref", "HEAD", "origin/main")
+    objects = sorted(os.listdir(partial / ".git" / "objects" / "pack"))
+    me, peer = Player("codex", partial), Player("claude-code", partial)
+    me.runs("ls")
+    (partial / "notes.md").write_text("a person's\n")
+    some_time_passes()
+    for command in ("git reset --hard", "git checkout .", "git stash", "rm notes.md", "echo x > notes.md"):
+        assert "notes.md" in me.denied("Bash", {"command": command}), command
+    assert peer.edits("other.md", "beta", "PEER") == ""
+    assert "other.md" in me.denied("Bash", {"command": "git checkout other.md"})
+    assert "other.md" in me.denied(*me.writing("other.md", "x\n"))
+    assert peer.denied("Bash", {"command": "git checkout -- other.md"}) == ""
+    assert sorted(os.listdir(partial / ".git" / "objects" / "pack")) == objects
 
 
 def test_before_the_first_commit(tmp_path: Path, work: Path) -> None:
@@ -157,7 +225,7 @@ def test_a_folder_that_passes_is_kept_within_bounds(work: Path, monkeypatch: pyt
     for name in "abcd":
         (work / "pile" / name).write_text("four")
     assert me.runs("rm -r pile") == "" and not (work / "pile").exists()
-    assert len(Kept(time.time()).by_path()) == 2
+    assert len(lost_in(work)) == 2
 
 
 def test_many_files_are_asked_about_in_time(work: Path) -> None:
@@ -170,3 +238,24 @@ def test_many_files_are_asked_about_in_time(work: Path) -> None:
     (work / "f7").write_text("mine")
     assert "f7" in me.denied("Bash", {"command": "git checkout ."})
     assert (work / "f7").exists() and losses.SECONDS == 2.0
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_files(work: Path) -> None:
+    """A person's file among them is found in git's two seconds; if a slow machine does not, the words say so."""
+    for number in range(100):
+        folder = work / "many" / f"d{number}"
+        folder.mkdir(parents=True)
+        for other in range(1000):
+            (folder / f"f{other}").touch()
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "many")
+    me = Player("codex", work)
+    me.runs("ls")
+    (work / "many" / "d42" / "f42").write_text("a person's\n")
+    some_time_passes()
+    for command in ("git reset --hard", "git checkout .", "git stash"):
+        said = me.denied("Bash", {"command": command})
+        assert "many/d42/f42" in said or "too slow" in said, said
+    assert "f42" in me.denied("Bash", {"command": "rm many/d42/f42"})
+    assert me.denied("Bash", {"command": "rm notes.md"}) == ""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.sessions import captured, run
-from support.traced import Player, git
+from support.traced import Player, git, lost_in
 from support.world import some_time_passes
 
 from swarm_hook_core.persons import owners
-from swarm_hook_core.watching.kept import Kept, content_of
+from swarm_hook_core.traces.versions import pruning
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -86,8 +87,7 @@ def test_the_session_s_own_work_may_go(command: str, work: Path) -> None:
 PASSES = {
     "looks": ["cat notes.md", "git status --short", "git diff", "ls"],
     "an edit": ["sed -i s/alpha/ALPHA/ notes.md", "echo more >> notes.md"],
-    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
-    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "adds": ["git add notes.md", "echo x > own.md && git add own.md", "git reset -q"],
     "takes back own files": ["echo x > own.md", "echo y > own.md", "rm own.md"],
     "moves it": ["mv notes.md moved.md"],
     "stashes own": ["echo x > own.md", "git stash push -q -u -- own.md", "git stash pop -q"],
@@ -103,6 +103,38 @@ def test_what_loses_nothing_of_a_person_passes_in_silence(commands: list[str], m
         assert me.runs(command) == "", command
 
 
+ALONG = {
+    "adds and commits": ["git add -A", "git commit -qm all", "git checkout -- notes.md"],
+    "all in one": ["git add -A && git -c user.name=t -c user.email=t@t commit -qm all && git reset --hard"],
+    "commits all": ["git commit -qam all", "git checkout -- notes.md"],
+    "commits a file": ["git commit -qm one notes.md", "git checkout -- notes.md"],
+    "commits what is staged": ["git add notes.md", "git commit -qm one", "git checkout -- notes.md"],
+}
+
+
+@pytest.mark.parametrize("commands", ALONG.values(), ids=ALONG)
+def test_a_person_s_work_goes_along_once_the_session_was_told(commands: list[str], me: Player, work: Path) -> None:
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    told = []
+    for command in commands:
+        said = me.runs(command)
+        if said:
+            told.append(said)
+            assert me.runs(command) == "", command
+    assert len(told) == 1 and told[0].startswith("denied: ") and "notes.md: 4 lines (3 to 6)" in told[0], told
+    assert "`swarm-mcp commit -m TEXT [FILE...]`" in told[0] and "the same command again goes ahead" in told[0]
+
+
+def test_own_work_is_committed_in_silence(work: Path) -> None:
+    me = Player("codex", work)
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    assert me.edits("notes.md", "beta", "mine") == me.writes("new.md", "one\ntwo\n") == ""
+    for command in ("git add -A", "git commit -qm all", "echo x > new.md", "git commit -qam more"):
+        assert me.runs(command) == "", command
+
+
 def test_what_passes_is_kept_first(me: Player, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in ("notice", "off"):
         (work / "notes.md").write_text(AFTERNOON)
@@ -111,9 +143,7 @@ def test_what_passes_is_kept_first(me: Player, work: Path, monkeypatch: pytest.M
         said = me.runs("git checkout . && git clean -fdq")
         assert not said.startswith("denied") and ("notes.md: 4 lines" in said) is (level == "notice")
         assert not (work / "new.md").exists()
-        kept = Kept(time.time())
-        found = {Path(path).name: content_of(some[0]) for path, some in kept.by_path().items()}
-        assert found == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
+        assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
 def test_older_lines_of_a_person_stay_theirs_in_a_file_that_the_session_edits(me: Player, work: Path) -> None:
@@ -214,8 +244,7 @@ def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, dec
     answer = json.loads(ran.out)["hookSpecificOutput"]
     assert answer["permissionDecision"] == decision
     assert ("discard 4 uncommitted lines of" in answer["permissionDecisionReason"]) is (decision == "ask")
-    kept = [content_of(some[0]) for some in Kept(time.time()).by_path().values()]
-    assert kept == [AFTERNOON.encode()] * (decision == "ask")
+    assert lost_in(work) == ({"notes.md": AFTERNOON.encode()} if decision == "ask" else {})
 
 
 def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> None:
@@ -224,7 +253,7 @@ def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> Non
     some_time_passes()
     me.runs("cat .env notes.md")
     assert me.runs("echo x > .env; echo x > notes.md") == ""
-    kept = {Path(path).name: content_of(some[0]) for path, some in Kept(time.time()).by_path().items()}
+    kept = lost_in(work)
     assert kept[".env"] == b"KEY=1\n" and kept["notes.md"] == AFTERNOON.encode()
 
 
@@ -250,7 +279,8 @@ def test_ignored_files_are_not_protected_but_kept(me: Player, work: Path) -> Non
     (work / ".gitignore").write_text(".env\n")
     (work / ".env").write_text("KEY=1\n")
     assert me.runs("rm .env") == "" and not (work / ".env").exists()
-    assert any(path.endswith(".env") for path in Kept(time.time()).by_path())
+    pruning.prune(time.time())
+    assert lost_in(work) == {".env": b"KEY=1\n"}
 
 
 def test_outside_of_a_repository_nothing_is_protected(me: Player, tmp_path: Path) -> None:
@@ -278,3 +308,64 @@ def test_a_session_alone_may_replace_what_its_command_has_shown(
     me = Player("codex", work)
     assert me.writes("notes.md", "mine\n").startswith("denied: ")
     assert me.runs("cat notes.md") == "" == me.writes("notes.md", "mine\n")
+
+
+# commands before, each of a person or of the session; the command -> denied "always", "once", or "" for never
+STASHES = {
+    "dropped": (["person: git stash -q"], "git stash drop", "always"),
+    "cleared": (["person: git stash -qu"], "git stash clear", "always"),
+    "popped": (["person: git stash -q"], "git stash pop", "once"),
+    "to a branch": (["person: git stash -q"], "git stash branch side", "once"),
+    "popped by number": (["person: git stash -q", "me: echo x >> other.md && git stash -q"], "git stash pop 1", "once"),
+    "after an empty stash": (["person: git stash -q"], "git stash && git log -1 && git stash pop", "once"),
+    "its own above it": (["person: git stash -q", "me: echo x >> other.md && git stash -q"], "git stash drop", ""),
+    "made and popped in one call": (["person: git stash -q"], "echo x >> other.md; git stash && git stash pop", ""),
+    "applied": (["person: git stash -q"], "git stash apply", ""),
+    "shown": (["person: git stash -q"], "git stash show -p", ""),
+    "no such entry": (["person: git stash -q"], "git stash drop 7", ""),
+    "its own": (["me: echo x >> other.md && git stash -q -- other.md"], "git stash drop", ""),
+    "made by its script": (["me: echo x >> other.md; sh -c 'git stash -q -- other.md'"], "git stash drop", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside a peer"])
+@pytest.mark.parametrize("case", STASHES)
+def test_a_stash_entry_that_no_session_has_made_is_a_person_s(
+    case: str, is_alone: bool, me: Player, work: Path
+) -> None:
+    deeds, command, denied = STASHES[case]
+    git(work, "config", "user.name", "t")
+    git(work, "config", "user.email", "t@t")
+    if not is_alone:
+        assert Player("claude-code", work).runs("ls > list.txt; rm list.txt") == ""
+    for deed in deeds:
+        who, _, words = deed.partition(": ")
+        if who == "me":
+            assert me.runs(words) == "", words
+        else:  # an entry's time is in whole seconds
+            past = {
+                **os.environ,
+                "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
+                "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
+            }
+            paths = ["--", "notes.md"] if "-qu" not in words else ["--", "notes.md", "new.md"]
+            subprocess.run([*words.replace("stash", "stash push").split(), *paths], cwd=work, env=past, check=True)
+    said = me.denied("Bash", {"command": command})
+    assert bool(said) is bool(denied), said
+    again = me.runs(command)
+    assert again.startswith("denied: ") is (denied == "always"), again
+    if denied:
+        assert "No session at work has made it" in said and "notes.md" in said and "stash@{" in said
+        assert ("the same command again goes ahead" in said) is (denied == "once")
+        assert ("had nothing to put aside" in said) is ("empty" in case)
+    if denied == "once":
+        assert lost_in(work)["notes.md"] == AFTERNOON.encode()
+
+
+def test_entries_that_pass_are_kept_with_all_their_files(
+    me: Player, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(work, "stash", "-q", "-u")
+    monkeypatch.setenv("SWARM_PROTECT", "notice")
+    assert "no session at work has made" in me.runs("git stash clear")
+    assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}

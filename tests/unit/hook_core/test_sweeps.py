@@ -69,8 +69,7 @@ class Beside:
         denial, words = sweeps.judge(
             session, call, effects_of(command, cwd), Meetings(trail, self.reader, now), trail, now
         )
-        if denial is None:
-            trail.leave()
+        trail.leave()
         return ("" if denial is None else denial.reason), words
 
     def denied(self, command: str, folder: str = "") -> str:
@@ -84,6 +83,15 @@ class Beside:
         denial, words = self.asked(command, folder)
         assert not denial, denial
         return words
+
+    def told_after_denial(self, command: str) -> str:
+        """Return the notice about a command that is denied until its session was told of all that goes along."""
+        for _ in range(3):
+            denial, words = self.asked(command)
+            if not denial:
+                return words
+            assert "the same command again goes ahead" in denial and "`swarm-mcp commit -m TEXT" in denial
+        raise AssertionError(command)
 
 
 @pytest.fixture
@@ -182,7 +190,7 @@ def test_each_verb_at_each_level(beside, level: str):
         said = here.told(command) if level == "notice" else here.denied(command)
         assert "others' uncommitted changes" in said and "peer" in said, command
     for command in rows(TAKES):
-        said = here.denied(command) if level == "turn" else here.told(command)
+        said = {"notice": here.told, "keep": here.told_after_denial, "turn": here.denied}[level](command)
         assert "others' uncommitted changes" in said and "peer" in said, command
     for command in rows(NEITHER):
         assert here.told(command) == "", command
@@ -198,6 +206,12 @@ def test_the_words_of_a_denial_and_of_a_line(beside):
         " For your own files alone: `git stash push -u -- a.txt mine.txt`. Leave theirs as it is: go on without this"
         " command, or message their session (instance id-peer) and try again once they have committed. Past this only"
         " a person can go, by running it in a terminal of their own."
+    )
+    assert here.denied("git add -A") == (
+        f"swarm: Bash (`git add -A`) would stage others' uncommitted changes: {top}/b.txt, {top}/u.txt"
+        ' (by codex peer 10 min ago (working on "the parser")). For your own files alone: `git add a.txt mine.txt`.'
+        " `swarm-mcp commit -m TEXT [FILE...]`, or the tool commit, commits your own lines alone, in shared files too."
+        " If theirs are meant to go along, the same command again goes ahead."
     )
     assert here.told("git add -A") == (
         f"swarm: `git add -A` stages others' uncommitted changes: {top}/b.txt, {top}/u.txt"
@@ -247,7 +261,7 @@ def test_without_files_of_one_s_own_it_is_said_to_name_them(beside):
     here.here.git("checkout", "--", "a.txt")
     os.remove(here.here.top / "mine.txt")
     assert "Name your own files, if there are any." in here.denied("git stash")
-    assert "Name your own files, if there are any." in here.told("git add -A")
+    assert "Name your own files, if there are any." in here.denied("git add -A")
 
 
 def test_files_are_named_as_the_command_sees_them(beside):
@@ -256,7 +270,7 @@ def test_files_are_named_as_the_command_sees_them(beside):
     assert f"`git checkout -- {here.here.top}/a.txt`" in here.denied("cd src && git checkout -- ..")
     here.here.write(**{"it's odd.txt": "x\n"})
     here.wrote("me", "it's odd.txt")
-    assert "'it'\"'\"'s odd.txt'" in here.told("git add -A")
+    assert "'it'\"'\"'s odd.txt'" in here.denied("git add -A")
 
 
 def test_of_many_files_and_sessions_a_few_are_named(beside):
@@ -267,7 +281,7 @@ def test_of_many_files_and_sessions_a_few_are_named(beside):
     for number in range(5):
         here.wrote(f"peer{number}", *names[number * 4 : number * 4 + 4])
     here.wrote("me", *names[20:])
-    told = here.told("git add many")
+    told = here.denied("git add many")
     assert (
         told.count("many/2") == 8
         and told.count("many/0") + told.count("many/1") == 3 * 3
@@ -374,7 +388,7 @@ def test_what_was_committed_since_is_not_theirs_any_more(beside):
 
 def test_what_one_command_commits_the_next_cannot_lose(beside):
     here = beside()
-    told = here.told("git add -A && git commit -m x && git checkout -f feature")
+    told = here.told_after_denial("git add -A && git commit -m x && git checkout -f feature")
     assert told.count("swarm:") == 2 and "stages" in told and "commits" in told
     assert here.told("git add -A && git commit -qam x").count("swarm:") == 2
 
@@ -404,7 +418,7 @@ def test_another_work_tree_of_the_repository_is_another_place_for_files(beside, 
     assert linked.told("git stash -u") == "" and linked.told("git add -A") == ""
     linked.here.write(**{"b.txt": "half done\n"})
     linked.wrote("peer", "b.txt")
-    assert "linked/b.txt" in linked.denied("git stash -u") and "linked/b.txt" in linked.told("git add -A")
+    assert "linked/b.txt" in linked.denied("git stash -u") and "linked/b.txt" in linked.denied("git add -A")
     assert "linked/b.txt" in here.denied(f"git worktree remove --force {tmp_path}/linked")
     assert here.told(f"git worktree remove {tmp_path}/linked") == "", "git refuses"
 
@@ -458,7 +472,7 @@ def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, monkeypatch
     (here.here.top / "x.patch").write_text("--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+c\n")
     (here.here.top / "own.patch").write_text("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+c\n")
     for command in ("git apply --cached x.patch && git commit -m x", "git diff b.txt | git apply --cached"):
-        said = here.denied(command) if level == "turn" else here.told(command)
+        said = here.denied(command) if level == "turn" else here.told_after_denial(command)
         assert "b.txt (by codex peer" in said and ("stage others" in said or "stages others" in said), command
     assert here.told("git apply --cached own.patch") == ""
 
@@ -622,6 +636,7 @@ def test_one_session_sweeps_while_another_is_at_work(work, mine, theirs):
             assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
     assert "PEER" in (work / "notes.md").read_text() and "MINE" in (work / "other.md").read_text()
     assert "`git stash push -- other.md`" in me.runs("git stash")
+    assert me.runs("git add -A").startswith("denied: swarm: Bash (`git add -A`) would stage others' uncommitted")
     assert "stages others' uncommitted changes" in me.runs("git add -A") and "`git add" not in me.runs(
         "git add other.md"
     )

@@ -531,16 +531,15 @@ def test_ones_own_write_is_no_surprise(work: Path) -> None:
 
 
 def test_the_content_that_a_told_session_overwrites_is_kept(work: Path) -> None:
-    from swarm_hook_core.paths import key_of
-    from swarm_hook_core.watching.kept import Kept, content_of
+    from swarm_hook_core.traces.versions.stored import contents_of
 
     me, peer = Player("codex", work), Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
     text = (work / "notes.md").read_bytes()
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
     assert me.runs("cat notes.md") == "" == me.runs(OVERWRITES["here-document"])
-    (kept,) = Kept(time.time()).of(key_of(str(work / "notes.md")))
-    assert content_of(kept) == text
+    lost = [one.content() for one in contents_of(str(work / "notes.md")) if one.is_lost]
+    assert lost == [text]
 
 
 @pytest.mark.parametrize("target", ["notes.md", "./notes.md", "link/notes.md"])

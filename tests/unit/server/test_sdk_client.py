@@ -81,6 +81,8 @@ def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
                 ("lock_history", {"file": "f"}, "transferred"),
                 ("pause_task", {"task_id": three}, "no worker"),
                 ("resume_task", {"task_id": three}, "no worker"),
+                ("commit", {"message": "mine"}, "git"),
+                ("undo", {}, "undo"),
             )
             for tool, arguments, word in about_locks:
                 assert word in (await call(tool, **arguments)).content[0].text, tool

@@ -26,6 +26,7 @@ TOOLS = {
     "report_progress", "approve_task",
     "get_task", "list_tasks", "get_file_lock", "lock_file", "unlock_file", "transfer_lock", "request_lock", "steal_lock",
     "renew_lock", "explain_lock", "lock_history", "kv_get", "kv_set", "kv_append", "kv_delete", "kv_list", "swarm_status", "wait_for_activity",
+    "commit", "undo",
 }  # fmt: skip
 READ_ONLY = {
     "list_instances", "whoami", "get_task", "list_tasks", "get_file_lock", "explain_lock", "lock_history",

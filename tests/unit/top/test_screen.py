@@ -261,6 +261,10 @@ def test_what_has_happened_here_is_a_key_away(ground: Ground):
         await until(pilot, shows(pilot, "swarm-mcp log src/store.py", "denied"))
         await pilot.press("escape", "3", "enter")
         await until(pilot, shows(pilot, "swarm-mcp why src/store.py", "would be refused"))
+        await pilot.press("escape", "3", "b")
+        await until(pilot, shows(pilot, "swarm-mcp blame src/store.py --uncommitted"))
+        await pilot.press("escape", "1", "b")
+        await until(pilot, shows(pilot, "swarm-mcp diff --stat --session"))
 
     played(made(ground), play)
 

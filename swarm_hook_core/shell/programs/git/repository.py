@@ -49,6 +49,28 @@ def committed_text(path: str, seconds: float) -> str:
     return Repository(tree.top, seconds).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
 
 
+def is_as_committed(path: str, seconds: float) -> bool:
+    """Return True if the file at absolute `path`, links resolved, may equal its content in the last commit.
+
+    False for a file that git changes on its way, and in a partial clone without that content. Raises NoAnswer, and
+    Refused if there is no repository or no such file in the last commit.
+    """
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        raise Refused("no work tree")
+    repository, name = Repository(tree.top, seconds), os.path.relpath(path, tree.top)
+    if repository.has_filter(name):
+        return False
+    committed = repository.ask("rev-parse", "--verify", "-q", f"HEAD:{name}").strip()
+    try:
+        repository.ask("cat-file", "-e", committed)
+    except Refused:
+        return False  # nor does git fetch it for a hook
+    return True
+
+
 class Repository:
     """The work tree `top` (resolved), asked until `seconds` are over.
 
@@ -68,12 +90,12 @@ class Repository:
 
             self.ignores_case = ignores_case(top)
 
-    def ask(self, *words: str) -> str:
-        """Return git's output. Raises Refused, NoAnswer."""
+    def ask(self, *words: str, stdin: str = "") -> str:
+        """Return git's output on the input `stdin`. Raises Refused, NoAnswer."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswer("out of time")
-        result = git.ask(words, self.top, left, self._settings, self._environment)
+        result = git.ask(words, self.top, left, self._settings, self._environment, stdin)
         if result.code is None:
             raise NoAnswer(result.stderr)
         if result.code != 0:
@@ -158,8 +180,14 @@ class Repository:
 
         Without `additions`, not those that `tree` lacks.
         """
-        rows = _rows(self.names("diff-index", *_RAW, tree, paths=paths))
-        return self.by_content([row for row in rows if additions or row[3] != "A"])
+        return self.by_content([row for row in self.rows_against(tree, paths) if additions or row[3] != "A"])
+
+    def rows_against(self, tree: str, paths: Collection[str]) -> list[tuple[str, str, str, str, str, str]]:
+        """Return ``[(path, old object, new object, status, old mode, new mode)]`` of files that may differ from `tree`.
+
+        A file that is only younger than the index knows is among them (`by_content`).
+        """
+        return _rows(self.names("diff-index", *_RAW, tree, paths=paths))
 
     def shown(self, folder: str, *words: str) -> list[str]:
         """Return the files that ``git <words>``, a diff, finds different, asked in `folder`."""
@@ -211,8 +239,7 @@ class Repository:
         paths = paths[:MOST_PATHS]
         if not paths:
             return set()
-        output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
-        plain = [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
+        plain = self._without_filter(paths)
         if not plain:
             return set()
         try:
@@ -220,6 +247,14 @@ class Repository:
         except Refused:  # a file has vanished: none counts as the same
             return set()
         return {path for path, made in zip(plain, hashes) if made == objects[path]}
+
+    def has_filter(self, path: str) -> bool:
+        """Return True if git has a program change the content of the file at `path` on its way into the index."""
+        return not self._without_filter([path])
+
+    def _without_filter(self, paths: list[str]) -> list[str]:
+        output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
+        return [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
 
     def _limits(self, paths: Collection[str]) -> list[str]:
         if len(paths) > MOST_PATHS:

@@ -85,18 +85,26 @@ def changed_in(top: str, folder: str, seconds: float) -> list[str] | None:
     return [os.path.join(top, name) for name in found]
 
 
-def moved_to(call: GitCall) -> list[str]:
-    """Return absolute paths that ``git mv`` moves files to, with their uncommitted changes; [] for other calls."""
-    if call.words[0] != "mv":
+def moved_or_removed(call: GitCall) -> list[str]:
+    """Return absolute paths of files that ``git mv`` moves, and moves to, or that ``git rm`` removes.
+
+    [] for other calls.
+    """
+    options = options_of(call.words)
+    named = options.operands
+    if call.words[0] == "rm" and not options.has("--cached", "-n", "--dry-run"):
+        return [path for path in (absolute(call.folder, one) for one in named) if path and os.path.lexists(path)]
+    if call.words[0] != "mv" or not named:
         return []
-    *sources, target = options_of(call.words).operands or [""]
+    *sources, target = named
     place = absolute(call.folder, target)
     if place is None:
         return []
+    found = [path for path in (absolute(call.folder, source) for source in sources) if path]
     if os.path.isdir(place):
-        return [os.path.join(place, os.path.basename(source.rstrip("/"))) for source in sources]
+        return [*found, *(os.path.join(place, os.path.basename(source.rstrip("/"))) for source in sources)]
     if len(sources) == 1:
-        return [place]
+        return [*found, place]
     return []
 
 

@@ -9,6 +9,7 @@ from swarm_mcp.answers.explained import through, until
 from swarm_mcp.answers.timeline import happening
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.locking.explaining import explanation, history
+from swarm_mcp.view.overview.owned import owned_file
 from swarm_mcp.view.page.rendering import near
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 
@@ -39,6 +40,7 @@ def _make(look: Look) -> Page:
         "waiting": [_waiting(look, one) for one in why["waiting"]],
         "not_shown": why.get("not_shown", {}),
         "write": why["write"],
+        "owned": owned_file(look.store, look.people, scope, why["file"]) if scope in scopes else None,
         "edits": [one for one in (look.edited.get(scope) or ()) if one.path == why["file"]],
         "happened": [(happening(one, look.people, scope), one.get("repeated")) for one in log["events"][::-1]],
         "older": log.get("next", ""),

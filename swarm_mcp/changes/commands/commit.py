@@ -1,0 +1,62 @@
+"""Committing the changes of one session alone."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_mcp.changes.commit import Commit
+from swarm_mcp.changes.commit.answer import described, lines
+from swarm_mcp.changes.commit.authors import Authorship
+from swarm_mcp.cli.arguments import ACTING, CHANGES, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import answer, say_text
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.folders import here
+from swarm_mcp.sessions.acting import OWN_ID, find_acting_session, is_person, surrounding_session
+from swarm_mcp.store import Store
+
+
+@verb(
+    Usage(
+        Option(
+            "-m TEXT", "the message; again for a further paragraph", required=True, repeatable=True, also="--message"
+        ),
+        Option("--dry-run", "print what would be committed, and do nothing"),
+        Word("FILE", "only these files and folders", optional=True, repeated=True),
+        *ACTING,
+    ),
+    refuses=True,
+    group=CHANGES,
+)
+def commit(args: Arguments) -> int:
+    """commit: commit your own uncommitted changes, and nobody else's
+
+    Each uncommitted line has an author. The commit has this session's lines; typed by a person at a terminal, the lines
+    that no session wrote. Others' lines stay uncommitted, in the same files too, and are named. The work tree is not
+    touched, and what others have staged stays staged. Hooks, signing and author are git's. A place that several may
+    have changed is refused.
+
+    example: swarm-mcp commit -m "Parse empty lines" src/parse.py
+    """
+    with Store() as store:
+        author = Authorship(store, _session(store, args))
+        files = [os.path.join(os.getcwd(), word) for word in args.words]
+        one = Commit(here(), author.is_own, author.named, args.all("-m"), files)
+        done = one.plan() if args.given("--dry-run") else one.make()
+        value = {**described(one, done), "dry_run": args.given("--dry-run")}
+        if done.output.strip() and not args.json:
+            say_text(done.output.rstrip("\n"))
+        return answer(args, value, *lines(one, done))
+
+
+def _session(store: Store, args: Arguments) -> Session | None:
+    """Return the session whose changes are committed; None for a person. Raises UnknownInstance."""
+    if args.value("--as") or os.environ.get(OWN_ID, "").strip():
+        return find_acting_session(store, args)
+    found = surrounding_session(store)
+    if found is None and not is_person(store):
+        try:
+            return find_acting_session(store, args)
+        except UnknownInstance as error:
+            raise UnknownInstance(f"whose changes? {error}") from None
+    return found

@@ -1,0 +1,147 @@
+"""Taking back a session's uncommitted work."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_mcp.changes.planning import Plan
+from swarm_mcp.changes.records import Record
+from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
+from swarm_mcp.cli.arguments import CHANGES, INSTANCES, JSON, SCOPE, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.checkout_log import since_when
+from swarm_mcp.cli.output import answer, complain, say, say_text, show
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import PersonOnly, UsageError
+from swarm_mcp.folders import clean, current_scope, file_of
+from swarm_mcp.sessions.acting import session_of_caller
+from swarm_mcp.sessions.agents_shell import agents_around, is_marked
+from swarm_mcp.store import Store
+
+_FILES = Word("FILE", "only this file, or the files of this folder", optional=True, repeated=True)
+_COMMON = (
+    Option("--dry-run", "print the changes as a patch, and do nothing"),
+    Option("--partial", "leave out what would touch others' lines, and undo the rest"),
+    SCOPE,
+    JSON,
+)
+
+
+@verb(
+    Usage(
+        _FILES,
+        Option("--session WHO", "the session, by its name or id (default: this one)", source=INSTANCES),
+        Option("--since WHEN", "only what it did since then: a time of day (8:00), or an age (10m, 2h, 1d)", source=()),
+        Option("--turn", "only what it did in its last turn"),
+        *_COMMON,
+    ),
+    Usage(_FILES, Option("--undo ID", "take back the undo with this id", required=True, source=()), *_COMMON),
+    group=CHANGES,
+)
+def undo(args: Arguments) -> int:
+    """undo: take back one session's uncommitted changes, and no others
+
+    Its added lines go, its removed lines come back, in all files or in none. Files that it made are removed, files that
+    it removed come back. Lines of other sessions and of people stay, byte for byte. Where they stand in the way the
+    command says which lines they are and whose, and changes nothing.
+
+    An agent may take back its own session's work, a person that of any session. `undo --undo ID` takes an undo back.
+
+    With --json: {"ok", "id", "dry_run", "files": [{"path", "removed", "created"}], "left": [{"path", "lines", "why"}],
+    "patch"}; "patch" is there with --dry-run.
+
+    example: swarm-mcp undo --since 10m src
+    """
+    folder = current_scope(args.value("--scope"))
+    if args.given("--turn") and args.given("--since"):
+        raise UsageError("--turn and --since exclude each other")
+    try:
+        return _undo(args, folder)
+    except NotUndone as error:
+        if args.json:
+            show({"ok": False, **error.answer})
+        else:
+            for line in error.lines:
+                complain(line)
+        return 1
+
+
+def _undo(args: Arguments, folder: str) -> int:
+    with Store() as store:
+        session = _caller(store, args, folder)
+        undoing = Undoing(store, session, folder)
+        for line in undoing.messages:
+            say(line)
+        only = [os.path.realpath(file_of(session, word) if session else clean(word)) for word in args.words]
+        is_partial = args.given("--partial")
+        if args.given("--undo"):
+            earlier = undoing.record_called(args.value("--undo"))
+            whose, undoes = earlier.whose, earlier.id
+            plan = undoing.plan_back(earlier, only, is_partial)
+        else:
+            whose, undoes = _whose(undoing, args), ""
+            plan = undoing.plan(whose, only, _since(args, whose, folder), is_partial)
+        record = None
+        if plan.files and not args.given("--dry-run"):
+            record = undoing.do(plan, whose, undoes)
+        return _say(args, undoing, plan, whose, record)
+
+
+def _caller(store: Store, args: Arguments, folder: str) -> Session | None:
+    """Return the agent's session that gives this command; None for a person. Raises UnknownInstance."""
+    if agents_around(store) or is_marked():
+        return session_of_caller(store, folder)
+    return None
+
+
+def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
+    """Return the session with the work to take back. Raises SwarmError."""
+    word, session = args.value("--session"), undoing.session
+    if session is None:
+        if word:
+            return undoing.session_called(word)
+        return undoing.only_session()
+    own = (session.runtime or "", session.session_id or "")
+    if word and undoing.session_called(word) != own:
+        raise PersonOnly(
+            "an agent may undo its own session's work alone; a person can undo that of others, in a terminal of their"
+            " own"
+        )
+    return own
+
+
+def _since(args: Arguments, whose: tuple[str, str], folder: str) -> int:
+    if args.given("--turn"):
+        return turn_began(whose, folder)
+    return since_when(args.value("--since"), time.time()) * 10**9
+
+
+def _say(args: Arguments, undoing: Undoing, plan: Plan, whose: tuple[str, str], record: Record | None) -> int:
+    left = [(one, undoing.words_for(one, whose)) for one in plan.problems]
+    value = {
+        "ok": True,
+        "id": record.id if record else None,
+        "dry_run": args.given("--dry-run"),
+        "files": [
+            {"path": one.path, "removed": one.after is None, "created": one.before is None} for one in plan.files
+        ],
+        "left": [{"path": one.path, "lines": one.lines, "why": words.lstrip(": ")} for one, words in left],
+    }
+    if args.given("--dry-run"):
+        value["patch"] = patch_of(plan.files, undoing.folder)
+        if not args.json:
+            say_text(str(value["patch"]).rstrip("\n") or "nothing to undo")
+            return 0
+    if not args.json:
+        for one, words in left:
+            say(f"left: {os.path.relpath(one.path, undoing.folder)}{words}")
+    return answer(args, value, summary(plan, record, undoing.folder))
+
+
+def summary(plan: Plan, record: Record | None, folder: str) -> str:
+    """Return one line about an undo that was done, or had nothing to do."""
+    if record is None:
+        return "nothing to undo"
+    names = [os.path.relpath(one.path, folder) for one in plan.files]
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"undone in {', '.join(names[:10])}{more}; `swarm-mcp undo --undo {record.id}` takes that back"

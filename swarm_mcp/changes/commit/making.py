@@ -1,0 +1,163 @@
+"""The commit itself: a private index with the parts, the repository's hooks, the message, the signed commit object.
+
+Nothing of it is seen by others: objects without a reference, and an index of its own. Hooks get that index
+(GIT_INDEX_FILE), as those of `git commit` do; a hook that stages something changes the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from swarm_hook_core.state import make_private
+from swarm_hook_core.traces import state_of
+from swarm_mcp.changes.commit.git import Git, last_words, literal, split
+from swarm_mcp.changes.commit.landing import Moved
+from swarm_mcp.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm_mcp.changes.commit.landing import Workshop
+    from swarm_mcp.changes.commit.parts import Part
+
+MESSAGE = "COMMIT_EDITMSG"  # git's own name: hooks look for it
+
+
+class Making:
+    """The making of a commit on `head` (empty: the first one), in the `workshop`.
+
+    output    what the hooks have printed
+    subject   first line of the message, once it is made
+    """
+
+    def __init__(self, git: Git, workshop: Workshop, head: str):
+        self.output = ""
+        self.subject = ""
+        self._head = head
+        self._shared = git
+        self._workshop = workshop
+        workshop.clear()
+        index, private = git.path("index"), workshop.path("index")
+        if os.path.exists(index):
+            shutil.copy2(index, private)  # its time tells git the entries that may be older than their files
+        self._git = git.with_index(private)
+        if head:
+            self._git.ask("read-tree", "--reset", head)
+        else:
+            self._git.ask("read-tree", "--empty")
+
+    def dirty(self, paths: Sequence[str]) -> list[str]:
+        """Return the paths, from the top, of uncommitted files at and below `paths`; an empty list means all."""
+        limits = ["--", *literal(paths)]
+        words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+        found = [part[3:].rstrip("/") for part in split(self._git.ask(*words, *limits))]
+        words = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--diff-filter=A")
+        tree = self._head or self._git.ask("mktree").strip()
+        found += split(self._shared.ask(*words, tree, *limits))  # staged in spite of an ignore rule
+        return list(dict.fromkeys(found))
+
+    def stage(self, parts: Sequence[Part]) -> None:
+        """Put the parts into the private index, as `git add` would. Raises Moved if a file has changed meanwhile."""
+        whole = [part for part in parts if part.content is None]
+        self._add(whole, self._git)
+        if any(part.state and state_of(os.path.join(self._git.top, part.path)) != part.state for part in parts):
+            raise Moved  # its new lines may be another author's
+        pieces = [part for part in parts if part.content is not None]
+        if not pieces:
+            return
+        folder = self._workshop.path("tree")
+        modes = self._git.entries([part.path for part in pieces])
+        for part in pieces:
+            path = os.path.join(folder, part.path)
+            make_private(os.path.dirname(path))
+            with open(path, "wb") as file:
+                file.write(part.content or b"")
+            os.chmod(path, int(modes.get(part.path, ("100644", ""))[0] or "100644", 8) & 0o777)
+        own = self._git.ask("rev-parse", "--absolute-git-dir").rstrip("\n")
+        # git add in a work tree of its own: the same filters and line ends, by the attributes of the index.
+        monitor = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false"}
+        apart = self._git.with_index(self._git.index, {"GIT_DIR": own, "GIT_WORK_TREE": folder, **monitor})
+        apart.top = folder
+        self._add(pieces, apart)
+
+    def _add(self, parts: Sequence[Part], git: Git) -> None:
+        if parts:
+            names = os.fsencode("".join(part.path + "\0" for part in parts))
+            git.ask("update-index", "--add", "--remove", "--replace", "-z", "--stdin", data=names)
+
+    def commit(self, messages: Sequence[str]) -> str:
+        """Run the hooks, and return the new commit's name. Raises Refused if a hook or the signing fails."""
+        self._require_change("the parts are as committed, but for line ends")
+        environment = self._author()
+        self.hook("pre-commit", environment=environment)
+        tree = self._require_change("the pre-commit hook has taken all changes out")
+        path = self._shared.path(MESSAGE)
+        with open(path, "wb") as file:
+            file.write(self._clean(os.fsencode("\n\n".join(text.strip("\n") for text in messages) + "\n")))
+        self.hook("prepare-commit-msg", path, "message", environment=environment)
+        self.hook("commit-msg", path, environment=environment)
+        with open(path, "rb") as file:
+            text = self._clean(file.read())
+        if not text.strip():
+            raise Refused("the message is empty after the hooks")
+        self.subject = " ".join(os.fsdecode(text.strip().partition(b"\n\n")[0]).split())
+        words = ["commit-tree", tree]
+        if self._head:
+            words += ["-p", self._head]
+        if self._git.line("config", "--type=bool", "commit.gpgSign") == "true":
+            words.append("-S")
+        done = self._git.with_index(self._git.index, environment).run([*words, "-F", "-"], text)
+        if done.returncode:
+            raise Refused(f"git commit-tree: {last_words(done)}")
+        return os.fsdecode(done.stdout).strip()
+
+    def _require_change(self, words: str) -> str:
+        """Return the tree of the private index. Raises Refused with these `words` if it is that of HEAD."""
+        tree = self._git.ask("write-tree").strip()
+        if self._head and tree == self._git.line("rev-parse", f"{self._head}^{{tree}}"):
+            raise Refused(f"nothing to commit: {words}")
+        return tree
+
+    def hook(self, name: str, *words: str, is_shared: bool = False, environment: dict[str, str] | None = None) -> None:
+        """Run a hook of the repository, if it has one. Raises Refused with its output if it fails.
+
+        `is_shared`: with the shared index, after the commit; then a failure changes nothing.
+        """
+        more = {"GIT_EDITOR": ":", **(environment or {})}
+        git = self._git.with_index(self._git.index, more)
+        if is_shared:
+            git = self._shared.with_index("", more)
+        done = git.run(["hook", "run", "--ignore-missing", name, "--", *words])
+        if done.returncode and b"'hook' is not a git command" in done.stderr:
+            done = self._run_by_path(git, name, words)  # git before 2.36
+        text = os.fsdecode(done.stderr + done.stdout)
+        self.output += text
+        if done.returncode and not is_shared:
+            raise Refused(f"the {name} hook failed: {last_words(done)}", output=text)
+
+    def _run_by_path(self, git: Git, name: str, words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        path = git.path(f"hooks/{name}")
+        if not os.access(path, os.X_OK):
+            return subprocess.CompletedProcess([path], 0, b"", b"")
+        return subprocess.run([path, *words], cwd=git.top, env=git.environment, capture_output=True, check=False)
+
+    def _clean(self, text: bytes) -> bytes:
+        """Return a message as `commit.cleanup` has it for one that no editor showed."""
+        mode = self._git.line("config", "commit.cleanup") or "default"
+        if mode == "verbatim":
+            return text
+        words = ["stripspace"]
+        if mode == "strip":
+            words.append("-s")
+        return self._git.run(words, text).stdout
+
+    def _author(self) -> dict[str, str]:
+        """Return the author for hooks and the commit, as variables. Raises Refused if git knows none."""
+        for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            self._git.ask("var", name)
+        person, _, date = self._git.ask("var", "GIT_AUTHOR_IDENT").strip().rpartition("> ")
+        name, _, address = person.partition(" <")
+        return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address, "GIT_AUTHOR_DATE": f"@{date}"}

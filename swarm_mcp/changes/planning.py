@@ -1,0 +1,299 @@
+"""The plan of an undo: for each file the content without a session's steps, and the lines that stand in the way.
+
+The steps and their authors are those of the hook core (``versions.steps``). A step that only the session can have made
+is taken back. Where it may be another's as well, or another has changed the same lines since, the plan has a Problem.
+Changes that the last commit has are no matter of an undo.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from swarm_hook_core.repository import tree_over
+from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository, committed_text
+from swarm_hook_core.traces import place_of, state_of
+from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.steps import Author, History, Moment, Step
+from swarm_hook_core.traces.versions.stored import files_of
+from swarm_hook_core.watching.snapshot import read
+from swarm_mcp.changes.records import FileUndo, Record, finished
+from swarm_mcp.changes.weave import Element, Weave
+from swarm_mcp.errors import SwarmError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+SECONDS = 5.0  # for git's answer about one file
+BINARY = 8000  # bytes that are searched for NUL, as git does
+WRITE_BY_OWNER = 0o200
+NOT_KEPT = "what was there before is not kept (over 1 MiB, a link, or older than 7 days)"
+TOO_EARLY = "no content is kept from the time that you name, only from before"
+DELETED_TOO = "the file itself was made by the session"
+
+
+class Problem:
+    """A part of a file that cannot be taken back.
+
+    lines    in the present file, counted from 1; may be empty
+    authors  the others who have these lines, or may have made the change
+    reason   further words, or ""
+    """
+
+    __slots__ = ("path", "lines", "authors", "reason")
+
+    def __init__(self, path: str, lines: list[int], authors: Iterable[Author] = (), reason: str = ""):
+        self.path = path
+        self.lines = lines
+        self.authors = list(authors)
+        self.reason = reason
+
+
+class Plan:
+    """The files to write, and the problems."""
+
+    def __init__(self) -> None:
+        self.files: list[FileUndo] = []
+        self.problems: list[Problem] = []
+
+    def add(self, path: str, session: tuple[str, str], is_chosen: Callable[[Step], bool], since_ns: int) -> None:
+        """Add the undo of the file at `path`. Raises OSError."""
+        woven = _Woven(path)
+        if not woven.is_readable:
+            return
+        steps, unsure = set(), set()
+        for number, step in enumerate(woven.steps):
+            if step.is_undo and not is_chosen(step):
+                continue
+            if is_chosen(step):
+                steps.add(number)
+            elif not step.is_undo and any(_is_late(author, session, since_ns) for author in step.authors):
+                unsure.add(number)
+        one, problems = woven.without(steps, unsure)
+        problems += woven.unknown(session, since_ns)
+        self.problems += problems
+        if (one.after, one.mode_after) != (one.before, one.mode_before):
+            self.files.append(one)
+
+
+def plan_session(session: tuple[str, str], folder: str, only: list[str], since_ns: int) -> Plan:
+    """Return the plan to take back what `session` has done at and below `folder` since `since_ns`.
+
+    `only`: absolute files or folders, all without any. Raises OSError.
+    """
+
+    def is_chosen(step: Step) -> bool:
+        """Return True for a step that only the session can have made, all of it since then."""
+        is_own = not step.is_undo and all(author.session == session for author in step.authors)
+        return is_own and (not since_ns or step.before.at_ns >= since_ns)
+
+    plan = Plan()
+    for path in files_of(*session, folder) if session[1] else ():
+        if not only or any((path + "/").startswith(one.rstrip("/") + "/") for one in only):
+            plan.add(path, session, is_chosen, since_ns)
+    return plan
+
+
+def plan_undo_of(record: Record, only: list[str]) -> Plan:
+    """Return the plan to take an undo back. Raises OSError."""
+    plan = Plan()
+    for file in record.files:
+        if only and not any((file.path + "/").startswith(one.rstrip("/") + "/") for one in only):
+            continue
+        at_ns = file.at_ns
+        if file.is_link:  # no version has a link's target
+            plan.files += _link_back(file)
+            continue
+        plan.add(file.path, ("", ""), lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns, at_ns)  # type: ignore[misc]
+    return plan
+
+
+def _link_back(file: FileUndo) -> list[FileUndo]:
+    """Return the undo of an undo that has removed a symbolic link, or brought it back; empty if it is done already."""
+    one = FileUndo(file.path)
+    one.is_link, one.target, one.state = True, file.target, state_of(file.path)
+    if os.path.islink(file.path) and os.readlink(file.path) == file.target and file.after is not None:
+        one.before = os.fsencode(file.target)
+        one.mode_before = stat.S_IMODE(os.lstat(file.path).st_mode)
+        return [one]
+    if not os.path.lexists(file.path) and file.before is not None:
+        one.after = os.fsencode(file.target)
+        return [one]
+    return []
+
+
+def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
+    return bool(session[1]) and author.session == session and author.at_ns >= since_ns
+
+
+class _Woven:
+    """One file with its steps since the last commit that had all of it."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.undo = FileUndo(path)
+        self.is_readable = self._look()
+        if not self.is_readable:
+            return
+        present = self._found
+        history = History(path, self.undo.before or b"", present)
+        self.acts = history.acts
+        self.head, committed_at = _committed(path)
+        first = self._first(history.moments, committed_at)
+        self.moments: list[Moment] = history.moments[first:]
+        self.is_whole = first > 0 or self._is_head(self.moments[0])
+        contents = [moment.content() for moment in self.moments]
+        self.steps = history.steps()[first:]
+        self.is_binary = any(b"\0" in content[:BINARY] for content in contents) or self.undo.is_link
+        self.weave = self._weave(contents)
+
+    def _look(self) -> bool:
+        """Read the present file. Return False if it can have no undo: a folder, a pipe, or too large."""
+        one = self.undo
+        one.state = state_of(self.path)
+        self._found = None
+        try:
+            self._found = found = os.lstat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        one.mode_before = one.mode_after = stat.S_IMODE(found.st_mode)
+        if stat.S_ISLNK(found.st_mode):
+            one.target, one.is_link = os.readlink(self.path), True
+            one.before = os.fsencode(one.target)
+        elif stat.S_ISREG(found.st_mode) and found.st_size <= LIMIT_BYTES:
+            one.before = read(self.path, LIMIT_BYTES)[1]
+        else:
+            return False
+        return True
+
+    def _first(self, moments: list[Moment], committed_at: int) -> int:
+        """Return the index of the Moment that the last commit of the file has, if it can be told, else 0."""
+        for index, moment in enumerate(moments):
+            is_last = index == len(moments) - 1
+            if not is_last and moments[index + 1].at_ns < committed_at * 10**9:
+                continue
+            if self._is_head(moment):
+                return index
+            if moment.at_ns > (committed_at + 1) * 10**9:
+                break
+        return 0
+
+    def _is_head(self, moment: Moment) -> bool:
+        if self.head is None:
+            return False
+        return moment.exists and _unified(moment.content()) == _unified(self.head)
+
+    def _weave(self, contents: list[bytes]) -> Weave:
+        weave = Weave(contents[0], self.is_binary)
+        numbers = {step.before.at_ns: number for number, step in enumerate(self.steps)}
+        taken = {one.at_ns: one.taken for record in finished() for one in record.files if one.path == self.path}
+        for number, (step, content) in enumerate(zip(self.steps, contents[1:])):
+            if step.is_undo:
+                times = taken.get(step.before.at_ns, ())
+                weave.follow_undo(number, content, {numbers[at] for at in times if at in numbers})
+            else:
+                weave.follow(number, content)
+        if self.head is not None:
+            weave.commit(self.head)
+        return weave
+
+    # ------------------------------------------------------------------------------------------ the result
+
+    def without(self, steps: set[int], unsure: set[int]) -> tuple[FileUndo, list[Problem]]:
+        """Return the file without these steps, and the problems with them. Parts with a problem stay."""
+        one, weave, problems = self.undo, self.weave, []
+        kept: set[Element] = weave.settled(steps)
+        for hunk, conflict in weave.conflicts(steps, kept):
+            problems.append(Problem(self.path, conflict.lines, self.steps[conflict.step].authors))
+            kept |= set(hunk.changed)
+        for number in sorted(unsure):
+            lines = weave.lines_of(number, steps)
+            if lines is not None:
+                step = self.steps[number]
+                reason = "" if len(step.authors) > 1 else TOO_EARLY
+                problems.append(Problem(self.path, lines, step.authors, reason))
+        one.after = weave.content_without(steps, kept)
+        if not self._exists_without(steps):
+            others = [] if self.is_binary or not one.after else weave.alive_by_others(steps)
+            problems += [
+                Problem(self.path, other.lines, self._authors_of(other.step), DELETED_TOO)
+                for other in others
+                if other.lines and not any(known.lines == other.lines for known in problems)
+            ]
+            if not one.after or self.is_binary:
+                one.after = None
+        if one.after is None:
+            one.mode_after = 0
+        else:
+            one.mode_after = self._mode_without(steps)
+        if one.before is None:
+            one.mode_before = 0
+        one.taken = sorted(self.steps[number].before.at_ns for number in steps)
+        return one, problems
+
+    def unknown(self, session: tuple[str, str], since_ns: int) -> list[Problem]:
+        """Return a Problem if the session has written the file before its first known content."""
+        if self.is_whole or not session[1]:
+            return []
+        first = self.moments[0].at_ns
+        early = [act for act in self.acts if act.author.session == session and since_ns <= act.at_ns < first]
+        return [Problem(self.path, [], (), NOT_KEPT)] if early else []
+
+    def _authors_of(self, step: int) -> tuple[Author, ...]:
+        return self.steps[step].authors if step >= 0 else ()
+
+    def _exists_without(self, steps: set[int]) -> bool:
+        ends = [
+            step.after.exists
+            for number, step in enumerate(self.steps)
+            if step.before.exists != step.after.exists and number not in self.weave.all_without(steps)
+        ]
+        return ends[-1] if ends else self.moments[0].exists
+
+    def _mode_without(self, steps: set[int]) -> int:
+        modes = [self.moments[0].mode] if self.moments[0].exists else []
+        for number, step in enumerate(self.steps):
+            is_change = step.after.exists and (not step.before.exists or step.before.mode != step.after.mode)
+            if is_change and number not in self.weave.all_without(steps):
+                modes.append(step.after.mode)
+        now = self.undo.mode_before or (0o600 if not modes else modes[-1]) | WRITE_BY_OWNER
+        if not modes or modes[-1] == now & 0o177 | 0o400:
+            return now
+        return now & ~0o177 | modes[-1]
+
+
+def _committed(path: str) -> tuple[bytes | None, int]:
+    """Return the file's content in the last commit (None: it has none), and that commit's time in Unix seconds."""
+    try:
+        text = committed_text(path, SECONDS)
+    except Refused:
+        return None, 0  # no such file there, no commit or no repository
+    except NoAnswer as error:
+        raise SwarmError(f"git does not answer about {path}: {error}") from None
+    tree = tree_over(os.path.dirname(path))
+    top = tree.top if tree is not None else os.sep
+    try:
+        at = Repository(top, SECONDS).ask("log", "-1", "--format=%ct", "HEAD", "--", path).strip()
+    except (Refused, NoAnswer) as error:
+        raise SwarmError(f"git does not answer about {path}: {error}") from None
+    return text.encode("utf-8", "surrogateescape"), int(at) if at.isdigit() else 0
+
+
+def _unified(content: bytes) -> bytes:
+    return content.replace(b"\r\n", b"\n")
+
+
+def sessions_at_work(folder: str) -> list[tuple[str, str]]:
+    """Return ``[(runtime, session id)]`` of the sessions with work to take back at and below `folder`."""
+    from swarm_hook_core.traces import journal
+    from swarm_hook_core.traces.versions.stored import journals_of
+
+    found = []
+    for data in journals_of(place_of(os.path.realpath(folder))).values():
+        owner = journal.owner_of(data)
+        if owner[1] and owner not in found:
+            plan = plan_session(owner, folder, [], 0)
+            if plan.files or plan.problems:
+                found.append(owner)
+    return found

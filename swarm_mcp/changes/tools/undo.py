@@ -1,0 +1,60 @@
+"""The tool that takes back the calling session's uncommitted work."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_mcp.changes.undoing import Undoing, patch_of, turn_began
+from swarm_mcp.cli.checkout_log import since_when
+from swarm_mcp.folders import file_of
+from swarm_mcp.server.tool import Answer, Call, Tool, flag, text, texts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _undo(call: Call, arguments: dict[str, Any]) -> Answer:
+    row = call.member()
+    folder = row.root or row.directory
+    undoing = Undoing(call.store, row, folder)
+    only = [os.path.realpath(file_of(row, one)) for one in arguments.get("files", ())]
+    whose, undoes = (row.runtime or "", row.session_id or ""), ""
+    if "undo_id" in arguments:
+        earlier = undoing.record_called(arguments["undo_id"])
+        whose, undoes = earlier.whose, earlier.id
+        plan = undoing.plan_back(earlier, only, arguments["partial"])
+    else:
+        since_ns = since_when(arguments.get("since", ""), time.time()) * 10**9
+        if arguments["turn"]:
+            since_ns = turn_began(whose, folder)
+        plan = undoing.plan(whose, only, since_ns, arguments["partial"])
+    value: dict[str, Any] = {
+        "files": [one.path for one in plan.files],
+        "left": [os.path.relpath(one.path, folder) + undoing.words_for(one, whose) for one in plan.problems],
+    }
+    if arguments["dry_run"]:
+        return Answer({**value, "patch": patch_of(plan.files, undoing.folder)})
+    if plan.files:
+        value["undo_id"] = undoing.do(plan, whose, undoes).id
+    return Answer(value)
+
+
+TOOLS = (
+    Tool(
+        "undo",
+        "Take back what this session has changed and not committed, and nothing of others: added lines go, removed"
+        " lines come back, in all files or in none. Use it instead of `git checkout` or `git restore`, which also"
+        " discard the work of others. If lines of others stand in the way, the answer names them and nothing changes.",
+        {
+            "files": texts("Only these files, or the files of these folders. Default: all that this session changed."),
+            "since": text("Only changes since then: a time of day (8:00), or an age (10m, 2h)."),
+            "turn": flag("Only changes of the last turn."),
+            "partial": flag("Leave out what would touch lines of others, and undo the rest."),
+            "dry_run": flag("Answer with the patch, and change nothing."),
+            "undo_id": text("Take back the undo with this id instead; empty for the last one."),
+        },
+        _undo,
+    ),
+)

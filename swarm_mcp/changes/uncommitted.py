@@ -1,0 +1,123 @@
+"""The uncommitted changes of a work tree, each with all authors that may have made it."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from swarm_hook_core.traces.versions.lines import Fold, NoLines
+from swarm_hook_core.traces.versions.steps import PERSON, History
+from swarm_mcp.changes.dirty import NONE, DirtyFile, dirty_files
+from swarm_mcp.changes.pieces import Piece, as_stored, joined, pieces_of, with_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from swarm_hook_core.traces.versions.steps import Author
+
+    Session = tuple[str, str]
+
+
+class ChangedFile:
+    """One file that differs from the last commit.
+
+    file       git's facts
+    pieces     its changed lines, in order; empty for a file without lines
+    reason     why it has no lines to tell apart; else empty
+    writers    all sessions that may have written it
+    """
+
+    __slots__ = ("file", "pieces", "reason", "writers")
+
+    def __init__(self, file: DirtyFile, pieces: list[Piece], reason: str, writers: tuple[Author, ...]):
+        self.file = file
+        self.pieces = pieces
+        self.reason = reason
+        self.writers = writers
+
+    @property
+    def has_new_mode(self) -> bool:
+        modes = (self.file.old_mode, self.file.new_mode)
+        return NONE not in modes and modes[0] != modes[1]
+
+    @property
+    def whole_authors(self) -> tuple[Author, ...]:
+        """All that may have made a change that no line shows: a mode, an empty file, a file without lines."""
+        if self.writers and (self.has_new_mode or self.reason):
+            return (*self.writers, PERSON)
+        return self.writers or (PERSON,)
+
+    @property
+    def authors(self) -> tuple[Author, ...]:
+        """All that may have taken part in the change."""
+        found = [author for piece in self.pieces for author in piece.authors]
+        if self.has_new_mode or not self.pieces:
+            found += self.whole_authors
+        return joined(found)
+
+    def is_by(self, sessions: Collection[Session]) -> bool:
+        """Return True if one of these sessions may have taken part."""
+        return any(author.session in sessions for author in self.authors)
+
+
+class OwnedLine(NamedTuple):
+    """One line of the present file.
+
+    authors   all that may have written it, empty for a committed line
+    at_head   index of a committed line in the last commit; None for an uncommitted one
+    """
+
+    text: bytes
+    authors: tuple[Author, ...]
+    at_head: int | None
+
+
+def uncommitted(top: str, names: Sequence[str] = ()) -> list[ChangedFile]:
+    """Return the uncommitted changes in the work tree `top`, by name.
+
+    `names`: only these files and folders, relative to `top`. Raises SwarmError.
+    """
+    return [one for file in dirty_files(top, names) if (one := changed(file)) is not None]
+
+
+def changed(file: DirtyFile) -> ChangedFile | None:
+    """Return the change of one file, or None if it is as in the last commit."""
+    if file.reason:
+        return ChangedFile(file, [], file.reason, _writers(file.path))
+    try:
+        fold = Fold(file.path, file.head)
+    except NoLines as error:
+        return ChangedFile(file, [], str(error), _writers(file.path))
+    except OSError as error:
+        return ChangedFile(file, [], f"unreadable: {error.strerror or error}", ())
+    one = ChangedFile(file, pieces_of(fold, file.converts), "", fold.writers)
+    if one.pieces or file.old_mode != file.new_mode:
+        return one
+    return None  # only its times are younger
+
+
+def owned_lines(file: DirtyFile) -> list[OwnedLine]:
+    """Return the lines of the present file, each with its authors. Raises NoLines, OSError."""
+    fold = Fold(file.path, file.head)
+    lines, found = fold.lines(), []
+    old = new = 0
+    for change in with_end(fold):
+        for at in range(change.old - old):
+            line = lines[new + at]
+            if as_stored(line.text, file.converts) == fold.head[old + at]:
+                found.append(OwnedLine(line.text, (), old + at))
+            else:
+                found.append(OwnedLine(line.text, line.ended_by, None))
+        found += [OwnedLine(line.text, line.authors, None) for line in change.added]
+        old, new = change.old + len(change.removed), change.new + len(change.added)
+    return found
+
+
+def _writers(path: str) -> tuple[Author, ...]:
+    """Return all sessions that may have written the file at `path`, a link itself included."""
+    real = os.path.join(os.path.realpath(os.path.dirname(path.rstrip("/"))), os.path.basename(path.rstrip("/")))
+    try:
+        return History(real, b"", None).writers()
+    except OSError:
+        return ()  # its folder cannot be read

@@ -1,0 +1,325 @@
+"""An undo as its callers see it: whose work it takes back, what it refuses, and what it did.
+
+An agent takes back its own session's work, a person that of any session. Locks of others, and writes of others that
+were let pass a moment ago, keep their files out. While the files are written they are locked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from difflib import unified_diff
+
+from swarm_hook_core.lookup import process_holders
+from swarm_hook_core.process import start_time
+from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of
+from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
+from swarm_hook_core.traces.versions.stored import journals_of
+from swarm_hook_core.untrusted_text import named
+from swarm_mcp.answers.views import known_shortly
+from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.changes import records
+from swarm_mcp.changes.planning import Plan, Problem, plan_session, plan_undo_of, sessions_at_work
+from swarm_mcp.changes.records import FileUndo, Record
+from swarm_mcp.changes.writing import recover, write
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import LockRefused, Refused, SwarmError
+from swarm_mcp.folders import current_scope, here
+from swarm_mcp.locking.acquisition import take
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.sessions import Registration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from swarm_hook_core.traces.versions.steps import Author
+
+LISTED = 20  # problems in one message
+NOTE = "undoing a session's changes"
+
+
+class NotUndone(Refused):
+    """Parts of the files cannot be taken back; nothing was changed. `lines` says which, for people."""
+
+    def __init__(self, reason: str, *lines: str):
+        super().__init__("\n".join([reason, *lines]))
+        self.lines = [reason, *lines]
+
+
+class Undoing:
+    """One undo for `session`, an agent's, or for a person (None), of files at and below `folder`."""
+
+    def __init__(self, store: Store, session: Session | None, folder: str):
+        self.store = store
+        self.session = session
+        self.folder = os.path.realpath(folder)
+        self.messages = recover()
+        records.prune(time.time())
+
+    # ------------------------------------------------------------------------------------------ whose
+
+    def only_session(self) -> tuple[str, str]:
+        """Return the one session with work here, empty without any. Raises SwarmError if there are several."""
+        found = sessions_at_work(self.folder)
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return ("", "")
+        names = ", ".join(self.name_of(one) for one in found)
+        raise SwarmError(f"{len(found)} sessions have uncommitted work here; say with --session which one: {names}")
+
+    def session_called(self, word: str) -> tuple[str, str]:
+        """Return the session with work here that `word` names: also one that has ended. Raises SwarmError."""
+        owners = {journal.owner_of(data) for data in journals_of(place_of(self.folder)).values()}
+        found = sorted(one for one in owners if one[1] and self._is_called(one, word))
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(self.name_of(one) for one in found or sorted(one for one in owners if one[1]))
+        if found:
+            raise SwarmError(f"{word[:60]!r} names several sessions: {names}")
+        raise SwarmError(
+            f"no session with work here is called {word[:60]!r}" + (f"; there are {names}" if names else "")
+        )
+
+    def _is_called(self, owner: tuple[str, str], word: str) -> bool:
+        row = self._row(owner)
+        if row is not None and (row.id.startswith(word) or word in known_shortly(row) or word in (row.label or "")):
+            return True
+        return owner[1].startswith(word) or f"{owner[0]} {owner[1]}".startswith(word)
+
+    def name_of(self, owner: tuple[str, str]) -> str:
+        """Return the name of a session by its client's id."""
+        row = self._row(owner)
+        if row is None:
+            return f"{owner[0]} {owner[1][:8]}"
+        if self.session is not None and not may_meet(self.session.label, row.label):
+            return "a session of another identity"
+        return known_shortly(row)
+
+    def _row(self, owner: tuple[str, str]) -> Session | None:
+        rows = self.store.instances.of_session_id(owner[1])
+        return next((row for row in rows if row.runtime == owner[0]), None)
+
+    def _author(self, author: Author, whose: tuple[str, str]) -> str:
+        if author.is_person:
+            return "a person"
+        if author.session == whose:
+            return "this session"
+        return self.name_of(author.session)
+
+    # ------------------------------------------------------------------------------------------ planning
+
+    def plan(self, whose: tuple[str, str], only: list[str], since_ns: int, is_partial: bool) -> Plan:
+        """Return the plan to take back this session's work. Raises NotUndone for a problem, unless `is_partial`."""
+        return self._checked(plan_session(whose, self.folder, only, since_ns), whose, is_partial)
+
+    def plan_back(self, record: Record, only: list[str], is_partial: bool) -> Plan:
+        """Return the plan to take back an undo. Raises NotUndone as `plan`."""
+        return self._checked(plan_undo_of(record, only), record.whose, is_partial)
+
+    def record_called(self, word: str) -> Record:
+        """Return the undo with this id that the caller may take back; without an id the last one. Raises SwarmError."""
+        own = None
+        if self.session is not None:
+            own = (self.session.runtime, self.session.session_id)
+        found = [
+            one
+            for one in records.finished()
+            if one.id.startswith(word)
+            and (own is None or own in (one.by, one.whose))
+            and any((file.path + "/").startswith(self.folder.rstrip("/") + "/") for file in one.files)
+        ]
+        if not found:
+            raise SwarmError(f"no undo here is called {word[:40]!r}" if word else "nothing was undone here")
+        return found[0]
+
+    def _checked(self, plan: Plan, whose: tuple[str, str], is_partial: bool) -> Plan:
+        problems = [(problem.path, self.words_for(problem, whose)) for problem in _joined(plan.problems)]
+        pending = [(one.path, words) for one in plan.files if (words := self._pending(one.path, whose))]
+        if (problems or pending) and not is_partial:
+            lines = [f"- {named(os.path.relpath(path, self.folder))}{words}" for path, words in [*problems, *pending]]
+            if len(lines) > LISTED:
+                lines = [*lines[:LISTED], f"- and {len(lines) - LISTED} more"]
+            advice = "Name the FILEs to undo without these, or --partial to undo all but these lines."
+            raise NotUndone("nothing was undone: these parts cannot be taken back alone:", *lines, advice)
+        plan.files = [one for one in plan.files if one.path not in dict(pending)]
+        return plan
+
+    def words_for(self, problem: Problem, whose: tuple[str, str]) -> str:
+        """Return the words that follow the file's name: its lines, and whose they are."""
+        where = _ranges(problem.lines)
+        others = [one for one in problem.authors if one.session != whose] or problem.authors
+        who = " or ".join(dict.fromkeys(self._author(one, whose) for one in others))
+        if who and len(problem.authors) > 1:
+            who = f"perhaps by {who}"
+        elif who:
+            who = f"by {who}"
+        if not problem.lines and who:
+            who = f"changed {who}"
+        if where:
+            where = " " + where
+        else:
+            where = ":"
+        return f"{where} {', '.join(filter(None, [who, problem.reason]))}"
+
+    def _pending(self, path: str, whose: tuple[str, str]) -> str:
+        """Return words about a write of another session that was let pass and is not made yet, or ""."""
+        now, state = time.time(), state_of(path)
+        undone_ns = max(
+            (file.at_ns for one in records.finished() for file in one.files if file.path == path), default=0
+        )
+        own = ""
+        if self.session is not None:
+            own = journal_name(self.session.runtime or "", self.session.session_id or "")
+        for name, data in journals_of(place_of(os.path.dirname(path))).items():
+            entries = [found for key in keys_of(path) if (found := journal.newest(data, key, WRITES))]
+            for entry in entries:
+                is_open = entry.kind == "will" or (entry.kind == "wrote" and entry.text == state)
+                is_new = now - entry.at_ns / 1e9 < OVERDUE_SECONDS
+                is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
+                if name != own and is_open and is_new and not seen.ended_ns(data, entry):
+                    return f": {self.name_of(journal.owner_of(data))} is about to write it"
+        return ""
+
+    # ------------------------------------------------------------------------------------------ doing
+
+    def do(self, plan: Plan, whose: tuple[str, str], undoes: str = "") -> Record:
+        """Write the files of `plan`, all or none. Raises Refused, ChangedMeanwhile, SwarmError."""
+        by = ("", "")
+        if self.session is not None and self.session.session_id:
+            by = (self.session.runtime or "", self.session.session_id)
+        record = Record(os.urandom(4).hex(), whose, by, undoes)
+        record.files = plan.files
+        with self._locks([one.path for one in plan.files], whose):
+            try:
+                write(record)
+            except OSError as error:
+                raise SwarmError(f"nothing was undone: {error.strerror or error}: {error.filename or ''}") from None
+        self._tell(record)
+        return record
+
+    @contextlib.contextmanager
+    def _locks(self, files: list[str], whose: tuple[str, str]) -> Iterator[None]:
+        """Hold locks on the files for the time of the writing. Raises Refused if another session has one of them."""
+        pid, started = os.getpid(), start_time(os.getpid())
+        holder, agent = self.session, process_holders.agent_of(pid, started, self.store.here)
+        if holder is None:
+            agent = ""
+            label = f"origin:undo pid:{pid}"
+            holder = self.store.instances.register(
+                Registration(
+                    here(),
+                    label=label,
+                    scope=current_scope(),
+                    runtime=process_holders.RUNTIME,
+                    session_id=f"undo-{pid}-{started}-{self.store.here}",
+                    client=(pid, started),
+                )
+            )
+        try:
+            self._take(holder, agent, files, whose)
+            yield
+        finally:
+            if agent:
+                self.store.locks.release_of_agent(holder, agent)
+            else:
+                self.store.instances.remove(holder.id)
+
+    def _take(self, holder: Session, agent: str, files: list[str], whose: tuple[str, str]) -> None:
+        left, owner = list(files), self._row(whose)
+        for start in range(0, len(left), 100):
+            some = left[start : start + 100]
+            while some:
+                try:
+                    take(self.store, holder, request(holder, some, False, note=NOTE, agent=agent))
+                    break
+                except LockRefused as refusal:
+                    active = refusal.active
+                    if owner is None or active.get("instance_id") != owner.id or self.session is not None:
+                        raise NotUndone(f"nothing was undone: {_locked(active)}") from None
+                    # The session whose work is taken back holds the file itself.
+                    some = [file for file in some if file != active.get("file")]
+
+    def _tell(self, record: Record) -> None:
+        """Tell the session whose work was taken back, if the caller is another one."""
+        row = self._row(record.whose)
+        if row is None or (self.session is not None and row.id == self.session.id):
+            return
+        names = ", ".join(named(one.path) for one in record.files[:LISTED])
+        more = f" and {len(record.files) - LISTED} more" if len(record.files) > LISTED else ""
+        deed = "took back your uncommitted changes of"
+        if record.undoes:
+            deed = "brought back your changes of"
+        self.store.messages.write_down(
+            row.scope,
+            "system",
+            row.id,
+            f"[auto] A person {deed} {names}{more}. Read such a file again before you change it.",
+        )
+
+
+def _joined(problems: list[Problem]) -> list[Problem]:
+    """Return the problems, with those of one file and the same others as one."""
+    found: dict[tuple[object, ...], Problem] = {}
+    for one in problems:
+        key = (one.path, tuple(author.session for author in one.authors), one.reason)
+        known = found.setdefault(key, Problem(one.path, [], one.authors, one.reason))
+        known.lines += one.lines
+    return list(found.values())
+
+
+def _locked(active: dict[str, Any]) -> str:
+    note = active.get("content") or active.get("note") or ""
+    return f"{active.get('file')} is locked by {active.get('label') or active.get('instance_id')}" + (
+        f": {note}" if note else ""
+    )
+
+
+def _ranges(lines: list[int]) -> str:
+    """Return line numbers as ``line 3``, ``lines 3 to 5, 9``; "" without any."""
+    parts: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if parts and parts[-1][1] == line - 1:
+            parts[-1][1] = line
+        else:
+            parts.append([line, line])
+    words = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in parts)
+    return words and f"line{'s' * (len(set(lines)) > 1)} {words}"
+
+
+def patch_of(files: list[FileUndo], folder: str) -> str:
+    """Return the undo of the files as a patch, for reading."""
+    parts = []
+    for one in files:
+        name = os.path.relpath(one.path, folder)
+        before, after = one.before or b"", one.after or b""
+        old = f"a/{name}" if one.before is not None else os.devnull
+        new = f"b/{name}" if one.after is not None else os.devnull
+        if one.mode_before != one.mode_after and one.before is not None and one.after is not None:
+            parts.append(f"old mode {one.mode_before:o}\nnew mode {one.mode_after:o}\n")
+        if b"\0" in before + after or one.is_link:
+            parts.append(f"Binary files {old} and {new} differ\n")
+            continue
+        texts = (_lines(before), _lines(after))
+        for line in unified_diff(*texts, old, new):
+            parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(parts)
+
+
+def _lines(content: bytes) -> list[str]:
+    text = content.decode("utf-8", "replace")
+    parts = [part + "\n" for part in text.split("\n")]
+    last = parts.pop()[:-1]
+    return [*parts, last] if last else parts
+
+
+def turn_began(whose: tuple[str, str], folder: str) -> int:
+    """Return the beginning of the session's last turn with a write, in nanoseconds; 0 if it was its first one."""
+    data = journals_of(place_of(os.path.realpath(folder))).get(journal_name(*whose), b"")
+    last = max((entry.at_ns for kind in ("wrote", "ran") for entry in journal.newest_of(data, kind)), default=0)
+    ends = (entry.at_ns for entry in journal.newest_of(data, "over") if entry.tool == "-")
+    return max((at for at in ends if at < last), default=0)

@@ -1,0 +1,187 @@
+"""`swarm-mcp undo`: a session's work goes, that of others stays, and an undo can be undone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.fixtures import Done
+from support.world import TEXT, Agent, World
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
+
+
+class Scene(World):
+    """Two sessions in one checkout, and a person."""
+
+    def __init__(self, folder: Path):
+        super().__init__(folder, "notes.md", "other.md", "sub/deep.md")
+        self.me, self.peer = self.session("claude-code"), self.session("codex")
+
+    def undo(self, *words: str, of: Agent | None = None) -> Done:
+        """The command, typed by a person."""
+        given = ["--session", of.session_id] if of else []
+        return self.ground.swarm("undo", *words, *given, "--json")
+
+    def undoes(self, *words: str, of: Agent | None = None) -> dict:
+        done = self.undo(*words, of=of)
+        assert done.code == 0, done.err or done.out
+        return done.json
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_the_lines_of_others_stay(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.peer.edit("notes.md", "gamma", "THEIRS")
+    scene.me.edit("other.md", "beta", "MINE")
+    done = scene.undoes(of=scene.me)
+    assert scene.read("notes.md") == "alpha\nbeta\nTHEIRS\n" and scene.read("other.md") == TEXT
+    assert done["left"] == [] and len(done["files"]) == 2
+    assert scene.undoes(of=scene.me)["files"] == [], "nothing is left to undo"
+    back = scene.undoes("--undo", done["id"])
+    assert scene.read("notes.md") == "MINE\nbeta\nTHEIRS\n" and scene.read("other.md") == "alpha\nMINE\ngamma\n"
+    scene.undoes("--undo", back["id"])
+    assert scene.read("notes.md") == "alpha\nbeta\nTHEIRS\n" and scene.read("other.md") == TEXT
+    assert scene.git("status", "--short").split() == ["M", "notes.md"]
+
+
+def test_a_session_alone(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.me.write("new.md", "mine\n")
+    scene.undoes()
+    assert scene.git("status", "--short") == ""
+
+
+def test_others_changes_in_the_way_are_named_and_nothing_is_done(scene: Scene) -> None:
+    scene.me.edit("notes.md", "beta\n", "one\ntwo\nthree\n")
+    scene.peer.edit("notes.md", "two", "THEIRS")
+    scene.me.edit("other.md", "beta", "MINE")
+    before = scene.read("notes.md"), scene.read("other.md")
+    done = scene.undo(of=scene.me)
+    assert done.code == 1 and "notes.md line 3" in done.json["error"] and "codex" in done.json["error"], done.out
+    assert (scene.read("notes.md"), scene.read("other.md")) == before
+    assert scene.undoes("other.md", of=scene.me)["left"] == [] and scene.read("other.md") == TEXT
+    scene.me.edit("other.md", "beta", "MINE")
+    assert scene.undoes("--partial", of=scene.me)["left"] and scene.read("other.md") == TEXT
+    assert scene.read("notes.md") == before[0]
+
+
+def test_a_person_s_lines_stay(scene: Scene) -> None:
+    scene.peer.edit("other.md")
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.me.bash("true")
+    scene.write("notes.md", scene.read("notes.md") + "a person's\n")
+    scene.peer.edit("notes.md", "gamma", "THEIRS")
+    scene.undoes(of=scene.me)
+    assert scene.read("notes.md") == "alpha\nbeta\nTHEIRS\na person's\n"
+
+
+def test_committed_work_stays(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.commit()
+    scene.me.edit("notes.md", "gamma", "LATER")
+    scene.undoes(of=scene.me)
+    assert scene.read("notes.md") == "MINE\nbeta\ngamma\n"
+
+
+def test_files_that_were_made_or_removed(scene: Scene) -> None:
+    scene.peer.edit("sub/deep.md")
+    os.chmod(scene.repo / "other.md", 0o755)
+    scene.me.write("made.md", "mine\n")
+    scene.me.bash("rm other.md; mv notes.md moved.md")
+    done = scene.undoes(of=scene.me)
+    assert not (scene.repo / "made.md").exists() and not (scene.repo / "moved.md").exists()
+    assert scene.read("notes.md") == scene.read("other.md") == TEXT
+    assert os.stat(scene.repo / "other.md").st_mode & 0o777 == 0o755
+    scene.undoes("--undo", done["id"])
+    assert scene.read("made.md") == "mine\n" and scene.read("moved.md") == TEXT
+    assert not (scene.repo / "other.md").exists() and not (scene.repo / "notes.md").exists()
+
+
+def test_another_s_lines_in_a_file_that_the_session_made(scene: Scene) -> None:
+    scene.me.write("made.md", "mine\n")
+    scene.peer.bash("echo theirs >> made.md")
+    done = scene.undo(of=scene.me)
+    assert done.code == 1 and "made.md line 2" in done.json["error"], done.out
+    scene.undoes("--partial", of=scene.me)
+    assert scene.read("made.md") == "theirs\n"
+
+
+ODD = {  # before, the session's, the result of both
+    "CRLF": (b"a\r\nb\r\n", b"a\r\nX\r\nb\r\n"),
+    "no newline at the end": (b"a\nb", b"a\nb\nX"),
+    "binary": (b"\0a\nb", b"\0X"),
+    "empty": (b"", b"X\n"),
+    "emptied": (b"a\n", b""),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_contents_come_back_byte_for_byte(case: str, scene: Scene) -> None:
+    before, after = ODD[case]
+    file = scene.repo / "odd"
+    file.write_bytes(before)
+    (scene.repo / "source").write_bytes(after)
+    scene.commit()
+    scene.peer.edit("other.md")
+    scene.me.bash("cp source odd")
+    assert file.read_bytes() == after
+    done = scene.undoes(of=scene.me)
+    assert file.read_bytes() == before
+    scene.undoes("--undo", done["id"])
+    assert file.read_bytes() == after
+
+
+def test_a_link_that_was_made_goes(scene: Scene) -> None:
+    scene.peer.edit("other.md")
+    scene.me.bash("ln -s notes.md link")
+    assert os.path.islink(scene.repo / "link")
+    done = scene.undoes(of=scene.me)
+    assert not os.path.lexists(scene.repo / "link") and scene.read("notes.md") == TEXT
+    scene.undoes("--undo", done["id"])
+    assert os.readlink(scene.repo / "link") == "notes.md"
+
+
+def test_only_the_last_turn(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "FIRST")
+    scene.me.turn_ends()
+    scene.me.edit("notes.md", "gamma", "SECOND")
+    scene.me.turn_ends()
+    scene.undoes("--turn", of=scene.me)
+    assert scene.read("notes.md") == "FIRST\nbeta\ngamma\n"
+    scene.undoes(of=scene.me)
+    assert scene.read("notes.md") == TEXT
+
+
+def test_a_locked_file_is_refused(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.lock(scene.peer, "notes.md", "renumbering")
+    done = scene.undo(of=scene.me)
+    assert done.code == 1 and "locked" in done.json["error"] and "renumbering" in done.json["error"], done.out
+    assert scene.read("notes.md") == "MINE\nbeta\ngamma\n"
+
+
+def test_a_person_names_the_session_where_several_have_work(scene: Scene) -> None:
+    assert scene.undoes()["files"] == []
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.peer.edit("notes.md", "gamma", "THEIRS")
+    assert "2 sessions" in scene.undo().err
+    assert "is called" in scene.undo("--session", "nobody").err
+
+
+def test_a_dry_run_prints_the_patch(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    patch = scene.undoes("--dry-run", of=scene.me)["patch"]
+    assert "-MINE\n+alpha\n" in patch and scene.read("notes.md") == "MINE\nbeta\ngamma\n"
+
+
+def test_the_session_is_told_of_a_person_s_undo(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    scene.undoes(of=scene.me)
+    (row,) = scene.sql("SELECT content FROM messages WHERE recipient = ?", scene.me.id)
+    assert "notes.md" in row["content"] and "took back" in row["content"]
