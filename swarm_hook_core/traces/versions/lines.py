@@ -21,8 +21,8 @@ import stat
 
 from swarm_hook_core.traces import place_of
 from swarm_hook_core.traces.equal_lines import equal_parts
-from swarm_hook_core.traces.journal import SLACK_NS
 from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.reflog import committed_anew_after
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
 TYPE_CHECKING = False
@@ -202,7 +202,7 @@ class Fold:
         elif moments:
             first = 0
             self._step(_split(moments[0].content()), history.earlier())
-            if _head_moved_after(self.path, moments[0].at_ns):
+            if committed_anew_after(self.path, moments[0].at_ns):
                 # The commit may be the later one: then these lines came, and went, in one of the steps.
                 later = dict.fromkeys(author for step in steps for author in step.authors)
                 for one in self.removed:
@@ -346,19 +346,6 @@ def _require_lines(committed: bytes) -> None:
         raise NoLines("binary in the last commit")
     if committed.startswith(_LFS):
         raise NoLines("a git-lfs pointer in the last commit")
-
-
-def _head_moved_after(path: str, at_ns: int) -> bool:
-    """Return True if HEAD may have moved since that time."""
-    from swarm_hook_core.repository import tree_over
-
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return False  # no commit at all
-    try:
-        return os.stat(os.path.join(tree.own, "logs", "HEAD")).st_mtime_ns > at_ns - SLACK_NS
-    except OSError:
-        return True  # a repository without a reflog
 
 
 def _split(data: bytes) -> list[bytes]:
