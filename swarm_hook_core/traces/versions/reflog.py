@@ -10,34 +10,45 @@ from swarm_hook_core.traces.journal import SLACK_NS
 
 SECONDS = 2.0  # for git's answer
 MOST_COMMITS = 200  # since a file's first version; more are not compared
+MOST_CONTENTS = 12  # of one file in these commits
 
 
-def committed_anew_after(path: str, at_ns: int) -> bool:
-    """Return True if HEAD may have got another content of the file since that time.
+def contents_since(path: str, at_ns: int) -> list[bytes] | None:
+    """Return the file's different contents in the commits that HEAD has had since some time, empty for a missing file.
 
-    The file's content is compared in all commits that the reflog of HEAD has since then.
+    Return [] if HEAD has not moved since then, None if its commits are not known.
     """
     tree = tree_over(os.path.dirname(path))
     if tree is None:
-        return False  # no commit at all
+        return []  # no commit at all
     log = os.path.join(tree.own, "logs", "HEAD")
     try:
         moved_ns = os.stat(log).st_mtime_ns
         if moved_ns <= at_ns - SLACK_NS:
-            return False
+            return []
         with open(log, "rb") as file:
             commits = _commits_since(file.read().split(b"\n"), at_ns, moved_ns)
     except OSError:
-        return True  # a repository without a reflog
+        return None  # a repository without a reflog
     name = os.path.relpath(path, tree.top)
     if not 0 < len(commits) <= MOST_COMMITS or "\n" in name:
-        return True
+        return None
     asked = "".join(f"{commit}:{name}\n" for commit in commits)
+    repository = Repository(tree.top, SECONDS)
     try:
-        answers = Repository(tree.top, SECONDS).ask("cat-file", "--batch-check", stdin=asked).split("\n")[:-1]
+        answers = repository.ask("cat-file", "--batch-check", stdin=asked).split("\n")[:-1]
+        found = dict.fromkeys(answer.split(" ")[0] * (not answer.endswith(" missing")) for answer in answers)
+        if len(found) > MOST_CONTENTS:
+            return None
+        return [_content(repository, one) for one in found]
     except (NoAnswer, Refused):
-        return True  # unknown
-    return len({answer.endswith(" missing") or answer for answer in answers}) > 1
+        return None  # a commit without its contents, or a busy machine
+
+
+def _content(repository: Repository, blob: str) -> bytes:
+    if not blob:
+        return b""
+    return repository.ask("cat-file", "blob", blob).encode("utf-8", "surrogateescape")
 
 
 def _commits_since(log: list[bytes], at_ns: int, moved_ns: int) -> list[str]:
