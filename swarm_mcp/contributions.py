@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from swarm_mcp.store.database import Database
+
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
 PACKAGES = ("swarm_mcp", "swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
 # Packages with reactions. All of these are about other machines, with which clones here share their locks.
 REACTING = ("swarm_mcp.team",)
 
 # The moments of reactions, with the arguments and the answer of their functions.
-COMMITTED = "committed"  # (): a transaction has changed rows of the store
+COMMITTED = "committed"  # (db, tables): a transaction has changed rows of these tables; an empty name is any table
 MESSAGE_ADDED = "message added"  # (tx, sender, recipient, content, told, file): True if it is posted to another machine
 SESSION_WANTED = "session wanted"  # (store, sender, recipient, task_id, force): wake a session on another machine
 LOCKS_GRANTED = "locks granted"  # (store, locks): a Confirmation (``locking.confirmation``), or None
@@ -112,10 +114,10 @@ def react_to_row(moment: str, *arguments: object) -> Any:
     return None
 
 
-def tell_committed() -> None:
-    """Tell the packages that a transaction has changed rows. Their faults are recorded, and are not the caller's."""
+def tell_committed(database: Database, tables: set[str]) -> None:
+    """Tell the packages that a transaction has changed rows of `tables`. Their faults are recorded, not raised."""
     try:
-        react_to_row(COMMITTED)
+        react_to_row(COMMITTED, database, tables)
     except Exception as error:  # the change itself is done
         from swarm_hook_core import faults
 

@@ -59,6 +59,7 @@ class Transaction:
     here: str  # this machine since its last start, as rows name it
     after_commit: list[Callable[[], object]]  # called once the present transaction is committed
     tells: bool  # packages are told of each commit that has changed rows (``contributions``)
+    changed: set[str]  # tables whose rows the present transaction has changed; an empty name is an unknown table
     adopts: bool  # claims of hooks become locks before locks are looked at
     granted: dict[tuple[str, str, int], str]  # session, file and fence -> lock: this process's latest grants
     taker: tuple[str, list[str]] = ("", [])  # a session that is taking the place of a dead holder, and the file's keys
@@ -171,6 +172,9 @@ class Database(Transaction):
         self.busy_seconds = busy_seconds
         self.turn_ends = 0.0  # until then it may write without asking for waiting processes, by ``time.monotonic``
         self.after_commit = []
+        self.changed = set()
+        self.counted = 0  # changes of the connection, as far as `changed` has their tables
+        self.last = ""  # statement
         self.driver = drivers.load()
         self.here = host_id()
         self.granted = {}
@@ -222,6 +226,8 @@ class Database(Transaction):
             self.refresh()
         self._prepared.add(sql)
         try:
+            self.note_change()
+            self.last = sql
             return self.connection.execute(sql, values)
         except UnicodeEncodeError:
             raise SwarmError("text that is not valid UTF-8 cannot be stored") from None
@@ -229,6 +235,13 @@ class Database(Transaction):
             if is_busy(error):
                 return self.insist_on(sql, turns.pause, values)
             raise self._unavailable(error) from error
+
+    def note_change(self) -> None:
+        """Note the table of the last statement, if that has changed rows. With RETURNING it does so at its end only."""
+        changes = self.connection.total_changes
+        if changes != self.counted:
+            self.counted = changes
+            self.changed.add(_changed_table(self.last))
 
     def try_to(self, sql: str) -> bool:
         """Run a statement; return False if another process has the store."""
@@ -357,12 +370,11 @@ class Database(Transaction):
 class Turn:
     """``with database.writing() as tx:`` commits at the end, rolls back on any exception."""
 
-    __slots__ = ("database", "before_waiting", "changes")
+    __slots__ = ("database", "before_waiting")
 
     def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
         self.database = database
         self.before_waiting = before_waiting
-        self.changes = 0  # that the connection had made before
 
     def __enter__(self) -> Transaction:
         database = self.database
@@ -379,12 +391,15 @@ class Turn:
             finally:
                 line.leave()
             database.turn_ends = time.monotonic() + turns.TURN
-        self.changes = database.connection.total_changes
+        database.changed = set()
+        database.counted = database.connection.total_changes
         return database
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
         database = self.database
         try:
+            database.note_change()
+            changed = database.changed
             # With a rollback journal readers keep a commit waiting; the transaction stays whole meanwhile.
             if kind is None and not database.try_to("COMMIT"):
                 database.insist_on("COMMIT", turns.pause)
@@ -395,10 +410,10 @@ class Turn:
         if kind is None:
             for action in after:
                 action()
-            if database.tells and database.connection.total_changes != self.changes and database.shares_locks():
+            if database.tells and changed and database.shares_locks():
                 from swarm_mcp import contributions
 
-                contributions.tell_committed()
+                contributions.tell_committed(database, changed)
 
 
 class _Hurry:
@@ -413,6 +428,18 @@ class _Hurry:
 
     def __exit__(self, *_exception: object) -> None:
         self.database.busy_seconds = self.patience
+
+
+def _changed_table(sql: str) -> str:
+    """Return the table that a statement changes; an empty text for a form of statement that is not known here."""
+    words = [*sql.split(None, 5), "", "", ""]
+    if words[0] == "INSERT" and "INTO" in words:
+        return words[words.index("INTO") + 1].partition("(")[0]
+    if words[:2] == ["DELETE", "FROM"]:
+        return words[2]
+    if words[0] == "UPDATE" and words[1] != "OR":
+        return words[1]
+    return ""
 
 
 def _short(value: object) -> object:

@@ -7,7 +7,7 @@ PLACES = {"team": "watch"}
 OTHER_WORDS = {"join": "team"}
 CHECKS = {"team": "swarm_mcp.team.doctor:findings"}
 REACTIONS = {
-    "committed": "swarm_mcp.team.agent_client:poke",
+    "committed": "swarm_mcp.team.shared_rows:tell_agent",
     "message added": "swarm_mcp.team.outbox:send_away",
     "session wanted": "swarm_mcp.team.outbox:ask_to_wake",
     "locks granted": "swarm_mcp.team.locking:confirm",

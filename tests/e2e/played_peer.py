@@ -34,9 +34,19 @@ class PlayedPeer:
         path = self.ground.checkout / file
         path.write_text(path.read_text().replace(old, new))
 
+    def creates(self, file: str, text: str) -> None:
+        """Write a new file, as a call of its own that is let pass."""
+        path = self.ground.checkout / file
+        why = self._asked_about("Write", {"file_path": str(path), "content": text})
+        assert not why, why
+        path.write_text(text)
+
     def _asked(self, file: str, old: str, new: str) -> str:
-        edit = {"file_path": str(self.ground.checkout / file), "old_string": old, "new_string": new}
-        answer = self._hook("pre-tool-use", "PreToolUse", tool_name="Edit", tool_use_id="call", tool_input=edit)
+        path = str(self.ground.checkout / file)
+        return self._asked_about("Edit", {"file_path": path, "old_string": old, "new_string": new})
+
+    def _asked_about(self, tool: str, given: dict[str, str]) -> str:
+        answer = self._hook("pre-tool-use", "PreToolUse", tool_name=tool, tool_use_id="call", tool_input=given)
         decided = json.loads(answer or "{}").get("hookSpecificOutput", {})
         return str(decided.get("permissionDecisionReason", ""))
 

@@ -28,6 +28,7 @@ from .supervised_runs import (
     porcelain,
 )
 from .test_merged_writes import play_a_merge
+from .test_persons_work import play_a_person_s_work
 
 HARNESS = registry.get("pi")
 GREETING = "swarm: this session is registered as"
@@ -219,3 +220,10 @@ def test_a_stale_text_is_merged(pi: Pi) -> None:
     """pi has no permission rules that could be weakened."""
     Marketplace(pi.ground, "install").install("pi")
     play_a_merge(pi)
+
+
+@pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
+def test_a_person_s_work_stays(pi: Pi) -> None:
+    pi.ground.renew()
+    Marketplace(pi.ground, "install").install("pi")
+    play_a_person_s_work(pi)

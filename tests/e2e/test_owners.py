@@ -9,6 +9,7 @@ from .client import Client
 from .clients import Codex
 from .ground import wait_for
 from .models import play
+from .test_persons_work import COMMANDS
 
 pytestmark = pytest.mark.ways("install")
 
@@ -16,12 +17,16 @@ CHANGE = ("notes.md", "line one", "line two")
 
 
 def test_agents_and_the_main_thread_do_not_lose_each_other_s_work(client: Client) -> None:
-    """The first agent changes a file and goes on. The others may lose the change after that agent's end alone."""
+    """The first agent changes a file and goes on. The others may lose the change after that agent's end alone.
+
+    The second agent tries each command that destroys uncommitted work in public reports.
+    """
     if isinstance(client, Codex):
         client.model = client.code_model
-    client.models.script("first", client.replace(*CHANGE))
-    client.models.script("second", client.shell("git checkout -- notes.md"), client.shell("echo second > notes.md"))
-    running = client.hold("first", 1)
+    client.models.script("first", client.replace(*CHANGE), client.create("idea.md", "idea\n"))
+    commands = [one.replace("FILE", "notes.md").replace("NEW", "idea.md") for one in COMMANDS.values()]
+    client.models.script("second", *map(client.shell, commands))
+    running = client.hold("first", 2)
     first, second = client.sub_agent("first"), client.sub_agent("second", "another")
     # The first agent has begun and changed the file before the second one begins: it still runs.
     calls = [first[0], client.shell("git stash"), client.shell("rm notes.md"), second[0], *first[1:]]
@@ -30,11 +35,13 @@ def test_agents_and_the_main_thread_do_not_lose_each_other_s_work(client: Client
         later = client.hold("work", len(calls))
         live.gate.open()
         assert later.wait_reached(), client.results("work")
-        assert wait_for(lambda: len(client.results("second")) == 2, 20), "the sibling came to no end"
+        assert wait_for(lambda: len(client.results("second")) == len(commands), 40), "the sibling came to no end"
         told = client.results("work")[1:3]
         assert all("your agent" in one and "of this session" in one for one in told), told
-        assert all("agent" in one and "of this session" in one for one in client.results("second"))
+        told = client.results("second")
+        assert all("agent" in one and "of this session" in one for one in told), told
         assert_text(client, "notes.md", "line two\n")
+        assert_text(client, "idea.md", "idea\n")
         running.open()
         assert wait_for(lambda: not agents_in(client), 20), agents_in(client)
         later.open()

@@ -1,4 +1,4 @@
-"""One session beside a person with uncommitted work: twelve commands that would destroy it."""
+"""One session beside a person or a peer with uncommitted work: commands that would destroy it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from .client import Call, Client
 from .clients import ClaudeCode, Codex
 from .ground import wait_for
+from .played_peer import PlayedPeer
 
 pytestmark = pytest.mark.ways("install")
 
@@ -35,18 +36,28 @@ def calls(client: Client, file: str, new: str) -> list[Call]:
     return [*commands, client.create(file, "other\n")]
 
 
+def put_aside(client: Client) -> None:
+    """Make a stash entry as a person: a change of other.md."""
+    ground = client.ground
+    (ground.checkout / "other.md").write_text("an idea\n")
+    ground.git(ground.checkout, "stash", "push", "-q", "--", "other.md")
+
+
 def play_a_person_s_work(client: Client) -> None:
     """Have the client's model try each command on a person's change: all are denied, and the files stay."""
     ground = client.ground
     (ground.checkout / "work.md").write_text(BEFORE)
     ground.commit(ground.checkout)
+    put_aside(client)
     (ground.checkout / "work.md").write_text(AFTERNOON)
     (ground.checkout / "idea.md").write_text("an\nidea\n")
-    client.run("tries", *calls(client, "work.md", "idea.md"))
+    client.run("tries", *calls(client, "work.md", "idea.md"), client.shell("git stash drop"))
     assert (ground.checkout / "work.md").read_text() == AFTERNOON, client.results("tries")
     assert (ground.checkout / "idea.md").read_text() == "an\nidea\n"
-    told = client.results("tries")
+    *told, about_the_entry = client.results("tries")
     assert len(told) == len(COMMANDS) + 1
+    assert "No session at work has made it" in about_the_entry and "other.md" in about_the_entry, about_the_entry
+    assert (ground.checkout / ".git" / "refs" / "stash").exists()
     by_us = [said for said in told if "a person's work" in said]
     assert len(by_us) >= len(COMMANDS), told
     assert "work.md: 2 lines (3 to 4)" in by_us[0] and "protect off --for 5m" in by_us[0]
@@ -70,6 +81,22 @@ def test_a_session_may_throw_away_its_own_work(client: Client) -> None:
         steps += [client.shell(begin), client.shell(own)]
     client.run("own", *steps)
     assert not any("a person's work" in said for said in client.results("own")), client.results("own")
+
+
+@pytest.mark.only("claude-code")
+@pytest.mark.promise("uncommitted work is not lost at keep, whatever writes")
+def test_a_peer_s_work_stays(client: Client) -> None:
+    """The same commands beside a session of another process that has written the files."""
+    ground, peer = client.ground, PlayedPeer(client.ground)
+    (ground.checkout / "work.md").write_text(BEFORE)
+    ground.commit(ground.checkout)
+    peer.edits("work.md", "gamma", "an\nafternoon\ngamma")
+    peer.creates("idea.md", "an\nidea\n")
+    client.run("tries", *calls(client, "work.md", "idea.md"))
+    told = client.results("tries")
+    assert (ground.checkout / "work.md").read_text() == AFTERNOON, told
+    assert (ground.checkout / "idea.md").read_text() == "an\nidea\n"
+    assert len([said for said in told if "PreToolUse" in said]) >= len(COMMANDS), told
 
 
 @pytest.mark.only("codex")
