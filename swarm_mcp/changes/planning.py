@@ -156,7 +156,7 @@ class _Woven:
         try:
             self._found = found = os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
-            return True
+            return True  # a missing file is undone, too
         one.mode_before = one.mode_after = stat.S_IMODE(found.st_mode)
         if stat.S_ISLNK(found.st_mode):
             one.target, one.is_link = os.readlink(self.path), True
@@ -277,7 +277,7 @@ def _committed(path: str) -> tuple[bytes | None, int]:
         at = Repository(top, SECONDS).ask("log", "-1", "--format=%ct", "HEAD", "--", path).strip()
     except (Refused, NoAnswer) as error:
         raise SwarmError(f"git does not answer about {path}: {error}") from None
-    return text.encode("utf-8", "surrogateescape"), int(at) if at.isdigit() else 0
+    return text.encode("utf-8", "surrogateescape"), int(at or 0)
 
 
 def _unified(content: bytes) -> bytes:

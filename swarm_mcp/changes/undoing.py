@@ -15,6 +15,7 @@ from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
+from swarm_hook_core.traces.versions.lines import split_lines
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.answers.views import known_shortly
@@ -297,24 +298,20 @@ def patch_of(files: list[FileUndo], folder: str) -> str:
     for one in files:
         name = os.path.relpath(one.path, folder)
         before, after = one.before or b"", one.after or b""
-        old = f"a/{name}" if one.before is not None else os.devnull
-        new = f"b/{name}" if one.after is not None else os.devnull
+        old, new = f"a/{name}", f"b/{name}"
+        if one.before is None:
+            old = os.devnull
+        if one.after is None:
+            new = os.devnull
         if one.mode_before != one.mode_after and one.before is not None and one.after is not None:
             parts.append(f"old mode {one.mode_before:o}\nnew mode {one.mode_after:o}\n")
         if b"\0" in before + after or one.is_link:
             parts.append(f"Binary files {old} and {new} differ\n")
             continue
-        texts = (_lines(before), _lines(after))
+        texts = [[line.decode("utf-8", "replace") for line in split_lines(text)] for text in (before, after)]
         for line in unified_diff(*texts, old, new):
             parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
     return "".join(parts)
-
-
-def _lines(content: bytes) -> list[str]:
-    text = content.decode("utf-8", "replace")
-    parts = [part + "\n" for part in text.split("\n")]
-    last = parts.pop()[:-1]
-    return [*parts, last] if last else parts
 
 
 def turn_began(whose: tuple[str, str], folder: str) -> int:

@@ -105,4 +105,6 @@ def last_words(done: subprocess.CompletedProcess[bytes]) -> str:
     text = " ".join(os.fsdecode(done.stderr + b" " + done.stdout).split())
     if not text:
         return f"it ended with exit code {done.returncode} and no words"
-    return text if len(text) <= 2000 else "... " + text[-2000:]
+    if len(text) > 2000:
+        text = "... " + text[-2000:]
+    return text
