@@ -104,7 +104,7 @@ def object_id(data: bytes, like: str) -> str:
     return made.hexdigest()
 
 
-# ------------------------------------------------------------------------------------------- which files
+# ------------------------------------------------------------------------------------------- files
 
 
 def _listed(repository: Repository, names: list[str]) -> list[DirtyFile]:

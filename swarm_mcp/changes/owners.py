@@ -41,7 +41,7 @@ class Owners:
         self._tasks: dict[Session, list[tuple[float, Task]]] = {}
 
     def row(self, session: Session) -> Row | None:
-        """Return the store's row of a live session, else None."""
+        """Return the store's row of a live session, `None` if it has gone."""
         if session not in self._rows:
             self._rows[session] = None
             if session != PERSONS and self._store.exists():

@@ -264,7 +264,7 @@ class _Woven:
 
 
 def _committed(path: str) -> tuple[bytes | None, int]:
-    """Return the file's content in the last commit (None: it has none), and that commit's time in Unix seconds."""
+    """Return the file's content in the last commit, or `None`, and that commit's time in Unix seconds."""
     try:
         text = committed_text(path, SECONDS)
     except Refused:

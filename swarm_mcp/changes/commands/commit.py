@@ -29,7 +29,7 @@ from swarm_mcp.store import Store
     group=CHANGES,
 )
 def commit(args: Arguments) -> int:
-    """commit: commit your own uncommitted changes, and nobody else's
+    """commit: commit your own uncommitted changes, and no others
 
     Each uncommitted line has an author. The commit has this session's lines; typed by a person at a terminal, the lines
     that no session wrote. Others' lines stay uncommitted, in the same files too, and are named. The work tree is not
@@ -50,7 +50,7 @@ def commit(args: Arguments) -> int:
 
 
 def _session(store: Store, args: Arguments) -> Session | None:
-    """Return the session whose changes are committed; None for a person. Raises UnknownInstance."""
+    """Return the session with these changes, `None` for a person. Raises UnknownInstance."""
     if args.value("--as") or os.environ.get(OWN_ID, "").strip():
         return find_acting_session(store, args)
     found = surrounding_session(store)

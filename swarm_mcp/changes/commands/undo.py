@@ -21,7 +21,7 @@ from swarm_mcp.store import Store
 _FILES = Word("FILE", "only this file, or the files of this folder", optional=True, repeated=True)
 _COMMON = (
     Option("--dry-run", "print the changes as a patch, and do nothing"),
-    Option("--partial", "leave out what would touch others' lines, and undo the rest"),
+    Option("--partial", "if lines of others are in the way, undo the rest"),
     SCOPE,
     JSON,
 )

@@ -91,17 +91,17 @@ class Git:
 
 
 def literal(paths: Sequence[str]) -> list[str]:
-    """Return the paths as pathspecs in which no letter has a meaning."""
+    """Return the paths as pathspecs without wildcards."""
     return [f":(top,literal){path}" for path in paths]
 
 
 def split(text: str) -> list[str]:
-    """Return the parts of a text whose parts end in NUL."""
+    """Return the parts of a text. Each part ends in NUL."""
     return [part for part in text.split("\0") if part]
 
 
 def last_words(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return what a failed program printed, as one line of at most 2,000 characters."""
+    """Return the output of a failed program, as one line of at most 2,000 characters."""
     text = " ".join(os.fsdecode(done.stderr + b" " + done.stdout).split())
     if not text:
         return f"it ended with exit code {done.returncode} and no words"

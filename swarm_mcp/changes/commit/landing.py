@@ -118,7 +118,7 @@ class Workshop:
                 self._dismiss(guardian)
 
     def recover(self) -> None:
-        """Complete a step whose branch has moved; take back any other one. Needs no more than the record."""
+        """Complete a step if its branch has moved; take back any other one. The record is enough for that."""
         try:
             with open(self.path("record"), encoding="utf-8") as file:
                 record = json.load(file)
@@ -144,7 +144,7 @@ class Workshop:
             path = git.path(name) + ".lock"
             text = _text(path)
             if text is None or text not in ("", record["new"]):
-                continue  # another git command's, or none
+                continue  # of another git command, or gone
             inode = _inode(path)
             end = time.monotonic() + STALE_SECONDS
             while _inode(path) == inode and time.monotonic() < end:
@@ -224,11 +224,11 @@ def _is_in_history(git: Git, commit: str) -> bool:
 
 
 def _inode(path: str) -> int:
-    """Return the inode of a file, 0 if there is none."""
+    """Return the inode of a file, 0 for a missing file."""
     try:
         return os.lstat(path).st_ino
     except OSError:
-        return 0  # there is none
+        return 0  # no such file
 
 
 def _text(path: str) -> str | None:

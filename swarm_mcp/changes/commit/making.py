@@ -155,7 +155,7 @@ class Making:
         return self._git.run(words, text).stdout
 
     def _author(self) -> dict[str, str]:
-        """Return the author for hooks and the commit, as variables. Raises Refused if git knows none."""
+        """Return the author for hooks and the commit, as variables. Raises Refused if git knows no author."""
         for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
             self._git.ask("var", name)
         person, _, date = self._git.ask("var", "GIT_AUTHOR_IDENT").strip().rpartition("> ")
