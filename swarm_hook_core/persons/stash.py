@@ -97,7 +97,7 @@ def _foreign(
 ) -> list[Entry]:
     """Return the entries that the command takes out, and that no session at work has made."""
     entries = _entries(repository)
-    meant = range(len(entries))
+    meant = list(range(len(entries)))
     if verb != "clear":
         meant = stash_entries.meant(git_call.words, verb, made)
     times = [one.at for one in entries]
@@ -122,7 +122,7 @@ def _entries(repository: Repository) -> list[Entry]:
         listing = repository.ask(*words)
     except (NoAnswer, Refused):
         return []  # no answer, or no stash
-    found = []
+    found: list[Entry] = []
     for line in filter(None, listing.split("\n")):
         commit, at, subject = [*line.split(" ", 2), "", ""][:3]
         if at.isdigit():

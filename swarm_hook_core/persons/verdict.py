@@ -215,7 +215,7 @@ def _deed(loss: Loss) -> str:
 
 
 def _deed_of_git(words: list[str]) -> str:
-    from swarm_hook_core.traces.sweeps import deed_of
+    from swarm_hook_core.traces.clearing import deed_of
 
     return deed_of(words)
 

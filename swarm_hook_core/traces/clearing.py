@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.verdict import Met
 
 MOST = 50  # folders, and git commands, of one call
+SECONDS = 0.5  # for all git commands of one call
 _VERBS = ("checkout", "clean", "reset", "restore", "stash", "switch")  # git commands that can discard changes
 
 
@@ -89,7 +90,6 @@ class GitClearing:
 
     def __init__(self, git_call: GitCall, top: str, options: Options, named: list[str]):
         from swarm_hook_core.shell.programs.git.pathspec import Pathspec
-        from swarm_hook_core.traces.sweeps import deed_of
 
         prefix = os.path.relpath(os.path.realpath(git_call.folder), top)
         if prefix == "." or prefix.startswith(".."):
@@ -104,7 +104,6 @@ class GitClearing:
     def would_lose(self, files: Iterable[str]) -> list[str]:
         """Return those of `files` (resolved paths) with changes that it may discard."""
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
-        from swarm_hook_core.traces.sweeps import SECONDS
 
         names = {os.path.relpath(file, self._top): file for file in files if file.startswith(self._top + "/")}
         names = {name: file for name, file in names.items() if self._specs.matches(name) is not False}
@@ -123,3 +122,17 @@ class GitClearing:
 
 
 _WITH_UNTRACKED = ("-u", "--include-untracked", "-a", "--all")
+
+
+def deed_of(words: list[str]) -> str:
+    """Return the verb for the effect of ``git <words>`` on uncommitted changes."""
+    verb, goes_on = words[0], any(word in ("--abort", "--skip", "--continue") for word in words)
+    if verb == "stash" or (verb in ("rebase", "merge", "pull") and not goes_on):
+        return "put aside"
+    if verb in ("add", "stage", "update-index", "apply"):
+        return "stage"
+    if verb == "commit" or "--continue" in words:
+        return "commit"
+    if verb == "mv" and not {"-f", "--force"}.intersection(words):
+        return "move"
+    return "throw away"

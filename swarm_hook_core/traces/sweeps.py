@@ -15,6 +15,7 @@ from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, journal_name, stash_entries
+from swarm_hook_core.traces.clearing import SECONDS, deed_of
 from swarm_hook_core.wording import way_past_hooks
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
 
-SECONDS = 0.5  # for all git commands of one call
 MOST_CALLS = 50  # git commands of one call
 
 
@@ -262,17 +262,3 @@ def has_lines_of_others(trace: Trace) -> bool:
         for change in changes
         for line in (*change.removed, *change.added)
     )
-
-
-def deed_of(words: list[str]) -> str:
-    """Return the verb for the effect of ``git <words>`` on uncommitted changes."""
-    verb, goes_on = words[0], any(word in ("--abort", "--skip", "--continue") for word in words)
-    if verb == "stash" or (verb in ("rebase", "merge", "pull") and not goes_on):
-        return "put aside"
-    if verb in ("add", "stage", "update-index", "apply"):
-        return "stage"
-    if verb == "commit" or "--continue" in words:
-        return "commit"
-    if verb == "mv" and not {"-f", "--force"}.intersection(words):
-        return "move"
-    return "throw away"

@@ -5,11 +5,15 @@ The package that knows these machines answers (``contributions``).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from swarm_hook_core.wording import duration
 from swarm_mcp import contributions
 from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 
 class MachineNow(NamedTuple):

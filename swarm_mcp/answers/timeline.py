@@ -5,14 +5,18 @@ Events are kept for about a day.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from swarm_mcp.answers.lock_events import event_shown, learn_labels
 from swarm_mcp.answers.people import People
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import LOCKS_AND_SESSIONS, payload_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 MOST = 500  # events of one answer
 KINDS = (

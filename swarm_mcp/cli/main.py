@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 COMMANDS_GARBAGE = 50_000  # objects, before they are looked through: a command has ended by then
@@ -21,6 +22,22 @@ def main(argv: list[str] | None = None) -> int:
         status = as_wired(items[1:])
         if status is not None:
             return status
+    if items[:1] in (["--version"], ["-v"], ["-V"], ["version"]) and _said_version():
+        return 0
     from swarm_mcp.cli.command import run
 
     return run(items)
+
+
+def _said_version() -> bool:
+    """Print the version, with few modules loaded; return False if `run` has to do it instead."""
+    from swarm_hook_core.coordinator import WORD
+    from swarm_mcp import __version__
+
+    if os.environ.get(WORD) or sys.stdout is None:
+        return False
+    try:
+        print("swarm-mcp", __version__, flush=True)
+    except OSError:  # `run` meets the same, and knows each case
+        return False
+    return True

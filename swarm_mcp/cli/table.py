@@ -7,7 +7,6 @@ row, and columns for programs are left out.
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.answers.text_width import clipped, folded, parted, width
@@ -16,6 +15,9 @@ from swarm_mcp.cli.terminal import meaning, paint, terminal_width
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from typing import NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 GAP = 2
 NARROWEST = 6  # cells that a column keeps when others need its room

@@ -8,7 +8,7 @@ from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import cursors, lock_finder, lock_pages, lock_rows, task_reading, user_interface
+from swarm_mcp.store import cursors, lock_finder, lock_pages, lock_rows
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.lock_rows import ON_FILES, OWN
 from swarm_mcp.store.naming import seconds_since
@@ -189,6 +189,8 @@ def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]
     else:
         active = []
     shown = _shown(row)
+    from swarm_mcp.store import user_interface  # of a refusal alone: lists do without
+
     place = user_interface.with_lock(tx, {"instance_id": row.instance_id})
     owner.update((name, place[name]) for name in user_interface.PANE_COLUMNS if place.get(name))
     if "workspace" in place:
@@ -225,6 +227,8 @@ def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
 
 def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict[str, Any]]:
     """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
+    from swarm_mcp.store import task_reading  # of a refusal alone
+
     sight = task_reading.Sight(tx, onlooker(viewer))
     names = ("id", "type", "title", "status")
     return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]

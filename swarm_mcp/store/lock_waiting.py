@@ -11,7 +11,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
-from swarm_mcp.store import claimed, lock_finder, lock_queue, reactions, session_life, session_table
+from swarm_mcp.store import claimed, lock_finder, lock_queue, session_table
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import LockRequest
@@ -70,6 +70,8 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
     values.update(host=db.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
     values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
     values["seen"] = clock.awake()
+    from swarm_mcp.store import session_life  # a list of locks only counts waiters
+
     with db.writing() as tx:
         claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
@@ -104,6 +106,8 @@ def leave(db: Database, ticket: int) -> None:
     Sessions that were denied the file are told, if it is free now without other waiters.
     """
     if ticket:
+        from swarm_mcp.store import reactions
+
         with db.writing() as tx:
             lock_queue.give_up(tx, ticket)
             reactions.place_left(tx)
@@ -114,6 +118,8 @@ def show_life(tx: Transaction, instance: Session, ticket: int) -> bool:
 
     Raises SwarmError if the session has gone.
     """
+    from swarm_mcp.store import session_life
+
     session_life.require(tx, instance.id)
     return bool(tx.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 

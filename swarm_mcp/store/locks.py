@@ -141,8 +141,8 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     """
     from swarm_mcp.store import lock_endings
 
-    lock_id = db.granted.pop((instance.id, file_of(instance, checked(file)), fence), "") if fence is not None else ""
-    if lock_id:
+    if fence is not None:
+        lock_id = db.granted.pop((instance.id, file_of(instance, checked(file)), fence), "")
         released = _release_granted(db, instance, file, agent, lock_id)
         if released:
             return released
@@ -165,10 +165,12 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
 
 
 def _release_granted(db: Database, instance: Session, file: str, agent: str, lock_id: str) -> int:
-    """Release a lock that this process was granted, by its id; return 0 if another process has changed it since.
+    """Release a lock that this process was granted, by its id; return 0 without one, or if another process changed it.
 
     Its path was resolved when it was taken. It is not resolved again.
     """
+    if not lock_id:
+        return 0
     from swarm_mcp.store import lock_endings
 
     with db.writing() as tx:

@@ -24,7 +24,9 @@ FILE = "work.md"
 
 def read(client: Client, file: str) -> Call:
     """Return the client's call to read a file."""
-    return client.read(file) if isinstance(client, ClaudeCode) else client.shell(f"cat {file}")
+    if isinstance(client, ClaudeCode):
+        return client.read(file)
+    return client.shell(f"cat {file}")
 
 
 def change(path: Path, text: str) -> None:

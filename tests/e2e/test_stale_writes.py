@@ -103,7 +103,9 @@ def outcome(client: Client, file: str, told: str) -> str:
 
 def read(client: Client, file: str) -> Call:
     """Return this client's call to read a file."""
-    return client.read(file) if isinstance(client, ClaudeCode) else client.shell(f"cat {file}")
+    if isinstance(client, ClaudeCode):
+        return client.read(file)
+    return client.shell(f"cat {file}")
 
 
 def change_all(client: Client, files: list[str]) -> list[Step]:

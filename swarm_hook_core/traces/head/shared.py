@@ -139,8 +139,8 @@ class Shared:
         for one in found:
             if one.commits is not None:
                 journals, place = Meetings(self.trail, self.reader, self.now).journals, self.trail.place_of(top)
-                others = [theirs.data for theirs in journals.of_others(place) if theirs.writer is not None]
-                one.commits = pushes.not_own(one.commits, journals.of_session(place), others)
+                theirs = [other.data for other in journals.of_others(place) if other.writer is not None]
+                one.commits = pushes.not_own(one.commits, journals.of_session(place), theirs)
             if one.commits == []:
                 continue
             others = self._with_purposes(self.others[top])

@@ -26,6 +26,7 @@ equal contents, drops files that git ignores, and holds the bounds.
     stored    the versions of a file; `before_first_write`
     steps     the steps of a file, and their authors
     lines     the lines of a file, and their authors: `lines_of`, `changes_of`, `changes_by`
+    reflog    commits that have changed a file since some time
     pruning   bounds, ignored files, equal contents
 
 This module holds only the copy. A check loads it when a copy is due.

@@ -21,8 +21,8 @@ import stat
 
 from swarm_hook_core.traces import place_of
 from swarm_hook_core.traces.equal_lines import equal_parts
-from swarm_hook_core.traces.journal import SLACK_NS
 from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.reflog import contents_since
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
 
 TYPE_CHECKING = False
@@ -202,10 +202,11 @@ class Fold:
         elif moments:
             first = 0
             self._step(_split(moments[0].content()), history.earlier())
-            if _head_moved_after(self.path, moments[0].at_ns):
-                # The commit may be the later one: then these lines came, and went, in one of the steps.
-                later = dict.fromkeys(author for step in steps for author in step.authors)
-                for one in self.removed:
+            # A line that came with a later commit may have come, and gone, in one of the steps.
+            later = dict.fromkeys(author for step in steps for author in step.authors)
+            older = self._older_than(moments[0].at_ns)
+            for one in self.removed:
+                if one.head not in older:
                     one.removed_by = tuple(dict.fromkeys((*one.removed_by, *later)))
         self.before_steps = len(self.removed)
         for step in steps[first:]:
@@ -289,6 +290,17 @@ class Fold:
         """Return the lines as they are compared with the commit: without ends, if git converts them."""
         return _without_ends(lines) if self.ignores_ends else lines
 
+    def _older_than(self, at_ns: int) -> set[int]:
+        """Return the indices of the lines of the last commit that all commits of HEAD had since that time."""
+        contents = contents_since(self.path, at_ns)
+        if contents is None:
+            return set()
+        found, head = set(range(len(self.head))), self._compared(self.head)
+        for content in contents:
+            parts = _equal_parts(head, self._compared(_split(content)))
+            found &= {index for start, _other, size in parts for index in range(start, start + size)}
+        return found
+
     def _remover_of(self, index: int) -> Authors:
         """Return all that may have removed the committed line with this index.
 
@@ -346,19 +358,6 @@ def _require_lines(committed: bytes) -> None:
         raise NoLines("binary in the last commit")
     if committed.startswith(_LFS):
         raise NoLines("a git-lfs pointer in the last commit")
-
-
-def _head_moved_after(path: str, at_ns: int) -> bool:
-    """Return True if HEAD may have moved since that time."""
-    from swarm_hook_core.repository import tree_over
-
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return False  # no commit at all
-    try:
-        return os.stat(os.path.join(tree.own, "logs", "HEAD")).st_mtime_ns > at_ns - SLACK_NS
-    except OSError:
-        return True  # a repository without a reflog
 
 
 def _split(data: bytes) -> list[bytes]:

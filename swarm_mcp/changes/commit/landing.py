@@ -154,7 +154,7 @@ class Workshop:
 
     def _guard(self) -> subprocess.Popen[bytes] | None:
         """Start the guardian; None without locks that end with their process."""
-        if fcntl is None:
+        if os.name != "posix":
             return None
         return subprocess.Popen(
             [sys.executable, "-m", "swarm_mcp.changes.commit.guardian", self.top, self.own],

@@ -17,7 +17,9 @@ from swarm_hook_core.traces.versions.lines import lines_of
 def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
     """A repository with committed files of three lines (alpha, beta, gamma)."""
     ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
+    made = checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
+    git(made, "reflog", "expire", "--expire=all", "HEAD")  # its times are seconds: the commits here are old ones
+    return made
 
 
 def test_one_files_hunks_of_two_sessions_and_a_person(work: Path) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.checkouts import ALONE
 from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 
@@ -30,6 +31,7 @@ OTHER_WORDS = other_words()
 pytestmark = pytest.mark.slow
 
 WORDLESS = [verb for verb in VERBS if not any(usage.words for usage in verb_named(verb).usages)]
+PERSON = ("-c", "user.name=A", "-c", "user.email=a@b.c")
 TASK = "6ff1c928-7a25-430a-b3ff-3033125a34f5"
 # As much of Claude Code as it takes to be asked something, and to be looked at.
 CLAUDE = """#!/bin/sh
@@ -153,12 +155,16 @@ def prepare(town: Ground, verb: str) -> None:
             store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
     elif verb == "merge":
         git(str(town.repo), "init", "-q")
-        person = ("-c", "user.name=A", "-c", "user.email=a@b.c")
-        git(str(town.repo), *person, "commit", "-q", "--allow-empty", "-m", "begin")
+        git(str(town.repo), *PERSON, "commit", "-q", "--allow-empty", "-m", "begin")
         with town.store() as store:
             task = store.tasks.get(town.scope, TASK)
         assert task
         task_trees.make(str(town.repo), task)
+    elif verb in ("diff", "blame", "commit"):  # a file with a person's uncommitted line, another new one
+        for words in (("init", "-q"), ("add", "src/schema.sql"), (*PERSON, "commit", "-q", "-m", "begin")):
+            git(str(town.repo), *words)
+        (town.repo / "src" / "schema.sql").write_text("alpha\nbeta\n")
+        (town.repo / "src" / "parse.py").write_text("import re\n")
     elif verb == "guard":
         subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
     elif verb == "install":
@@ -173,7 +179,11 @@ ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page"
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
 def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
-    if verb in ("steal", "protect", "auto", "uninstall", "guard"):  # reserved for people, at a terminal
+    for name, value in ALONE.items():  # git knows the author of a commit, on any machine
+        monkeypatch.setenv(name, value)
+    if verb == "commit":  # a person's, with a person's changes
+        monkeypatch.delenv("SWARM_MCP_INSTANCE_ID")
+    if verb in ("commit", "steal", "protect", "auto", "uninstall", "guard"):  # some are reserved for people, at a terminal
         monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     prepare(town, verb)
     line = example_of(verb)

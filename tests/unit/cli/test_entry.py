@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Done, Ground
 
 import swarm_mcp
 from swarm_hook_core.state import state_dir
@@ -47,7 +47,29 @@ def test_version(ground: Ground, word: str):
     assert ground.swarm(word) == (0, f"swarm-mcp {swarm_mcp.__version__}\n", "")
 
 
-@pytest.mark.parametrize("verb", ["register", "deregister", "locks", "lock", "alive"])
+def loaded_by(ground: Ground, argv: list[str]) -> tuple[Done, set[str]]:
+    """Return the end of a command, and the modules that it has loaded."""
+    code = (
+        f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(sys.argv[1:]);"
+        " print(sorted(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    done = ground.process(*argv, program=[*BARE_PYTHON, "-c", code])
+    return done, set(eval(done.err))
+
+
+def test_the_version_loads_next_to_nothing(ground: Ground):
+    done, loaded = loaded_by(ground, ["--version"])
+    assert done.out.startswith("swarm-mcp ")
+    assert len([name for name in loaded if name.startswith("swarm")]) <= 6 and not loaded & {*HEAVY, *LIGHT}
+
+
+@pytest.mark.parametrize("words", ["locks", "status", "lock f --detach --ttl 60"])
+def test_a_machine_without_a_store_needs_no_slow_library(ground: Ground, words: str):
+    done, loaded = loaded_by(ground, words.split())
+    assert done.code == 0 and os.path.exists(ground.database) is ("--ttl" in words) and not loaded & set(HEAVY)
+
+
+@pytest.mark.parametrize("verb", ["register", "deregister", "locks", "lock", "unlock", "status", "alive"])
 def test_what_hooks_call_imports_nothing_slow(ground: Ground, verb: str):
     ground.session("s1", "someone")
     me = ground.session("s2", "me")
@@ -57,15 +79,14 @@ def test_what_hooks_call_imports_nothing_slow(ground: Ground, verb: str):
         "deregister": ["deregister", "--runtime", "claude-code", "--session-id", "s2", "--json"],
         "locks": ["locks", "--json"],
         "lock": ["lock", "a.txt", "--as", me["id"], "--json"],
+        "unlock": ["unlock", "a.txt", "--as", me["id"], "--json"],
+        "status": ["status"],
         "alive": ["alive", "--runtime", "claude-code", "--session-id", "s2"],
     }[verb]  # fmt: skip
-    code = (
-        f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(sys.argv[1:]);"
-        " print(sorted(sys.modules), file=sys.stderr); sys.exit(code)"
-    )
-    done = ground.process(*argv, program=[*BARE_PYTHON, "-c", code])
-    assert done.code == 0 and (verb in ("locks", "alive") or json.loads(done.out)["id"]), done
-    loaded = set(eval(done.err))
+    if verb == "unlock":
+        ground.lock(me, "a.txt")
+    done, loaded = loaded_by(ground, argv)
+    assert done.code == 0 and (verb not in ("register", "deregister", "lock") or json.loads(done.out)["id"]), done
     slow = HEAVY if verb in ("register", "deregister") else HEAVY + LIGHT  # those clean up as well
     assert loaded & set(slow) == set()
     assert "swarm_mcp.store.database" in loaded  # the list is the real one

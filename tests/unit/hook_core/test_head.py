@@ -178,7 +178,7 @@ def test_a_forced_push_is_denied_once_if_it_drops_commits_of_others(case: str, r
     said = me.denied("Bash", {"command": command})
     if said and "would drop" not in said and "not known here" not in said:
         said = me.denied("Bash", {"command": command})  # of HEAD it has been told
-    assert (words in said) if words else said == "", said
+    assert words in said and bool(words) is bool(said), said
     if words:
         assert "codex" in said and "the same command again goes ahead" in said and "git" in said
     assert me.denied("Bash", {"command": command}) == ""

@@ -32,13 +32,13 @@ class Merging(Player):
             return f"denied: {verdict.denial.reason}"
         taken = verdict.input if verdict is not None and verdict.input is not None else given
         self._made(verdict_of(verdict), str(self.folder / name), lambda: text_in(taken))
-        return verdict.notice if verdict is not None else ""
+        return getattr(verdict, "notice", "")
 
 
 def verdict_of(verdict: Any) -> Any:
     from support.world import Verdict
 
-    return Verdict(False, "", verdict.notice if verdict is not None else "")
+    return Verdict(False, "", getattr(verdict, "notice", ""))
 
 
 def text_in(given: Any) -> str:

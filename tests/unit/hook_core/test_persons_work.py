@@ -348,7 +348,9 @@ def test_a_stash_entry_that_no_session_has_made_is_a_person_s(
                 "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
                 "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
             }
-            paths = ["--", "notes.md"] if "-qu" not in words else ["--", "notes.md", "new.md"]
+            paths = ["--", "notes.md"]
+            if "-qu" in words:
+                paths.append("new.md")
             subprocess.run([*words.replace("stash", "stash push").split(), *paths], cwd=work, env=past, check=True)
     said = me.denied("Bash", {"command": command})
     assert bool(said) is bool(denied), said

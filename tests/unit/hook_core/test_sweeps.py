@@ -472,7 +472,8 @@ def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, monkeypatch
     (here.here.top / "x.patch").write_text("--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+c\n")
     (here.here.top / "own.patch").write_text("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+c\n")
     for command in ("git apply --cached x.patch && git commit -m x", "git diff b.txt | git apply --cached"):
-        said = here.denied(command) if level == "turn" else here.told_after_denial(command)
+        asking = {"turn": here.denied}.get(level, here.told_after_denial)
+        said = asking(command)
         assert "b.txt (by codex peer" in said and ("stage others" in said or "stages others" in said), command
     assert here.told("git apply --cached own.patch") == ""
 
