@@ -25,7 +25,7 @@ Those marked ``three kinds`` hold files, folders and 200 patterns in the file's 
 sizes count locks of living sessions in the scope of the measured one.
 
 The parts are the other modules of this package, each with its goals: ``checks``, ``coordinator``, ``harness``,
-``many_workers``, ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``versions``, ``kernel``,
+``many_workers``, ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``versions``, ``glances``, ``kernel``,
 ``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
 
@@ -48,6 +48,7 @@ from .clients import Clients
 from .conflicts import Conflicts
 from .coordinator import Coordinator
 from .full_screen import FullScreens
+from .glances import Glances
 from .harness import Harness
 from .kernel import Kernel
 from .large_calls import LargeCalls
@@ -107,6 +108,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "shell": lambda: measure_shell(bench, options),
         "traces": lambda: _missed(Traces(*of_plugin)),
         "versions": lambda: _missed(Versions(root, checkout, env)),
+        "glances": lambda: _missed(Glances(bench.plugin, root, env)),
         "large": lambda: _missed(LargeCalls(bench.plugin, root, env)),
         "kernel": lambda: _missed(Kernel(*of_plugin)),
         "coordinator": lambda: _missed(Coordinator(*of_plugin), options.runs),

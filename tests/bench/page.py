@@ -48,6 +48,7 @@ PARTS = {
         "Checks beside uncommitted work", "Ten other sessions with 10,000 traces.", r"^median|claude-code beside"
     ),
     "versions": Part("Versions of files", "Time that keeping the content before a write adds to a check, in ms."),
+    "glances": Part("Looks at shell commands", "Time of a check at the levels `off` and `keep`, in ms."),
     "large": Part(
         "Very large calls", "Processor time and memory of calls of up to 256 KB.", r"commands|calls|processor"
     ),

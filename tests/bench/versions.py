@@ -90,7 +90,7 @@ class Versions:
                 with mock.patch.object(Trail, "_keep_before", Trail._keep_before if keeps else _nothing):
                     samples[keeps].append(noted())
             shutil.rmtree(state)
-        return _lower_decile(samples[False]), _lower_decile(samples[True])
+        return lower_decile(samples[False]), lower_decile(samples[True])
 
     def _hook(self, kind: str, size: str, before: str) -> tuple[float, float]:
         """Return the times of a hook process of an earlier commit and of this one, in milliseconds."""
@@ -120,7 +120,7 @@ class Versions:
                     samples[root].append(1000 * ran.seconds)
         shutil.rmtree(state)
         os.remove(store)
-        return _lower_decile(samples[before]), _lower_decile(samples[str(CHECKOUT)])
+        return lower_decile(samples[before]), lower_decile(samples[str(CHECKOUT)])
 
 
 def _forget(kept: Path, keeps_first: bool) -> None:
@@ -129,7 +129,7 @@ def _forget(kept: Path, keeps_first: bool) -> None:
             path.unlink()
 
 
-def _lower_decile(samples: list[float]) -> float:
+def lower_decile(samples: list[float]) -> float:
     """Return the tenth part of `samples` from below: other programs on the machine add the rest."""
     return sorted(samples)[len(samples) // 10]
 
