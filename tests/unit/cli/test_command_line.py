@@ -183,7 +183,14 @@ def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
         monkeypatch.setenv(name, value)
     if verb == "commit":  # a person's, with a person's changes
         monkeypatch.delenv("SWARM_MCP_INSTANCE_ID")
-    if verb in ("commit", "steal", "protect", "auto", "uninstall", "guard"):  # some are reserved for people, at a terminal
+    if verb in (
+        "commit",
+        "steal",
+        "protect",
+        "auto",
+        "uninstall",
+        "guard",
+    ):  # some are reserved for people, at a terminal
         monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     prepare(town, verb)
     line = example_of(verb)
