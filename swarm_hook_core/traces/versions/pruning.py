@@ -192,7 +192,8 @@ def _ignored_of(files: set[str]) -> set[str]:
             known = {*repository.tracked(some), *repository.untracked(some)}
         except (NoAnswer, Refused):
             continue  # asked about again with the next version in this place
-        found |= {names[name] for name in some if name not in known}
+        unknown = {names[name] for name in some if name not in known}
+        found |= {file for file in unknown if os.path.lexists(file)}  # one may have been removed meanwhile
     return found
 
 

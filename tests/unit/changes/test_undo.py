@@ -90,10 +90,12 @@ def test_committed_work_stays(scene: Scene) -> None:
 
 
 def test_files_that_were_made_or_removed(scene: Scene) -> None:
-    scene.peer.edit("sub/deep.md")
     os.chmod(scene.repo / "other.md", 0o755)
+    scene.commit()
+    scene.peer.edit("sub/deep.md")
     scene.me.write("made.md", "mine\n")
-    scene.me.bash("rm other.md; mv notes.md moved.md")
+    verdict = scene.me.bash("rm other.md; mv notes.md moved.md")
+    assert not verdict.denied, verdict.words
     done = scene.undoes(of=scene.me)
     assert not (scene.repo / "made.md").exists() and not (scene.repo / "moved.md").exists()
     assert scene.read("notes.md") == scene.read("other.md") == TEXT

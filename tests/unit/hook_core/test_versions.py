@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 from support.traced import Player
 
 from swarm_hook_core import traces
+from swarm_hook_core.shell.programs.git.repository import Repository
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
@@ -133,6 +134,20 @@ def test_pruning_folds_equal_contents_and_drops_what_git_ignores(work: Path) -> 
     found = [copy for copy in copies(me, work / "notes.md") if copy.read_bytes() == b"one\n"]
     assert len({copy.stat().st_ino for copy in found}) == 1 < len(found)
     assert pruning.prune(time.time()) == 0
+
+
+def test_pruning_keeps_a_file_that_is_removed_while_git_answers(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.writes("notes.md", "one\n")
+
+    def tracked(self: Repository, paths: Collection[str]) -> list[str]:
+        file.unlink()
+        return []
+
+    monkeypatch.setattr(Repository, "tracked", tracked)
+    monkeypatch.setattr(Repository, "untracked", lambda self, paths: [])
+    pruning.prune(time.time())
+    assert first_of(me, file) is not None
 
 
 def test_a_first_version_over_the_bounds_leaves_a_marker(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
