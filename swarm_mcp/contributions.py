@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from swarm_mcp.store.database import Database
-
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
 PACKAGES = ("swarm_mcp", "swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
 # Packages with reactions. All of these are about other machines, with which clones here share their locks.
@@ -114,7 +112,7 @@ def react_to_row(moment: str, *arguments: object) -> Any:
     return None
 
 
-def tell_committed(database: Database, tables: set[str]) -> None:
+def tell_committed(database: Any, tables: set[str]) -> None:
     """Tell the packages that a transaction has changed rows of `tables`. Their faults are recorded, not raised."""
     try:
         react_to_row(COMMITTED, database, tables)

@@ -78,8 +78,11 @@ class NamedValues(tuple["Any", ...]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map('{}={!r}'.format, self._fields, self))})"
 
+    def _asdict(self) -> dict[str, Any]:
+        return dict(zip(self._fields, self))
+
     def _replace(self: N, **changes: object) -> N:
-        return type(self)(**{**dict(zip(self._fields, self)), **changes})
+        return type(self)(**{**self._asdict(), **changes})
 
 
 def new_id() -> str:

@@ -9,12 +9,12 @@ import re
 import stat
 from pathlib import Path
 
-from swarm_hook_core.traces import AFTER, LATER, LOOK, version_path
+from swarm_hook_core.traces import AFTER, LATER, LOOK, LOST, MERGED, version_path
 from swarm_hook_core.traces.versions import CONTENT, HALF, NO_FILE, NOT_KEPT
 
 _PER_PLACE = re.compile(r"(traces|kept|heads)/[0-9a-f]+\.[0-9a-f]+/")
 _TREE = re.compile(r"(heads/.*)\.[0-9a-f]{8}$")
-_TIME = re.compile(f"({LATER}|{LOOK}|{AFTER})" + r"(\d+)$")
+_TIME = re.compile(f"({LATER}|{LOOK}|{AFTER}|{LOST}|{MERGED})" + r"(\d+)$")
 _WITHOUT_CONTENT = {NO_FILE: "(no file)", NOT_KEPT: "(not kept)", HALF: "(half a copy)"}
 
 

@@ -164,6 +164,7 @@ class Scene:
             (self.me.id, "<MY-ID>"), (self.peer.id, "<PEER-ID>"), (host_id(), "<HOST>"), (socket.gethostname(), "<HOST>"),
         ):  # fmt: skip
             value = value.replace(text, name)
+        value = re.sub(r"%2F\S*%2F(work%2F\S*%l)\d+", r"<TMP>/\1<TIME>", value)
         value = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<UUID>", value)
         value = re.sub(r"\b(peer|me) [0-9a-f]{8}\b", r"\1 <ID>", value)
         value = re.sub(r"\b[0-9a-f]+\.[0-9a-f]{3,}\b", "<PLACE>", value)

@@ -437,6 +437,6 @@ def test_nobody_but_the_store_knows_what_it_is_kept_in():
     package = Path(swarm_mcp.__file__).parent
     words = re.compile(r"\bSELECT .* FROM\b|\bPRAGMA\b|INSERT INTO|DELETE FROM|\bstore\.(database|_\w+)")
     others = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "store"]
-    for name in ("migrations", "outbox", "parts", "store_documents", "store_rows"):
+    for name in ("migrations", "outbox", "parts", "shared_rows", "store_documents", "store_rows"):
         others.remove(package / "team" / f"{name}.py")
     assert [f"{path.name}: {found[0]}" for path in others if (found := words.search(path.read_text()))] == []
