@@ -6,6 +6,7 @@ some pieces is complete in itself: applied to the last commit, it gives the comm
 
 from __future__ import annotations
 
+from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_mcp.changes.dirty import NONE, PLAIN, object_id
 from swarm_mcp.changes.pieces import Piece
 
@@ -118,7 +119,7 @@ def _side(prefix: str, name: str, mode: str) -> str:
 
 
 def _rows(head: bytes, pieces: Sequence[Piece]) -> list[Row]:
-    lines = _split(head)  # as the comparison of versions has them
+    lines = split_lines(head)  # as the comparison of versions has them
     rows: list[Row] = []
     at = 0
     for piece in pieces:
@@ -209,10 +210,3 @@ def _heading(part: list[Row], old: int, new: int, naming: Naming) -> str:
     return "; ".join(
         f"{mark.decode()}{first}{f'-{last}' if last > first else ''} {words}" for words, mark, first, last in spans
     )
-
-
-def _split(data: bytes) -> list[bytes]:
-    """Return the lines with their ends. A lone CR is part of a line."""
-    parts = [part + b"\n" for part in data.split(b"\n")]
-    last = parts.pop()[:-1]
-    return [*parts, last] if last else parts

@@ -9,7 +9,7 @@ owner. A binary content is one line.
 
 from __future__ import annotations
 
-from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -279,15 +279,10 @@ class Weave:
 
     def _split(self, content: bytes) -> list[bytes]:
         if self.is_binary:
-            return [content] if content else []
-        return _lines(content)
+            return [content] * bool(content)
+        return split_lines(content)
 
     def _key(self, text: bytes) -> bytes:
-        return text if self.is_binary else text.rstrip(b"\r\n")
-
-
-def _lines(content: bytes) -> list[bytes]:
-    """Return the lines with their ends. A lone CR is part of a line, as for git."""
-    parts = [part + b"\n" for part in content.split(b"\n")]
-    last = parts.pop()[:-1]
-    return [*parts, last] if last else parts
+        if self.is_binary:
+            return text
+        return text.rstrip(b"\r\n")

@@ -124,7 +124,7 @@ def _is(one: FileUndo, content: bytes | None, mode: int) -> bool:
         with open(one.path, "rb") as file:
             return file.read() == content
     except (FileNotFoundError, NotADirectoryError):
-        return content is None
+        return content is None  # a missing file
 
 
 def _put(one: FileUndo, content: bytes | None, mode: int, reached: Callable[[str], object]) -> None:

@@ -20,7 +20,7 @@ import os
 import stat
 
 from swarm_hook_core.traces import place_of
-from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.reflog import contents_since
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
@@ -159,7 +159,7 @@ class Fold:
             committed = _committed(self.path)
         _require_lines(committed)
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
-        self.head = _split(committed)
+        self.head = split_lines(committed)
         self.place = place_of(os.path.dirname(self.path))
         history = History(self.path, data, present, until_ns)
         self.removed: list[_Element] = []  # in the order of their removal
@@ -194,14 +194,14 @@ class Fold:
         self.alive = [_Element(text, (), index) for index, text in enumerate(self.head)]
         first = next((at for at in reversed(range(len(moments))) if self._is_head(moments[at])), None)
         if first is not None:
-            texts = _split(moments[first].content())
+            texts = split_lines(moments[first].content())
             self.alive = [_Element(text, (), index) for index, text in enumerate(texts)]
             for one, text in zip(self.alive, self.head):
                 if one.text != text:
                     one.ended_by = history.earlier()
         elif moments:
             first = 0
-            self._step(_split(moments[0].content()), history.earlier())
+            self._step(split_lines(moments[0].content()), history.earlier())
             # A line that came with a later commit may have come, and gone, in one of the steps.
             later = dict.fromkeys(author for step in steps for author in step.authors)
             older = self._older_than(moments[0].at_ns)
@@ -210,7 +210,7 @@ class Fold:
                     one.removed_by = tuple(dict.fromkeys((*one.removed_by, *later)))
         self.before_steps = len(self.removed)
         for step in steps[first:]:
-            content = _split(step.after.content())
+            content = split_lines(step.after.content())
             moved = None
             if content and not step.before.exists:
                 moved = self._moved_from(step, content)
@@ -255,7 +255,7 @@ class Fold:
     def _is_head(self, moment: Moment) -> bool:
         if not self.head or not moment.exists:
             return False
-        return self._compared(_split(moment.content())) == self._compared(self.head)
+        return self._compared(split_lines(moment.content())) == self._compared(self.head)
 
     def _moved_from(self, step: Step, content: list[bytes]) -> list[_Element] | None:
         """Return the lines of a file that this step has brought from another name, or None."""
@@ -297,7 +297,7 @@ class Fold:
             return set()
         found, head = set(range(len(self.head))), self._compared(self.head)
         for content in contents:
-            parts = _equal_parts(head, self._compared(_split(content)))
+            parts = _equal_parts(head, self._compared(split_lines(content)))
             found &= {index for start, _other, size in parts for index in range(start, start + size)}
         return found
 
@@ -358,13 +358,6 @@ def _require_lines(committed: bytes) -> None:
         raise NoLines("binary in the last commit")
     if committed.startswith(_LFS):
         raise NoLines("a git-lfs pointer in the last commit")
-
-
-def _split(data: bytes) -> list[bytes]:
-    """Return the lines with their ends. A lone CR is part of a line, as for git."""
-    parts = [part + b"\n" for part in data.split(b"\n")]
-    last = parts.pop()[:-1]
-    return [*parts, last] if last else parts
 
 
 def _without_ends(lines: Sequence[bytes]) -> list[bytes]:
