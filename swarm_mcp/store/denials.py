@@ -320,7 +320,7 @@ def _settle(tx: Transaction, freed: dict[tuple[str, str], list[Denial]], reason:
 
 
 def _is_free(tx: Transaction, denial: Denial, instance_id: str) -> bool:
-    """Return True if no other session holds the file, by any name, or is in line for it; else that one is waited for."""
+    """Return True if no other session holds the file, by any name, or waits for it; else that one is waited for."""
     held = lock_finder.on(tx, denial.file)
     theirs = [row for row in (*held, *_waiting_for(tx, denial)) if row.instance_id != instance_id]
     if theirs:
