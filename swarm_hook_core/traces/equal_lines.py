@@ -33,3 +33,12 @@ def equal_parts(
         found += [(begin + block.a, begin + block.b, block.size) for block in matcher.get_matching_blocks()]
     found.append((len(old) - end, len(new) - end, end))
     return [part for part in found if part[2]]
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """Return the lines with their ends. A lone CR is part of a line, as for git."""
+    parts = [part + b"\n" for part in data.split(b"\n")]
+    last = parts.pop()[:-1]
+    if last:
+        parts.append(last)
+    return parts

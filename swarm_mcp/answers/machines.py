@@ -85,7 +85,7 @@ class Machines(NamedTuple):
 
 
 def machines_of(store: Store, scope: str) -> Machines | None:
-    """Return the machines that share the locks of the work tree around the folder `scope`; None if there are none.
+    """Return the machines that share the locks of the work tree around the folder `scope`; None without any.
 
     Without shared locks on this machine this costs one look at the disk.
     """

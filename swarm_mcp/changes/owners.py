@@ -6,6 +6,8 @@ from itertools import islice
 
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
 from swarm_mcp.answers.people import People
+from swarm_mcp.answers.views import known_shortly
+from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import UnknownInstance
@@ -139,6 +141,16 @@ class Owners:
         events = self._store.activity.timeline(row.scope, now - 2 * DAY, now + 1, MOST_EVENTS, ("task",))
         claims = {one.subject: one.created_at for one in events[::-1] if one.type == "task.claimed"}
         return [(claims.get(task.id, task.created_at), task) for task in tasks]
+
+
+def session_in_words(store: Store, session: Session, reader: Row | None) -> str:
+    """Return the name of a session for `reader` (None: a person), also of one that has ended."""
+    row = store.instances.of_session(*session)
+    if row is None:
+        return session_name(*session)
+    if reader is not None and not may_meet(reader.label, row.label):
+        return UNNAMED
+    return known_shortly(row)
 
 
 def owners_for(store: Store, args: Given) -> Owners:

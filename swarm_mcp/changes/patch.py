@@ -6,7 +6,7 @@ some pieces is complete in itself: applied to the last commit, it gives the comm
 
 from __future__ import annotations
 
-from swarm_hook_core.traces.versions.lines import split_lines
+from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_mcp.changes.dirty import NONE, PLAIN, object_id
 from swarm_mcp.changes.pieces import Piece
 

@@ -156,7 +156,7 @@ class _Woven:
         try:
             self._found = found = os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
-            return True  # a missing file is undone, too
+            return True  # a missing file: an undo may bring it back
         one.mode_before = one.mode_after = stat.S_IMODE(found.st_mode)
         if stat.S_ISLNK(found.st_mode):
             one.target, one.is_link = os.readlink(self.path), True
@@ -211,7 +211,9 @@ class _Woven:
             lines = weave.lines_of(number, steps)
             if lines is not None:
                 step = self.steps[number]
-                reason = "" if len(step.authors) > 1 else TOO_EARLY
+                reason = ""
+                if len(step.authors) == 1:
+                    reason = TOO_EARLY
                 problems.append(Problem(self.path, lines, step.authors, reason))
         one.after = weave.content_without(steps, kept)
         if not self._exists_without(steps):
@@ -249,7 +251,7 @@ class _Woven:
             for number, step in enumerate(self.steps)
             if step.before.exists != step.after.exists and number not in self.weave.all_without(steps)
         ]
-        return ends[-1] if ends else self.moments[0].exists
+        return [self.moments[0].exists, *ends][-1]
 
     def _mode_without(self, steps: set[int]) -> int:
         modes = [self.moments[0].mode] if self.moments[0].exists else []
@@ -264,7 +266,7 @@ class _Woven:
 
 
 def _committed(path: str) -> tuple[bytes | None, int]:
-    """Return the file's content in the last commit, or `None`, and that commit's time in Unix seconds."""
+    """Return the file's content in the last commit (None: it has none), and that commit's time in Unix seconds."""
     try:
         text = committed_text(path, SECONDS)
     except Refused:
@@ -277,7 +279,7 @@ def _committed(path: str) -> tuple[bytes | None, int]:
         at = Repository(top, SECONDS).ask("log", "-1", "--format=%ct", "HEAD", "--", path).strip()
     except (Refused, NoAnswer) as error:
         raise SwarmError(f"git does not answer about {path}: {error}") from None
-    return text.encode("utf-8", "surrogateescape"), int(at or 0)
+    return text.encode("utf-8", "surrogateescape"), int(at) if at.isdigit() else 0
 
 
 def _unified(content: bytes) -> bytes:

@@ -8,7 +8,7 @@ from swarm_mcp.runtimes.base import Finding
 
 
 def findings(_asked: Asked) -> list[Finding]:
-    """Return a finding if an undo was interrupted, else an empty list."""
+    """Return a finding if an undo was interrupted, else []."""
     try:
         told = recover()
     except OSError as error:

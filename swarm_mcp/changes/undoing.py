@@ -1,4 +1,4 @@
-"""An undo as its callers see it: whose work it takes back, what it refuses, and what it did.
+"""An undo as its callers see it: choice of the session, refusals, and the answer.
 
 An agent takes back its own session's work, a person that of any session. Locks of others, and writes of others that
 were let pass a moment ago, keep their files out. While the files are written they are locked.
@@ -14,13 +14,13 @@ from difflib import unified_diff
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of
+from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
-from swarm_hook_core.traces.versions.lines import split_lines
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.answers.views import known_shortly
-from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.changes import records
+from swarm_mcp.changes.owners import A_PERSON, session_in_words
 from swarm_mcp.changes.planning import Plan, Problem, plan_session, plan_undo_of, sessions_at_work
 from swarm_mcp.changes.records import FileUndo, Record
 from swarm_mcp.changes.writing import recover, write
@@ -44,7 +44,7 @@ NOTE = "undoing a session's changes"
 
 
 class NotUndone(Refused):
-    """Parts of the files cannot be taken back; nothing was changed. `lines` says which, for people."""
+    """Parts of the files cannot be taken back; nothing was changed. `lines` names them, for people."""
 
     def __init__(self, reason: str, *lines: str):
         super().__init__("\n".join([reason, *lines]))
@@ -82,9 +82,9 @@ class Undoing:
         names = ", ".join(self.name_of(one) for one in found or sorted(one for one in owners if one[1]))
         if found:
             raise SwarmError(f"{word[:60]!r} names several sessions: {names}")
-        raise SwarmError(
-            f"no session with work here is called {word[:60]!r}" + (f"; there are {names}" if names else "")
-        )
+        if names:
+            names = f"; there are {names}"
+        raise SwarmError(f"no session with work here is called {word[:60]!r}{names}")
 
     def _is_called(self, owner: tuple[str, str], word: str) -> bool:
         row = self._row(owner)
@@ -94,20 +94,14 @@ class Undoing:
 
     def name_of(self, owner: tuple[str, str]) -> str:
         """Return the name of a session by its client's id."""
-        row = self._row(owner)
-        if row is None:
-            return f"{owner[0]} {owner[1][:8]}"
-        if self.session is not None and not may_meet(self.session.label, row.label):
-            return "a session of another identity"
-        return known_shortly(row)
+        return session_in_words(self.store, owner, self.session)
 
     def _row(self, owner: tuple[str, str]) -> Session | None:
-        rows = self.store.instances.of_session_id(owner[1])
-        return next((row for row in rows if row.runtime == owner[0]), None)
+        return self.store.instances.of_session(*owner)
 
     def _author(self, author: Author, whose: tuple[str, str]) -> str:
         if author.is_person:
-            return "a person"
+            return A_PERSON
         if author.session == whose:
             return "this session"
         return self.name_of(author.session)
@@ -135,7 +129,9 @@ class Undoing:
             and any((file.path + "/").startswith(self.folder.rstrip("/") + "/") for file in one.files)
         ]
         if not found:
-            raise SwarmError(f"no undo here is called {word[:40]!r}" if word else "nothing was undone here")
+            if not word:
+                raise SwarmError("nothing was undone here")
+            raise SwarmError(f"no undo here is called {word[:40]!r}")
         return found[0]
 
     def _checked(self, plan: Plan, whose: tuple[str, str], is_partial: bool) -> Plan:
@@ -151,7 +147,7 @@ class Undoing:
         return plan
 
     def words_for(self, problem: Problem, whose: tuple[str, str]) -> str:
-        """Return the words that follow the file's name: its lines, and whose they are."""
+        """Return the words that follow the file's name: its lines, and their authors."""
         where = _ranges(problem.lines)
         others = [one for one in problem.authors if one.session != whose] or problem.authors
         who = " or ".join(dict.fromkeys(self._author(one, whose) for one in others))
@@ -251,7 +247,9 @@ class Undoing:
         if row is None or (self.session is not None and row.id == self.session.id):
             return
         names = ", ".join(named(one.path) for one in record.files[:LISTED])
-        more = f" and {len(record.files) - LISTED} more" if len(record.files) > LISTED else ""
+        more = ""
+        if len(record.files) > LISTED:
+            more = f" and {len(record.files) - LISTED} more"
         deed = "took back your uncommitted changes of"
         if record.undoes:
             deed = "brought back your changes of"
@@ -274,10 +272,11 @@ def _joined(problems: list[Problem]) -> list[Problem]:
 
 
 def _locked(active: dict[str, Any]) -> str:
-    note = active.get("content") or active.get("note") or ""
-    return f"{active.get('file')} is locked by {active.get('label') or active.get('instance_id')}" + (
-        f": {note}" if note else ""
-    )
+    words = f"{active.get('file')} is locked by {active.get('label') or active.get('instance_id')}"
+    note = active.get("content") or active.get("note")
+    if note:
+        words += f": {note}"
+    return words
 
 
 def _ranges(lines: list[int]) -> str:
@@ -298,20 +297,21 @@ def patch_of(files: list[FileUndo], folder: str) -> str:
     for one in files:
         name = os.path.relpath(one.path, folder)
         before, after = one.before or b"", one.after or b""
-        old, new = f"a/{name}", f"b/{name}"
-        if one.before is None:
-            old = os.devnull
-        if one.after is None:
-            new = os.devnull
+        old = f"a/{name}" if one.before is not None else os.devnull
+        new = f"b/{name}" if one.after is not None else os.devnull
         if one.mode_before != one.mode_after and one.before is not None and one.after is not None:
             parts.append(f"old mode {one.mode_before:o}\nnew mode {one.mode_after:o}\n")
         if b"\0" in before + after or one.is_link:
             parts.append(f"Binary files {old} and {new} differ\n")
             continue
-        texts = [[line.decode("utf-8", "replace") for line in split_lines(text)] for text in (before, after)]
+        texts = (_lines(before), _lines(after))
         for line in unified_diff(*texts, old, new):
             parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
     return "".join(parts)
+
+
+def _lines(content: bytes) -> list[str]:
+    return [line.decode("utf-8", "replace") for line in split_lines(content)]
 
 
 def turn_began(whose: tuple[str, str], folder: str) -> int:

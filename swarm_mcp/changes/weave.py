@@ -9,8 +9,7 @@ owner. A binary content is one line.
 
 from __future__ import annotations
 
-from swarm_hook_core.traces.equal_lines import equal_parts
-from swarm_hook_core.traces.versions.lines import split_lines
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -280,8 +279,10 @@ class Weave:
 
     def _split(self, content: bytes) -> list[bytes]:
         if self.is_binary:
-            return [content] if content else []
+            return [content] * bool(content)
         return split_lines(content)
 
     def _key(self, text: bytes) -> bytes:
-        return text if self.is_binary else text.rstrip(b"\r\n")
+        if self.is_binary:
+            return text
+        return text.rstrip(b"\r\n")

@@ -88,7 +88,7 @@ def recover() -> list[str]:
         record.forget()
         told.append(f"undo {record.id} was interrupted: its files are as before it")
         if left:
-            told[-1] += f", but these changed since, and stay as they are: {', '.join(left)}"
+            told[-1] += f", but {', '.join(left)} changed since and {'is' if len(left) == 1 else 'are'} left alone"
     return told
 
 
@@ -124,7 +124,7 @@ def _is(one: FileUndo, content: bytes | None, mode: int) -> bool:
         with open(one.path, "rb") as file:
             return file.read() == content
     except (FileNotFoundError, NotADirectoryError):
-        return content is None  # the content of a missing file
+        return content is None  # a missing file
 
 
 def _put(one: FileUndo, content: bytes | None, mode: int, reached: Callable[[str], object]) -> None:

@@ -320,7 +320,7 @@ def _settle(tx: Transaction, freed: dict[tuple[str, str], list[Denial]], reason:
 
 
 def _is_free(tx: Transaction, denial: Denial, instance_id: str) -> bool:
-    """Tell whether nobody else holds the file, by any name, or is in line for it; else that one is waited for."""
+    """Return True if no other session holds the file, by any name, or waits for it; else that one is waited for."""
     held = lock_finder.on(tx, denial.file)
     theirs = [row for row in (*held, *_waiting_for(tx, denial)) if row.instance_id != instance_id]
     if theirs:
@@ -386,7 +386,7 @@ def key_of_lock(lock: Lock | Waiter) -> str:
 
 
 def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
-    """Return what the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
+    """Return the words of the event beyond its holder: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
     `lock` may also be a waiter that goes first.
     """

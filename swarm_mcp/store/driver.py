@@ -1,4 +1,4 @@
-"""Which SQLite serves, and what its release means for the store.
+"""The SQLite in use, and the meaning of its release for the store.
 
 Releases 3.7.0 to 3.51.2 can, rarely, lose commits in write-ahead-log mode with several connections
 (https://sqlite.org/wal.html#walresetbug); 3.44.6 and 3.50.7 carry the fix too. ``pysqlite3``

@@ -215,7 +215,7 @@ def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: s
 
 
 def get(tx: Transaction, instance: Session, message_id: int) -> Message | None:
-    """Return one message to this session, read or not, left as it is; None where there is none."""
+    """Return one message to this session, read or not, left as it is; None without any."""
     sql = f"SELECT {_COLUMNS} FROM messages WHERE id = ? AND scope = ? AND recipient = ?"
     return tx.row(sql, (message_id, instance.scope, instance.id), Message)
 

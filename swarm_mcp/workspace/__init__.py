@@ -10,7 +10,7 @@ BACKENDS: dict[str, Backend] = {"herdr": Herdr()}
 
 
 def backend(name: str) -> Backend:
-    """Return the backend of this name. Raises SwarmError if there is none."""
+    """Return the backend of this name. Raises SwarmError without any."""
     if name not in BACKENDS:
         known = ", ".join(BACKENDS)
         raise SwarmError(f'Unsupported workspace backend "{name}"; there is: {known}')

@@ -20,7 +20,7 @@ import os
 import stat
 
 from swarm_hook_core.traces import place_of
-from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.reflog import contents_since
 from swarm_hook_core.traces.versions.steps import PERSON, Author, History
@@ -358,15 +358,6 @@ def _require_lines(committed: bytes) -> None:
         raise NoLines("binary in the last commit")
     if committed.startswith(_LFS):
         raise NoLines("a git-lfs pointer in the last commit")
-
-
-def split_lines(data: bytes) -> list[bytes]:
-    """Return the lines with their ends. A lone CR is part of a line, as for git."""
-    parts = [part + b"\n" for part in data.split(b"\n")]
-    last = parts.pop()[:-1]
-    if last:
-        parts.append(last)
-    return parts
 
 
 def _without_ends(lines: Sequence[bytes]) -> list[bytes]:

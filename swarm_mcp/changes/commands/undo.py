@@ -120,7 +120,7 @@ def _say(args: Arguments, undoing: Undoing, plan: Plan, whose: tuple[str, str], 
     left = [(one, undoing.words_for(one, whose)) for one in plan.problems]
     value = {
         "ok": True,
-        "id": record.id if record else None,
+        "id": record and record.id,
         "dry_run": args.given("--dry-run"),
         "files": [
             {"path": one.path, "removed": one.after is None, "created": one.before is None} for one in plan.files
@@ -143,5 +143,7 @@ def summary(plan: Plan, record: Record | None, folder: str) -> str:
     if record is None:
         return "nothing to undo"
     names = [os.path.relpath(one.path, folder) for one in plan.files]
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    more = ""
+    if len(names) > 10:
+        more = f" and {len(names) - 10} more"
     return f"undone in {', '.join(names[:10])}{more}; `swarm-mcp undo --undo {record.id}` takes that back"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import token
-from swarm_mcp.answers.views import known_shortly, short
-from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.changes.owners import A_PERSON, session_in_words
 from swarm_mcp.sessions.agents_shell import NO_AGENTS
 from swarm_mcp.store import Store
 
@@ -22,11 +20,9 @@ class Authorship:
     def __init__(self, store: Store, session: Session | None):
         self._store = store
         self._key: tuple[str, str] | None = None
-        self._viewer = ""
-        if session is not None:
-            self._viewer = token(session.label or "", "identity")
-            if session.runtime not in NO_AGENTS:
-                self._key = session.runtime or "", session.session_id or ""
+        self._session = session
+        if session is not None and session.runtime not in NO_AGENTS:
+            self._key = session.runtime or "", session.session_id or ""
 
     def is_own(self, author: Author) -> bool:
         if self._key is None:
@@ -42,9 +38,5 @@ class Authorship:
         if self.is_own(author):
             return "you"
         if author.is_person:
-            return "a person"
-        rows = self._store.instances.of_session_id(author.session_id)
-        seen = veiled([row for row in rows if row.runtime == author.runtime][:1], self._viewer)
-        if seen:
-            return known_shortly(seen[0])
-        return f"{author.runtime} session {short(author.session_id)}, ended"
+            return A_PERSON
+        return session_in_words(self._store, author.session, self._session)

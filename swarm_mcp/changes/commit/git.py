@@ -64,7 +64,9 @@ class Git:
     def line(self, *words: str) -> str:
         """Return the one line that git prints; empty if git says no."""
         done = self.run(words)
-        return "" if done.returncode else os.fsdecode(done.stdout).rstrip("\n")
+        if done.returncode:
+            return ""
+        return os.fsdecode(done.stdout).rstrip("\n")
 
     def path(self, name: str) -> str:
         """Return the absolute path of one of git's own files, such as ``index``."""

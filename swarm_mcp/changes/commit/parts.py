@@ -1,15 +1,15 @@
 """The parts of a commit: the changes of one author in each uncommitted file, and the changes of all others.
 
 A place that the author changed alone goes into the commit. A place of others is left out. A place where the author may
-have changed something together with others is an overlap: nobody can tell whose text a commit of it would have.
+have changed something together with others is an overlap: a commit of it might have the text of others.
 """
 
 from __future__ import annotations
 
 import os
-import re
 
 from swarm_hook_core.traces import place_of, state_of
+from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
 from swarm_hook_core.traces.versions.steps import History
 from swarm_hook_core.traces.versions.stored import journals_of
@@ -187,7 +187,7 @@ class Parts:
         done = self._git.run(["cat-file", "blob", f"{self._head}:{path}"])
         if done.returncode:
             return []  # a new file
-        return _lines(done.stdout)
+        return split_lines(done.stdout)
 
 
 def composed(committed: Sequence[bytes], own: Sequence[Change]) -> bytes:
@@ -214,10 +214,6 @@ def _ended(line: bytes, first: bytes) -> bytes:
     if first.endswith(b"\r\n"):
         return line + b"\r\n"
     return line + b"\n"
-
-
-def _lines(data: bytes) -> list[bytes]:
-    return [part for part in re.split(rb"(?<=\n)", data) if part]
 
 
 def _place(path: str, change: Change) -> Place:
