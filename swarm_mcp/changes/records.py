@@ -156,7 +156,7 @@ def _read(path: str) -> Record | None:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             value = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None  # no plan yet, or another program's file
     record = Record(value["id"], tuple(value["whose"]), tuple(value["by"]), value["undoes"])
     record.at, record.pid, record.started = value["at"], value["pid"], value["started"]
