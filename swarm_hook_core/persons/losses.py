@@ -71,6 +71,7 @@ class Losses:
         self.late: list[tuple[GitCall, list[str]]] = []
         self._end = time.monotonic() + SECONDS
         self._dirty: dict[str, tuple[list[str], set[str]]] = {}  # top and folder -> changed paths, untracked paths
+        self._commits = effects is not None and any(one.words[0] == "commit" for one in effects.git)
         self._staged: set[str] = set()
         self._committed: set[str] = set()
         self._named(trail, effects, is_own, was_read)
@@ -171,8 +172,9 @@ class Losses:
                 self.late.append((git_call, words))
             return
         if words[0] in _TAKES:
+            is_choice = words[0] != "commit" and not self._commits
             for path in taken:
-                if path not in self._staged:
+                if path not in self._staged and not (is_choice and _is_named(git_call, words, path)):
                     loss = Loss(path, EDIT, git_call.by, path in new, words, not git_call.in_doubt)
                     self.taken.setdefault(path, loss)
         if words[0] in ("add", "stage"):
@@ -270,3 +272,8 @@ def _repositories(root: str) -> list[tuple[str, str]]:
         if os.path.lexists(os.path.join(inside, ".git")):
             found.append((inside, inside))
     return found
+
+
+def _is_named(git_call: GitCall, words: list[str], path: str) -> bool:
+    """Return True if ``git add`` names this very file: the session has chosen it."""
+    return any(os.path.realpath(os.path.join(git_call.folder, word)) == path for word in words[1:] if word[:1] != "-")

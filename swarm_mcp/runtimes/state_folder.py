@@ -10,8 +10,8 @@ from swarm_hook_core.state import state_dir
 
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
-    "*-fault", "*-hooks.json", "acting", "assignment-*", "awaited", "busy", "claims", "command", "crashes", "ended",
-    "faults.jsonl", "faults.jsonl.1", "fetched", "heads", "kernel", "loop", "plugin", "plugin.lock", "protected",
+    "*-fault", "*-hooks.json", "acting", "assignment-*", "awaited", "busy", "claims", "command", "commits", "crashes",
+    "ended", "faults.jsonl", "faults.jsonl.1", "fetched", "heads", "kernel", "loop", "plugin", "plugin.lock", "protected",
     "protection", "python", "repeated-denials.jsonl", "repeated-denials.jsonl.1", "repositories", "running",
     "server", "slots", "swarm-*", "traces", "unheard", "watched", "watched-edits", "work",
 )  # fmt: skip
@@ -23,6 +23,7 @@ THEIRS = {
     "projects.json": "which projects have git hooks of swarm's, or what `swarm-mcp init` put there",
     "runs": "records of what workers did",
     "team": "which clones have joined a team (`swarm-mcp team leave` in one ends that)",
+    "undos": "what `swarm-mcp undo --undo` can take back",
     "worktrees": "work trees of tasks, with what was not merged (`swarm-mcp merge` in their repository lists them)",
 }
 

@@ -19,6 +19,8 @@ from swarm_mcp.agents.harness.scrub import passwords_in
 from swarm_mcp.errors import Refused
 from swarm_mcp.installation import coordinator_command
 
+# The tools of swarm's own server that a read-only run has not: they write, or start a worker that may.
+NOT_FOR_READERS = ("dispatch", "commit", "undo")
 OURS = "swarm"
 PROJECT_FILE = ".mcp.json"
 LARGEST_FILE = 1 << 20

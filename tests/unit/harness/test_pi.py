@@ -21,6 +21,7 @@ from swarm_mcp import __version__
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.pi.adapter import SWARM_TOOLS
 from swarm_mcp.agents.harness.query import READ_ONLY, McpServer, Query
+from swarm_mcp.agents.harness.servers import NOT_FOR_READERS
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
@@ -162,7 +163,7 @@ def test_read_only_leaves_tools_that_write_no_file(tmp_path: Path) -> None:
     on = set(tools.split(","))
     assert {"read", "grep", "find", "ls", "mcp__swarm__lock_file", "mcp__client_tools__double"} <= on
     assert not on & {"write", "edit", "bash", "mcp__swarm__dispatch"}
-    assert set(SWARM_TOOLS) == set(all_tools()) - {"dispatch"}
+    assert set(SWARM_TOOLS) == set(all_tools()) - set(NOT_FOR_READERS)
 
 
 def test_an_answer_to_pis_question_is_never_the_prompt(tmp_path: Path) -> None:

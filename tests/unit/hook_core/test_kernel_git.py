@@ -83,7 +83,10 @@ def test_what_leaves_it_alone_runs(caller: Caller) -> None:
     (caller.folder / "other.md").write_text("mine\n")
     assert ran(caller, "add", "other.md").returncode == 0
     assert ran(caller, "hash-object", "-w", "--stdin", text="some text").stdout.strip()
-    done = ran(caller, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qF", "-", text="by hand")
+    commit = ("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qF", "-")
+    told = ran(caller, *commit, text="by hand")
+    assert told.returncode == 1 and "the same command again goes ahead" in told.stderr, "the file is a person's"
+    done = ran(caller, *commit, text="by hand")
     assert done.returncode == 0 and git(caller.folder, "log", "-1", "--format=%s") == "by hand\n", "its input is git's"
 
 

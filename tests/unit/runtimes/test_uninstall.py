@@ -45,7 +45,7 @@ def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
     ground.session("me")
     done = ground.swarm("uninstall")
     assert done.code == 0
-    left = ["edited", "kept", "kept-names", "projects.json", "runs", "somebody's", "team", "worktrees"]
+    left = ["edited", "kept", "kept-names", "projects.json", "runs", "somebody's", "team", "undos", "worktrees"]
     assert sorted(path.name for path in state.iterdir()) == left
     assert (state / "kept" / "content").read_text() == "ours"
     for path in (ground.database, *(state / name for name in left)):

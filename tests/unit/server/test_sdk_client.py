@@ -82,7 +82,7 @@ def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
                 ("pause_task", {"task_id": three}, "no worker"),
                 ("resume_task", {"task_id": three}, "no worker"),
                 ("commit", {"message": "mine"}, "git"),
-                ("undo", {}, "undo"),
+                ("undo", {}, "files"),
             )
             for tool, arguments, word in about_locks:
                 assert word in (await call(tool, **arguments)).content[0].text, tool

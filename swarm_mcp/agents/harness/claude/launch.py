@@ -26,7 +26,7 @@ from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
-from swarm_mcp.agents.harness.servers import OURS, SWITCH, HiddenValues, project_servers, words_of
+from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, SWITCH, HiddenValues, project_servers, words_of
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
@@ -77,10 +77,10 @@ def _permissions(query: Query) -> list[str]:
         return ["--dangerously-skip-permissions"]
     if query.mode == READ_ONLY:
         allowed = [*READING, _all_of(OURS), _all_of(PLUGIN_SERVER), _all_of(CLIENT_TOOLS)]
-        # A reader must not have a writer started.
         return [
             "--permission-mode", "dontAsk", "--tools", ",".join(READING), "--allowedTools", ",".join(allowed),
-            "--disallowedTools", f"mcp__{OURS}__dispatch,mcp__{PLUGIN_SERVER}__dispatch",
+            "--disallowedTools",
+            ",".join(f"mcp__{server}__{tool}" for tool in NOT_FOR_READERS for server in (OURS, PLUGIN_SERVER)),
         ]  # fmt: skip
     # The project's servers are commands that a checkout brings along: the user's own rules decide on them.
     foreign = project_servers(query.cwd, query.env)

@@ -23,7 +23,7 @@ from swarm_mcp.agents.harness.gemini import stream
 from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Ending
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
-from swarm_mcp.agents.harness.servers import OURS, HiddenValues
+from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
@@ -188,8 +188,8 @@ def _rules(servers: list[str]) -> str:
     ours = "".join(
         f'[[rule]]\nmcpName = "{name}"\ntoolName = "*"\ndecision = "allow"\npriority = 500\n' for name in servers
     )
-    # A reader must not have a writer started.
-    never = f'[[rule]]\nmcpName = "{OURS}"\ntoolName = "dispatch"\ndecision = "deny"\npriority = 900\n'
+    tools = json.dumps(list(NOT_FOR_READERS))
+    never = f'[[rule]]\nmcpName = "{OURS}"\ntoolName = {tools}\ndecision = "deny"\npriority = 900\n'
     reading = f'[[rule]]\ntoolName = {json.dumps(list(READING))}\ndecision = "allow"\npriority = 500\n'
     return f'{never}{reading}{ours}[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 1\n'
 

@@ -20,7 +20,7 @@ from swarm_mcp.agents.harness.opencode import stream
 from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, Ending, error_of
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
-from swarm_mcp.agents.harness.servers import OURS, HiddenValues, words_of
+from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, words_of
 from swarm_mcp.runtimes.links import leads_to
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
 
@@ -126,7 +126,8 @@ def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str,
         places = {os.path.join(path, "**"): "allow" for path in query.additional_directories}
         allowed["external_directory"] = places
     if read_only:
-        allowed = {"*": "deny", **dict.fromkeys(READING, "allow"), **allowed, f"{OURS}_dispatch": "deny"}
+        never = dict.fromkeys([f"{OURS}_{tool}" for tool in NOT_FOR_READERS], "deny")
+        allowed = {"*": "deny", **dict.fromkeys(READING, "allow"), **allowed, **never}
     if not (read_only or query.system_prompt):
         return {**config, "permission": allowed}, ""
     if query.system_prompt:

@@ -35,8 +35,8 @@ EXTENSION = "integrations/pi/index.ts"
 SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
 _THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 _READING = ("read", "grep", "find", "ls")
-# The tools of swarm's own MCP server that a read-only run has: all but dispatch, since a worker that it starts would
-# not be held to reading. A test compares them with the server's tools, since a harness does not import the server.
+# The tools of swarm's own MCP server that a read-only run has: all but NOT_FOR_READERS. A test compares them with the
+# server's tools, since a harness does not import the server.
 SWARM_TOOLS = (
     "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "lock_file",
     "unlock_file", "get_file_lock", "transfer_lock", "request_lock", "steal_lock", "renew_lock", "explain_lock",
