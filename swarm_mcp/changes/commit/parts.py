@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.traces import place_of, state_of
-from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
+from swarm_hook_core.traces.versions.lines import Fold, Line, NoLines
 from swarm_hook_core.traces.versions.steps import History
 from swarm_hook_core.traces.versions.stored import journals_of
 
@@ -96,10 +95,11 @@ class Parts:
             return
         state = state_of(absolute)
         try:
-            changes = changes_of(absolute)
+            fold = Fold(absolute)
         except NoLines as error:
             self._add_whole(path, absolute, state, is_named, str(error))
             return
+        changes = fold.changes()
         if not changes:
             self._add_whole(path, absolute, state, is_named, "its mode, or its last line's end")
             return
@@ -118,7 +118,7 @@ class Parts:
         removed = sum(len(change.removed) for change in own)
         content = None
         if shared or others:
-            content = composed(self._committed(path), own)
+            content = composed(fold.head, own)
         self.own.append(Part(path, added, removed, content, state))
 
     def _has_own_line(self, change: Change) -> bool:
@@ -180,14 +180,6 @@ class Parts:
             return data is None and not committed
         made = self._git.run(["hash-object", "--stdin", f"--path={path}"], data)
         return made.returncode == 0 and os.fsdecode(made.stdout).strip() == committed
-
-    def _committed(self, path: str) -> list[bytes]:
-        if not self._head:
-            return []
-        done = self._git.run(["cat-file", "blob", f"{self._head}:{path}"])
-        if done.returncode:
-            return []  # a new file
-        return split_lines(done.stdout)
 
 
 def composed(committed: Sequence[bytes], own: Sequence[Change]) -> bytes:
