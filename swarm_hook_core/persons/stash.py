@@ -22,22 +22,11 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects, GitCall
     from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.stash_entries import StashEntry
 
 SECONDS = 1.0  # for all of git's answers about the stash
 MOST_FILES = 100  # files of one call with their contents kept
 SECOND_NS = 10**9
-
-
-class Entry:
-    """A stash entry: its `number`, its `commit`, its time `at` in Unix seconds, its `subject`."""
-
-    __slots__ = ("number", "commit", "at", "subject")
-
-    def __init__(self, number: int, commit: str, at: int, subject: str):
-        self.number = number
-        self.commit = commit
-        self.at = at
-        self.subject = subject
 
 
 def judge(meetings: Meetings, authors: Authors, effects: Effects | None, now: float) -> tuple[Denial | None, str]:
@@ -94,9 +83,9 @@ def _of(
 
 def _foreign(
     git_call: GitCall, verb: str, made: int, repository: Repository, meetings: Meetings, authors: Authors
-) -> list[Entry]:
+) -> list[StashEntry]:
     """Return the entries that the command takes out, and that no session at work has made."""
-    entries = _entries(repository)
+    entries = stash_entries.entries(repository)
     meant = list(range(len(entries)))
     if verb != "clear":
         meant = stash_entries.meant(git_call.words, verb, made)
@@ -115,22 +104,7 @@ def _foreign(
     ]
 
 
-def _entries(repository: Repository) -> list[Entry]:
-    """Return the entries of the stash, the newest first."""
-    words = ("log", "-g", "--format=%H %ct %gs", f"--max-count={stash_entries.MOST_ENTRIES}", "refs/stash", "--")
-    try:
-        listing = repository.ask(*words)
-    except (NoAnswer, Refused):
-        return []  # no answer, or no stash
-    found: list[Entry] = []
-    for line in filter(None, listing.split("\n")):
-        commit, at, subject = [*line.split(" ", 2), "", ""][:3]
-        if at.isdigit():
-            found.append(Entry(len(found), commit, int(at), subject))
-    return found
-
-
-def _was_told(meetings: Meetings, top: str, entry: Entry) -> bool:
+def _was_told(meetings: Meetings, top: str, entry: StashEntry) -> bool:
     """Return True if the session was told of the entry; note that it is told now. HEAD's notes keep such facts."""
     trail, fact = meetings.trail, f"stash:{entry.commit}"
     runtime, session_id = trail.config.runtime_name, trail.call.session_id
@@ -141,7 +115,7 @@ def _was_told(meetings: Meetings, top: str, entry: Entry) -> bool:
     return fact in note.told
 
 
-def _files(repository: Repository, entry: Entry) -> list[str]:
+def _files(repository: Repository, entry: StashEntry) -> list[str]:
     """Return the names of the files in an entry, as far as git answers."""
     try:
         found = repository.ask(
@@ -156,7 +130,7 @@ def _files(repository: Repository, entry: Entry) -> list[str]:
     return [name for name in found.split("\0") if name]
 
 
-def _keep(entries: list[Entry], repository: Repository, trail: Trail) -> None:
+def _keep(entries: list[StashEntry], repository: Repository, trail: Trail) -> None:
     """Keep the contents of the files in these entries for `swarm-mcp restore`, up to the limit."""
     if trail.is_asked:
         return
@@ -170,7 +144,7 @@ def _keep(entries: list[Entry], repository: Repository, trail: Trail) -> None:
                 continue  # a file that the entry removes, or no room: the others can be kept all the same
 
 
-def _content(repository: Repository, entry: Entry, name: str) -> bytes:
+def _content(repository: Repository, entry: StashEntry, name: str) -> bytes:
     """Return the content of a file in an entry. Raises Refused if the entry removes it, and NoAnswer."""
     try:
         text = repository.ask("cat-file", "blob", f"{entry.commit}:{name}")

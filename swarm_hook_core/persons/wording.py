@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.persons.lines import Extent
     from swarm_hook_core.persons.losses import Loss
-    from swarm_hook_core.persons.stash import Entry
+    from swarm_hook_core.traces.stash_entries import StashEntry
 
     Part = tuple[Loss, "Extent | None"]  # a file and its uncommitted lines, if they are known
 
@@ -105,7 +105,7 @@ def stash(
     call: ToolCall,
     by: str,
     deed: str,
-    entry: Entry,
+    entry: StashEntry,
     more: int,
     files: list[str],
     has_empty: bool,
@@ -136,13 +136,13 @@ def stash(
     )
 
 
-def stash_question(deed: str, entry: Entry, more: int, by: str) -> str:
+def stash_question(deed: str, entry: StashEntry, more: int, by: str) -> str:
     """Return the question to the person about such a command."""
     asked = f"swarm: {deed} {_entry(entry, more)}, which you or an ended session made?"
     return f"{asked} ({command(by)}) A copy is kept for `swarm-mcp restore`."
 
 
-def stash_notice(by: str, deed: str, entry: Entry, more: int) -> str:
+def stash_notice(by: str, deed: str, entry: StashEntry, more: int) -> str:
     """Return the notice about such a command that goes ahead."""
     return (
         f"swarm: {command(by)} may {deed} {_entry(entry, more)}, which no session at work has made."
@@ -150,7 +150,7 @@ def stash_notice(by: str, deed: str, entry: Entry, more: int) -> str:
     )
 
 
-def _entry(entry: Entry, more: int) -> str:
+def _entry(entry: StashEntry, more: int) -> str:
     rest = f" and {more} more" if more else ""
     return f"the stash entry stash@{{{entry.number}}} ({quoted(entry.subject)}){rest}"
 

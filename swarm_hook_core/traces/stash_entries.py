@@ -33,6 +33,18 @@ MOST_COMMANDS = 20  # commands of one journal that are parsed for stashes
 TAKES_OUT = ("pop", "drop", "clear", "branch")
 
 
+class StashEntry:
+    """A stash entry: its `number`, its `commit`, its time `at` in Unix seconds, its `subject`."""
+
+    __slots__ = ("number", "commit", "at", "subject")
+
+    def __init__(self, number: int, commit: str, at: int, subject: str):
+        self.number = number
+        self.commit = commit
+        self.at = at
+        self.subject = subject
+
+
 class Note:
     """The time of a session's stash command; `instance_id` is empty for the call's own session.
 
@@ -135,12 +147,21 @@ def _times(git_call: GitCall, seconds: float) -> list[int]:
     top = tree_of(git_call)
     if top is None:
         return []
-    repository = Repository(top, seconds, git_call.top, git_call.environment)
+    return [one.at for one in entries(Repository(top, seconds, git_call.top, git_call.environment))]
+
+
+def entries(repository: Repository) -> list[StashEntry]:
+    """Return the entries of the stash, the newest first."""
     try:
-        listing = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
+        listing = repository.ask("log", "-g", "--format=%H %ct %gs", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
     except (NoAnswer, Refused):
         return []  # no answer, or no stash
-    return [int(line) for line in listing.split("\n") if line.isdigit()]
+    found: list[StashEntry] = []
+    for line in filter(None, listing.split("\n")):
+        commit, at, subject = [*line.split(" ", 2), "", ""][:3]
+        if at.isdigit():
+            found.append(StashEntry(len(found), commit, int(at), subject))
+    return found
 
 
 def maker(made: int, times: list[int], notes: list[Note]) -> Note | None:
