@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from html import unescape
 
 import pytest
 from starlette.testclient import TestClient
+from support.fixtures import wait_for
 from support.world import World
 
 from swarm_mcp.store import Store
@@ -46,11 +46,14 @@ def test_each_uncommitted_line_of_a_file_has_its_owner(world: World, page) -> No
     text = unescape(text)
     assert f"+2 codex {me.id[:8]}" in text and "<code>MINE</code>" in text
     assert "+3 a person: <code><script>alert(1)</script>" in text
-    while "What it has not committed" not in (text := page("/session", scope=scope, id=me.id)):
-        time.sleep(0.1)  # the changed files of a checkout are found in a thread of their own
-    assert "+1 −1" in text
+    # The changed files of a checkout are found in a thread of their own.
+    wait_for(lambda: "What it has not committed" in page("/session", scope=scope, id=me.id))
+    assert "+1 −1" in page("/session", scope=scope, id=me.id)
     world.commit()
-    assert "Lines that are not committed" not in page("/file", scope=scope, path=str(world.repo / "notes.md"))
+    # A rendering is kept for five seconds, if the store has not changed.
+    wait_for(
+        lambda: "Lines that are not committed" not in page("/file", scope=scope, path=str(world.repo / "notes.md"))
+    )
 
 
 def test_a_file_without_lines_is_named_with_its_reason(world: World, page) -> None:

@@ -11,7 +11,7 @@ SECONDS = 86400  # for as long events are kept
 
 
 def _make(look: Look) -> Page:
-    row = look.store.instances.get(look.asked.get("id"))
+    row = look.store.instances.with_evidence(look.asked.get("id"))
     if row:
         scope = row.scope
     else:
